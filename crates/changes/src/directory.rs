@@ -1,4 +1,4 @@
-//! A directory of assay's own in a directory that somebody else may own.
+//! A private directory of assay inside a directory that another user may own.
 
 use crate::error::ChangeError;
 use crate::session::{ChangeSession, MadeId};
@@ -8,14 +8,14 @@ use assay_host::held::Directory;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A directory that was made for this user alone, and is held. The owner of the directory above may
-/// give its name to something else at any moment, so it is used through its descriptor; what needs a
-/// path that stays, as a mount does, lies in [`Session::dir`] instead.
+/// A directory created for this user only, and held open. The owner of the parent directory may rename or
+/// replace it at any time, so assay accesses it through its file descriptor. An object that needs a stable
+/// path, such as a mount, goes to [`ChangeSession::dir`] instead.
 #[derive(Debug)]
 pub struct OwnDirectory {
-    /// Its number in the journal.
+    /// Number of the directory in the journal.
     pub id: MadeId,
-    /// The directory.
+    /// The open directory.
     pub held: Directory,
     through: PathBuf,
     shown: PathBuf,
@@ -23,19 +23,20 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// A path for programs and for looking, which leads to it as long as it is held.
+    /// Returns a path through the file descriptor, valid while the directory is held; for programs and for
+    /// inspection.
     #[must_use]
     pub fn through(&self) -> &Path {
         &self.through
     }
 
-    /// The path that it was made with, without links: for people and for the journal.
+    /// Returns the path at creation, with symbolic links resolved; for messages and for the journal.
     #[must_use]
     pub fn shown(&self) -> &Path {
         &self.shown
     }
 
-    /// Its name, which holds the session's tag.
+    /// Returns its name, which contains the session's tag.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         &self.name
@@ -43,11 +44,11 @@ impl OwnDirectory {
 }
 
 impl ChangeSession {
-    /// Makes a directory in `above`, entered before it is made, and known by what it is before
-    /// anything is in it.
+    /// Creates a directory in `above`. The journal records the directory before it is created, and its
+    /// identity before anything is put into it.
     ///
     /// # Errors
-    /// There is something of that name, it cannot be made, or the journal cannot be written.
+    /// The name exists already, the directory cannot be created, or the journal cannot be written.
     pub fn own_directory(
         &self,
         host: &dyn HostMut,
@@ -56,10 +57,11 @@ impl ChangeSession {
     ) -> Result<OwnDirectory, ChangeError> {
         let above = Directory::open(above)?;
         let name = self.name(name);
-        // What is held has this path now; the journal wants one without links.
+        // Returns the present path of the held directory; the journal needs a path without symbolic links.
         let shown = host.realpath(&above.through())?.join(&name);
         let made = Made::Directory(shown.clone());
-        // Looked at first: what is entered is removed again, also after a failure.
+        // Checked before the journal entry, because recovery removes every recorded object, also after a
+        // failure.
         if above.look(&name)?.is_some() {
             let reason = "there is something of that name already";
             return Err(ChangeError::refused(made.to_string(), reason));
@@ -72,7 +74,7 @@ impl ChangeSession {
         let held = match held {
             Ok(held) => held,
             Err(error) => {
-                // What does not go stays in the journal.
+                // If the removal fails, the directory stays in the journal.
                 let _ = self.unmake(host, id);
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! The files of a session, and the calls that make them last.
+//! Files of a session, and functions that make them durable.
 
 use crate::error::ChangeError;
 use std::fmt::Write as _;
@@ -11,8 +11,7 @@ pub(crate) const LOCK: &str = "lock";
 pub(crate) const LINES: &str = "journal";
 pub(crate) const PREFIX: &str = "assay-";
 
-/// Removes a session's directory, of which nothing is left to take back. Its journal says so until
-/// all else is gone.
+/// Removes the directory of a session that has nothing left to roll back. The journal is removed last.
 pub(crate) fn forget(dir: &Path) -> Result<(), ChangeError> {
     let forgotten = || -> io::Result<()> {
         for one in fs::read_dir(dir)? {
@@ -61,7 +60,7 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// This boot of the kernel.
+/// Reads the kernel's id of this boot.
 pub(crate) fn read_boot_id() -> Result<String, ChangeError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let text = fs::read_to_string(path).map_err(ChangeError::journal(path))?;
@@ -74,7 +73,7 @@ pub(crate) fn unix_time() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// 64 random bits in hex: no two sessions of any machine on one file system meet.
+/// Returns 64 random bits in hex, so that session names differ even between machines that share a file system.
 pub(crate) fn random_name() -> io::Result<String> {
     let mut bytes = [0u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

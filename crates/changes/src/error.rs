@@ -1,10 +1,10 @@
-//! What can go wrong with a change, and the way out.
+//! Errors of changes, with remedies.
 
 use assay_config::ConfError;
 use assay_host::HostError;
 use std::path::{Path, PathBuf};
 
-/// Why something was not changed, not taken back, or not written down.
+/// Reason why a change, a rollback or a journal entry failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The journal cannot be used. Nothing was changed.
@@ -15,28 +15,28 @@ pub enum ChangeError {
     Journal {
         /// The file or directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// A file in the journal's place is not one that this assay understands. It is left alone.
+    /// The journal's file has a format that this version of assay does not know. It is left unchanged.
     #[error("{}: {reason}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// Description of the file.
         reason: String,
     },
-    /// Another assay is at work there.
+    /// Another assay process works on the target or setting.
     #[error("{what}: another assay is at work on it (process {pid}, {label}); wait for it to end")]
     Busy {
         /// The target or setting.
         what: String,
-        /// Its process.
+        /// Process id.
         pid: u32,
-        /// What it does.
+        /// Description of the work of that process.
         label: String,
     },
-    /// An assay that was killed, or that could not set something back, left it there.
+    /// An assay process that was killed, or that could not roll back a setting, left changes.
     #[error(
         "{what}: {label} left changes behind, because it was killed or could not set them back; take them back first with `{}assay trial --recover`",
         place.as_deref().map(state_dir_prefix).unwrap_or_default()
@@ -44,16 +44,16 @@ pub enum ChangeError {
     Pending {
         /// The target or setting.
         what: String,
-        /// What it did.
+        /// Description of the work of that process.
         label: String,
-        /// Its state directory, when it is another one.
+        /// State directory of that process, if it differs from this one.
         place: Option<PathBuf>,
     },
-    /// An assay that was killed left it changed, and its journal is gone.
+    /// An assay process that was killed left the setting changed, and its journal is missing.
     #[error(transparent)]
     Orphan(Box<Orphan>),
-    /// A configuration file as it was found is damaged or gone, and the file cannot be made again from
-    /// what is known.
+    /// The saved copy of a configuration file is damaged or missing, and the original contents cannot be
+    /// reconstructed.
     #[error(
         "{}: {reason}, so {} was left as it is; compare the two (diff), then `assay trial --recover --force` sets back assay's own line alone, --accept leaves the file as it is",
         saved.display(),
@@ -64,55 +64,55 @@ pub enum ChangeError {
         saved: PathBuf,
         /// The configuration file.
         file: PathBuf,
-        /// What is wrong with the copy.
+        /// Description of the damage.
         reason: String,
     },
-    /// It cannot be done, and nothing was touched.
+    /// The change is not possible; nothing was changed.
     #[error("{what}: {reason}")]
     Refused {
-        /// The setting or thing.
+        /// The setting or object.
         what: String,
-        /// Why, and the way out.
+        /// Reason and remedy.
         reason: String,
     },
-    /// It is not there.
+    /// The setting does not exist.
     #[error("{what}: {reason}")]
     Gone {
         /// The setting.
         what: String,
-        /// What was looked for.
+        /// The name searched for.
         reason: String,
     },
-    /// It was set, but the machine says something else; it was put back.
+    /// After the change the machine reports another value; the setting was rolled back.
     #[error("{what}: set to {wanted:?}, but it reads {found:?}")]
     ReadBack {
         /// The setting.
         what: String,
-        /// What was set.
+        /// The value that was set.
         wanted: String,
-        /// What is read.
+        /// The value that was read back.
         found: String,
     },
-    /// It was set, and nothing changed.
+    /// The value was accepted without an effect.
     #[error("{what}: setting it to {wanted:?} changed nothing: it still reads {found:?}")]
     NoEffect {
         /// The setting.
         what: String,
-        /// What was set.
+        /// The value that was set.
         wanted: String,
-        /// What is read, before and after.
+        /// The value read before and after.
         found: String,
     },
-    /// Somebody else changed it meanwhile. It is left alone.
+    /// Another program changed the setting in the meantime. It is left unchanged.
     #[error(
         "{what}: reads {found:?}, which assay did not set: somebody else changed it meanwhile, so it is left alone (it was {original:?} before)"
     )]
     Meanwhile {
         /// The setting.
         what: String,
-        /// What is read.
+        /// The present value.
         found: String,
-        /// What it was before.
+        /// The value before assay changed it.
         original: String,
     },
     /// A command of the setting failed.
@@ -122,31 +122,31 @@ pub enum ChangeError {
         what: String,
         /// The command line.
         command: String,
-        /// What it said.
+        /// Output of the command.
         reason: String,
     },
-    /// A configuration file cannot be understood or edited.
+    /// A configuration file cannot be parsed or edited.
     #[error("{}: {source}", path.display())]
     Config {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: ConfError,
     },
-    /// The machine gave no answer.
+    /// An operation of the machine failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A change failed, and taking it back failed too. It stays in the journal.
+    /// A change failed, and rolling it back failed too. The change stays in the journal.
     #[error("{first}; and taking it back failed: {second}")]
     Twice {
-        /// What failed first.
+        /// The first error.
         first: Box<ChangeError>,
-        /// What failed then.
+        /// The error of the rollback.
         second: Box<ChangeError>,
     },
 }
 
-/// A setting that an assay left changed, of which no journal tells any more.
+/// A setting that an assay process left changed and whose journal is missing.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{what}: an assay that was killed ({label}) changed it, and its journal {} is gone; it was {original:?} before and reads {found:?} now: set it as it shall be, then remove {}",
@@ -156,19 +156,19 @@ pub enum ChangeError {
 pub struct Orphan {
     /// The setting.
     pub what: String,
-    /// What the assay did.
+    /// Description of the work of that process.
     pub label: String,
-    /// Where its journal was.
+    /// Former path of its journal.
     pub journal: PathBuf,
-    /// What it read before.
+    /// The value before the change.
     pub original: String,
-    /// What it reads now.
+    /// The present value.
     pub found: String,
-    /// The file that tells of it.
+    /// The file with the note about the change.
     pub note: PathBuf,
 }
 
-/// What to write before a command that shall look at another state directory.
+/// Returns the assignment that precedes a command that uses another state directory.
 fn state_dir_prefix(state: &Path) -> String {
     let text = state.display().to_string();
     format!("ASSAY_STATE='{}' ", text.replace('\'', "'\\''"))

@@ -1,10 +1,10 @@
-//! Carries out the remedy of a finding.
-//!
-//! [`plan`] settles it without touching anything: which lines of which files become what, tried on a
-//! machine in memory until the finding is gone there and no other has come. [`carry_out`] makes exactly
-//! that through the journal of `assay-changes`, asks the program itself, reads everything back, and takes
-//! it back when any of these fails. [`StandBy`] is the process that takes it back when the user was locked
-//! out, and [`OutsideUndo`] lets the machine do so when that process is gone as well.
+//! Applies the remedy of a finding.
+//! [`plan`] prepares the remedy without changing anything: it determines which lines of which files change,
+//! and tests the result on an in-memory copy of the machine until the finding disappears and no new finding
+//! appears. [`carry_out`] applies exactly this plan through the journal of `assay-changes`, runs the program's
+//! own check, reads everything back, and rolls back if any step fails. [`StandBy`] is a process that rolls
+//! back if the user is locked out. [`OutsideUndo`] makes the machine's scheduler roll back if that process has
+//! ended too.
 
 mod carry_out;
 mod error;

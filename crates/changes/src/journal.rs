@@ -1,12 +1,12 @@
-//! The journal's place on disk: one directory a session, and who may begin one.
+//! Layout of the journal on disk (one directory per session), and the rules for beginning a session.
 //!
 //! ```text
-//! DIR/mutex                        held for a moment, to look at all sessions and enter one
-//! DIR/sessions/assay-UID/lock      held as long as the session's process lives
-//! DIR/sessions/assay-UID/journal   what it did, see `lines`
-//! DIR/sessions/assay-UID/N.entry   what was opened or made as number N, noted a second time
-//! DIR/sessions/assay-UID/N.saved   contents of a configuration file as it was found
-//! DIR/kept/assay-UID/              a session whose changes the user keeps, see `kept`
+//! DIR/mutex                        locked briefly, to read all sessions and add one
+//! DIR/sessions/assay-UID/lock      locked while the session's process lives
+//! DIR/sessions/assay-UID/journal   actions of the session, see `journal_format`
+//! DIR/sessions/assay-UID/N.entry   second record of the setting or object number N
+//! DIR/sessions/assay-UID/N.saved   original contents of a configuration file
+//! DIR/kept/assay-UID/              a session whose changes the user keeps, see `kept_changes`
 //! ```
 
 use crate::disk::{
@@ -24,8 +24,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const MUTEX: &str = "mutex";
-/// Room taken for a journal when its session begins, so that the disk filling up later does not
-/// keep it from noting what it does: some thousand lines.
+/// Bytes reserved for a journal when its session begins, so that a full disk later does not prevent entries;
+/// some thousand lines.
 const ROOM: u64 = 256 << 10;
 
 /// A directory of journals.
@@ -34,60 +34,60 @@ pub struct Journal {
     dir: PathBuf,
 }
 
-/// A session whose process is gone, and what it left.
+/// A session whose process has ended and that left changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// What it did.
+    /// Description of the session's work.
     pub label: String,
-    /// On what.
+    /// Target of the session.
     pub target: String,
-    /// When it began, in seconds since 1970.
+    /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
-    /// What has to be taken back, in words, newest first.
+    /// Descriptions of everything to roll back, newest first.
     pub left: Vec<String>,
-    /// Settings among it, and damage of the journal that may hide some.
+    /// The settings among `left`, and damage of the journal that may hide settings.
     pub changed: Vec<String>,
 }
 
-/// A session that another process takes back now.
+/// A session that another process is rolling back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovering {
-    /// What it did.
+    /// Description of the session's work.
     pub label: String,
-    /// On what.
+    /// Target of the session.
     pub target: String,
-    /// The process; nothing when it has not entered itself yet.
+    /// Id of that process; `None` if it has not recorded itself yet.
     pub pid: Option<u32>,
 }
 
 impl Journal {
-    /// Uses a directory, making it for this user alone when it is missing.
+    /// Opens a directory of journals; creates it for this user only if it is missing.
     ///
     /// # Errors
-    /// It cannot be made, or somebody else may write in it: what recovery finds there it carries
-    /// out, the user's own commands among it.
+    /// The directory cannot be created, or other users may write to it. The second case is refused because
+    /// recovery runs the commands in the journal.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
         directory_owner::check(dir).map_err(|error| not_ours(dir, &error))?;
         let new = !dir.join("sessions").exists();
         make_dir(&dir.join("sessions"))?;
         let dir = dir.canonicalize().map_err(ChangeError::journal(dir))?;
         if new {
-            // A power cut must not lose the way to a journal that is on disk itself. Directories
-            // that this user may not open were there before.
+            // After a power cut, the parent directories must still exist. Directories that this user cannot
+            // open existed before.
             for dir in dir.ancestors() {
                 let _ = sync_dir(dir);
             }
         }
-        // Once more, now that it is there; nobody else could make it or change it since.
+        // Checked again after creation; from here on no other user can create or change it.
         let sessions = dir.join("sessions");
         directory_owner::check(&sessions).map_err(|error| not_ours(&sessions, &error))?;
         Ok(Self { dir })
     }
 
-    /// Uses a directory to look at what is in it; nothing is made.
+    /// Opens a directory for reading only; creates nothing.
     ///
     /// # Errors
-    /// Somebody else may write in it.
+    /// Other users may write to the directory.
     pub fn look_at(dir: &Path) -> Result<Self, ChangeError> {
         directory_owner::check(dir).map_err(|error| not_ours(dir, &error))?;
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -98,12 +98,12 @@ impl Journal {
         &self.dir
     }
 
-    /// Begins a session on a target. There is one at a time for every `target`, whatever assay it
-    /// belongs to; `label` tells other people what it is doing.
+    /// Begins a session on a target. Only one session per `target` runs at a time, among all assay processes;
+    /// `label` describes the work to other users.
     ///
     /// # Errors
-    /// [`ChangeError::Busy`] when another assay works on that target, [`ChangeError::Pending`]
-    /// when one that was killed left something there, or the journal cannot be written.
+    /// [`ChangeError::Busy`] if another assay process works on the target, [`ChangeError::Pending`] if a
+    /// killed process left changes there, or the journal cannot be written.
     pub fn begin(&self, label: &str, target: &str) -> Result<ChangeSession, ChangeError> {
         let _mutex = self.mutex()?;
         self.free(target, None, |header, _| header.target == target)?;
@@ -152,10 +152,10 @@ impl Journal {
         }
     }
 
-    /// Sessions whose process is gone and that left something. Nothing is the usual case.
+    /// Returns the sessions whose process has ended and that left changes; usually none.
     ///
     /// # Errors
-    /// The directory cannot be read, or holds what this assay does not understand.
+    /// The directory cannot be read, or contains data of an unknown format.
     pub fn pending(&self) -> Result<Vec<Pending>, ChangeError> {
         let mut pending = Vec::new();
         if self.names()?.is_empty() {
@@ -187,7 +187,7 @@ impl Journal {
         Ok(pending)
     }
 
-    /// Settings that assays that are gone left changed, in words.
+    /// Describes the settings that ended assay processes left changed.
     ///
     /// # Errors
     /// As [`Journal::pending`].
@@ -196,7 +196,8 @@ impl Journal {
         Ok(pending.flat_map(|pending| pending.changed).collect())
     }
 
-    /// Sessions that other processes take back now: locked, although the process that began them is gone.
+    /// Returns the sessions that other processes are rolling back: locked, although the process that began
+    /// them has ended.
     ///
     /// # Errors
     /// As [`Journal::pending`].
@@ -219,8 +220,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Makes sure that no session but `own` is live, or left something, and is of the kind that
-    /// `theirs` describes. To be called with the mutex.
+    /// Checks that no session except `own` that matches `theirs` is live or left changes. The caller must hold
+    /// the mutex.
     pub(crate) fn free(
         &self,
         what: &str,
@@ -247,10 +248,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Every session on disk.
+    /// Returns every session on disk.
     ///
     /// # Errors
-    /// The directory or a journal cannot be read or understood.
+    /// The directory or a journal cannot be read or parsed.
     pub(crate) fn stored(&self) -> Result<Vec<Stored>, ChangeError> {
         self.names()?
             .into_iter()
@@ -258,7 +259,7 @@ impl Journal {
             .collect()
     }
 
-    /// Numbers of all sessions, of those that go on and of those that left something.
+    /// Returns the numbers of all sessions, live ones and those that left changes.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -287,7 +288,7 @@ impl Journal {
         Ok(found)
     }
 
-    /// Whoever looks at all sessions in order to enter one has this.
+    /// Locks the mutex, which every process holds while it reads all sessions and adds one.
     pub(crate) fn mutex(&self) -> Result<File, ChangeError> {
         let path = self.dir.join(MUTEX);
         lockfile::wait(&path).map_err(ChangeError::journal(&path))
@@ -325,7 +326,7 @@ fn busy_error(what: &str, header: &Header) -> ChangeError {
     }
 }
 
-/// An entry in words.
+/// Describes an entry.
 pub(crate) fn tell(entry: &Entry) -> String {
     match entry {
         Entry::Made { thing, .. } => thing.to_string(),

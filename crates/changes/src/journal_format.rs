@@ -1,5 +1,5 @@
-//! The language of the journal: one JSON object a line, the first one a header. What a line means
-//! is what [`State::apply`] does with it; how bytes become lines is in `read`.
+//! Format of the journal: one JSON object per line, the first one a header. [`State::apply`] defines the
+//! meaning of a line; module `read` converts bytes to lines.
 
 use crate::setting::Original;
 use crate::temporary_objects::Made;
@@ -7,11 +7,11 @@ use assay_model::change::Setting;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the journal. It grows with every new kind of line: an older assay must not pass over
-/// what it does not understand.
+/// Version of the journal. It increases with every new kind of line, because an older assay must not ignore an
+/// unknown line.
 pub(crate) const FORMAT: u32 = 2;
 
-/// The format of assay 0.1, without numbers and checksums. It is still read, and carried on with.
+/// The format of assay 0.1, without numbers and checksums. Such journals are still read and continued.
 pub(crate) const FIRST_FORMAT: u32 = 1;
 
 /// The first line.
@@ -23,9 +23,9 @@ pub(crate) struct Header {
     pub(crate) label: String,
     pub(crate) target: String,
     pub(crate) pid: u32,
-    /// /proc/sys/kernel/random/boot_id: what the kernel holds in memory ends with it.
+    /// /proc/sys/kernel/random/boot_id. State that only the kernel's memory holds ends with this boot.
     pub(crate) boot: String,
-    /// Seconds since 1970.
+    /// Time of the beginning, in seconds since 1970.
     pub(crate) begun: u64,
 }
 
@@ -33,32 +33,32 @@ pub(crate) struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Line {
-    /// Somebody takes over, perhaps behind a line that a crash tore.
+    /// A process took over the session; the line before may be incomplete after a crash.
     Resumed { pid: u32 },
-    /// About to be made.
+    /// The object is about to be created.
     Made { id: u64, thing: Made },
-    /// Gone again.
+    /// The object was removed.
     Unmade { id: u64 },
-    /// A setting as it was found. Nothing is changed yet.
+    /// Original state of a setting. Nothing is changed yet.
     Opened {
         id: u64,
         setting: Box<Setting>,
         identity: String,
         original: Box<Original>,
     },
-    /// About to be set.
+    /// The setting is about to be set.
     Set { id: u64, value: Option<String> },
-    /// Was set, and reads so.
+    /// The setting was set and read back.
     Confirmed { id: u64, reads: Option<String> },
-    /// Is as it was found.
+    /// The setting is in its original state.
     Restored { id: u64 },
-    /// Stays as it is, because the user wants it so.
+    /// The setting stays changed because the user wants it.
     Kept { id: u64, value: Option<String> },
-    /// Nothing more will be done with it.
+    /// The session does nothing more with the setting.
     Closed { id: u64 },
-    /// The journal was found damaged in a way that its own lines do not show.
+    /// The journal has damage that its own lines do not show.
     Damaged { what: String },
-    /// The proper end: everything is closed.
+    /// Regular end: everything is closed.
     End {},
 }
 
@@ -68,21 +68,21 @@ pub(crate) struct Switched {
     pub(crate) setting: Setting,
     pub(crate) identity: String,
     pub(crate) original: Original,
-    /// What assay set or read back since it was last as found.
+    /// Values that assay set or read back since the original state.
     pub(crate) ours: Vec<Option<String>>,
-    /// Set without a confirmation: what came of it is not known.
+    /// A value that was set but not read back; its effect is unknown.
     pub(crate) unconfirmed: Option<Option<String>>,
     pub(crate) closed: bool,
 }
 
 impl Switched {
-    /// Whether it may differ from how it was found.
+    /// Whether the setting may differ from its original state.
     pub(crate) fn touched(&self) -> bool {
         !self.ours.is_empty()
     }
 }
 
-/// Something in the journal that may have to be taken back.
+/// An entry of the journal that may have to be rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Made { thing: Made, gone: bool },
@@ -98,13 +98,13 @@ impl Entry {
     }
 }
 
-/// What the lines of a journal amount to.
+/// State that results from all lines of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) entries: BTreeMap<u64, Entry>,
-    /// What a recovery has noted of damage.
+    /// Damage that a recovery recorded.
     pub(crate) damaged: Vec<String>,
-    /// The last process that took the session over.
+    /// The last process that took over the session.
     pub(crate) resumed: Option<u32>,
 }
 

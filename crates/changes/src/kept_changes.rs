@@ -1,9 +1,7 @@
-//! Changes that the user keeps, and may want to take back one day.
-//!
-//! A session that is kept moves, as it is, from `sessions` to `kept`: one rename(2) decides. Before it the
-//! session is one like any other, and recovery takes it back when its process is gone; after it nobody
-//! touches it until the user wants it taken back. Then it moves to `sessions` again, so that taking back
-//! may be cut off anywhere as well.
+//! Changes that the user keeps and may roll back later.
+//! A session to keep is moved unchanged from `sessions` to `kept` with one rename(2). Before the rename,
+//! recovery rolls the session back if its process ends. After the rename, the session stays until the user
+//! requests a rollback; it is then moved back to `sessions`, so that an interrupted rollback can be continued.
 
 use crate::disk::{PREFIX, make_dir, new_file, sync_dir};
 use crate::error::ChangeError;
@@ -16,61 +14,61 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// In the directory of a session that waits for the user's confirmation.
+/// Name of the file that marks a session which waits for the user's confirmation.
 const WAITS: &str = "waits";
-/// There as well, once the user has confirmed.
+/// Name of the file that marks a session which the user has confirmed.
 const CONFIRMED: &str = "confirmed";
 
 /// A session whose changes were kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
-    /// Its number.
+    /// Number of the session.
     pub uid: String,
-    /// What it did.
+    /// Description of the session's work.
     pub label: String,
-    /// On what.
+    /// Target of the session.
     pub target: String,
-    /// When it began, in seconds since 1970.
+    /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
-    /// What it changed, in words, oldest first.
+    /// Descriptions of its changes, oldest first.
     pub what: Vec<String>,
 }
 
 /// A live session that waits for the user's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its number.
+    /// Number of the session.
     pub uid: String,
-    /// What it did.
+    /// Description of the session's work.
     pub label: String,
 }
 
-/// How it stands with a session that was begun.
+/// State of a session that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// It was kept, or taken back.
+    /// The session was kept, or was rolled back.
     Gone,
-    /// A process works on it: the one that began it, or one that takes it back.
+    /// A process works on the session: the one that began it, or one that rolls it back.
     Live {
-        /// Which, where the kernel shows it.
+        /// The process, if the kernel shows it.
         holder: Option<ProcessId>,
     },
-    /// Its process is gone, and what it changed is not taken back.
+    /// The session's process has ended, and its changes are not rolled back.
     Left,
 }
 
 impl ChangeSession {
-    /// Its number among the sessions of its journal.
+    /// Returns its number among the sessions of its journal.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.header().uid
     }
 
-    /// Keeps everything that the session has changed ([`crate::Switch::leave`]) until
-    /// [`Journal::take_back_kept`]. The session is at its end then.
+    /// Keeps all changes of the session ([`crate::Switch::leave`]) until [`Journal::take_back_kept`]. This
+    /// ends the session.
     ///
     /// # Errors
-    /// The journal cannot be written: then nothing is kept, and the session is to be closed.
+    /// The journal cannot be written. Nothing is kept then, and the caller must close the session.
     pub fn put_by(&self) -> Result<(), ChangeError> {
         let journal = self.journal().clone();
         let _mutex = journal.mutex()?;
@@ -79,8 +77,8 @@ impl ChangeSession {
         for name in [WAITS, CONFIRMED] {
             remove(&self.dir().join(name))?;
         }
-        // What the machine knows of the settings goes first: a note would tell of a journal that is no
-        // longer there. Cut off in between, recovery takes the locks anew.
+        // The locks of the settings are released first, because their notes would otherwise refer to a
+        // journal that has moved. If assay is killed in between, recovery takes the locks again.
         let claims = std::mem::take(&mut *self.claims());
         for claim in claims.into_values() {
             claim.release()?;
@@ -90,7 +88,7 @@ impl ChangeSession {
         Ok(())
     }
 
-    /// Says that the session waits for [`Journal::confirm`].
+    /// Marks the session as waiting for [`Journal::confirm`].
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -109,10 +107,10 @@ impl ChangeSession {
 }
 
 impl Journal {
-    /// Live sessions that wait for a confirmation.
+    /// Returns the live sessions that wait for a confirmation.
     ///
     /// # Errors
-    /// The directory cannot be read, or holds what this assay does not understand.
+    /// The directory cannot be read, or contains data of an unknown format.
     pub fn waiting(&self) -> Result<Vec<Waiting>, ChangeError> {
         let _mutex = self.mutex()?;
         let live = |stored: &Stored| stored.locks.is_none() && stored.dir.join(WAITS).exists();
@@ -127,10 +125,10 @@ impl Journal {
         Ok(waiting.collect())
     }
 
-    /// Confirms a session that waits for it.
+    /// Confirms a session that waits for a confirmation.
     ///
     /// # Errors
-    /// It is gone, or the journal cannot be written.
+    /// The session does not exist, or the journal cannot be written.
     pub fn confirm(&self, uid: &str) -> Result<(), ChangeError> {
         let path = self.session_dir(&self.sessions(), uid)?.join(CONFIRMED);
         match new_file(&path) {
@@ -139,10 +137,10 @@ impl Journal {
         }
     }
 
-    /// Sessions whose changes were kept, the newest first. Nothing is the usual case.
+    /// Returns the sessions whose changes were kept, newest first; usually none.
     ///
     /// # Errors
-    /// The directory cannot be read, or holds what this assay does not understand.
+    /// The directory cannot be read, or contains data of an unknown format.
     pub fn kept(&self) -> Result<Vec<KeptSession>, ChangeError> {
         let mut kept = Vec::new();
         for dir in self.kept_dirs()? {
@@ -161,12 +159,13 @@ impl Journal {
         Ok(kept)
     }
 
-    /// Takes back what a session has kept, newest first. What somebody else has changed since is left
-    /// alone unless `foreign` says otherwise; the session waits for [`Journal::recover`] then.
+    /// Rolls back the kept changes of a session, newest first. A setting that another program has changed
+    /// since then is left unchanged unless `foreign` requests otherwise; the session then waits for
+    /// [`Journal::recover`].
     ///
     /// # Errors
-    /// It is not there, its journal is damaged, another assay works on the same target, or the journal
-    /// cannot be written.
+    /// The session does not exist, its journal is damaged, another assay process works on the same target, or
+    /// the journal cannot be written.
     pub fn take_back_kept(
         &self,
         uid: &str,
@@ -203,8 +202,8 @@ impl Journal {
         take_back(&session, host, foreign, true)
     }
 
-    /// Takes back what one session left whose process is gone: what stands by for a session that may
-    /// lock its user out.
+    /// Rolls back one session whose process has ended. The process that stands by for a change that may lock
+    /// the user out calls this.
     ///
     /// # Errors
     /// As [`Journal::recover`].
@@ -227,10 +226,10 @@ impl Journal {
         }
     }
 
-    /// Whether a session is there whose process is gone.
+    /// Whether the session exists and its process has ended.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The session cannot be read.
     pub fn is_left(&self, uid: &str) -> Result<bool, ChangeError> {
         let _mutex = self.mutex()?;
         let dir = self.sessions().join(format!("{PREFIX}{uid}"));
@@ -240,10 +239,10 @@ impl Journal {
         Ok(load(dir)?.is_some_and(|stored| stored.locks.is_some()))
     }
 
-    /// How it stands with a session that was begun.
+    /// Returns the state of a session that was begun.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The session cannot be read.
     pub fn standing(&self, uid: &str) -> Result<SessionState, ChangeError> {
         let _mutex = self.mutex()?;
         let dir = self.sessions().join(format!("{PREFIX}{uid}"));
@@ -283,7 +282,8 @@ impl Journal {
         Ok(found)
     }
 
-    /// The directory of a session that the user, or another process, named.
+    /// Returns the directory of a session whose number comes from the user or from another process; checks the
+    /// number.
     fn session_dir(&self, below: &Path, uid: &str) -> Result<PathBuf, ChangeError> {
         let plain = !uid.is_empty() && uid.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let dir = below.join(format!("{PREFIX}{uid}"));
@@ -294,7 +294,8 @@ impl Journal {
     }
 }
 
-/// Whether a process has a file of that directory open: a number may be another process's by now.
+/// Whether a process has an open file in that directory. This check is needed because the process id may have
+/// been reused.
 fn holds_file_in(pid: u32, dir: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
@@ -316,7 +317,7 @@ fn remove(path: &Path) -> Result<(), ChangeError> {
     }
 }
 
-/// Moves a session to another directory, in one step that lasts.
+/// Moves a session to another directory atomically and durably.
 fn moved(dir: &Path, to: &Path) -> Result<(), ChangeError> {
     let name = dir.file_name().unwrap_or_default();
     let moved = || -> io::Result<()> {

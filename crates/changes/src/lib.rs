@@ -1,8 +1,8 @@
-//! Reversible changes of a machine, and the journal that takes them back.
-//!
-//! Nothing is changed or made before the journal on disk says so and says what undoes it. A
-//! [`Session`] holds a kernel lock as long as its process lives; [`Journal::recover`] puts back
-//! what a dead one left, newest first, reads it back, and may itself be killed at any moment.
+//! Reversible changes of a machine, and the journal with which they are rolled back.
+//! Before assay changes a setting or creates an object, the journal on disk records the action and how to undo
+//! it. A [`ChangeSession`] holds a kernel lock while its process lives. [`Journal::recover`] rolls back the
+//! changes of ended processes, newest first, and reads each back; recovery itself may be killed at any time
+//! and repeated.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its journal, which has to be forced to disk"

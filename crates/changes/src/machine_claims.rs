@@ -1,8 +1,8 @@
-//! What the machine knows of the settings that assays change, whatever state directory they use.
-//!
-//! A setting belongs to the machine, not to a state directory. Who changes one holds a lock that every
-//! assay of the same user sees (`assay_host::lockdir`), with a note of where its journal is. The note
-//! outlives its process: a setting that a killed assay left changed is never taken for the original.
+//! Machine-wide locks of changed settings, independent of the state directory.
+//! A setting belongs to the machine, not to a state directory. A process that changes a setting holds a lock
+//! that every assay process of the same user sees (`assay_host::lockdir`). The lock file contains a note with
+//! the path of the journal. The note remains when the process ends, so that a value left by a killed process
+//! is never taken for the original value.
 
 use crate::disk::{PREFIX, read_boot_id};
 use crate::error::{ChangeError, Orphan};
@@ -18,7 +18,7 @@ use assay_model::change::Setting;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// What is noted in a lock, in one line.
+/// Contents of a lock file, in one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
     what: String,
@@ -29,7 +29,7 @@ struct Note {
     journal: PathBuf,
     session: String,
     boot: String,
-    /// How the setting was found.
+    /// Original value of the setting.
     value: Option<String>,
     shown: String,
 }
@@ -54,7 +54,7 @@ impl Note {
         self.session == session.header().uid && self.journal == session.journal().dir()
     }
 
-    /// What the journal says of it.
+    /// Returns the state of the setting according to the journal.
     fn told(&self) -> Result<Told, ChangeError> {
         if !self.dir().is_dir() {
             return Ok(Told::Nothing);
@@ -69,7 +69,8 @@ impl Note {
         });
         Ok(match open {
             true => Told::Open,
-            // Killed after it had set it back, before it could remove the note.
+            // The process was killed after it had rolled back the setting and before it could remove the
+            // note.
             false => Told::Closed,
         })
     }
@@ -79,7 +80,7 @@ impl Note {
         self.journal.join("sessions").join(name)
     }
 
-    /// The state directory, as the user names it.
+    /// Returns the state directory as the user names it.
     fn state(&self) -> PathBuf {
         match self.journal.file_name() {
             Some(name) if name == "journal" => self.journal.parent().unwrap_or(&self.journal),
@@ -89,38 +90,38 @@ impl Note {
     }
 }
 
-/// What a journal says of a setting.
+/// State of a setting according to a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// It may still be changed.
+    /// The setting may still be changed.
     Open,
-    /// It is as it was found.
+    /// The setting is in its original state.
     Closed,
-    /// The journal is gone.
+    /// The journal does not exist.
     Nothing,
 }
 
-/// What a process holds of a setting: the locks of all that it is known by.
+/// The locks that a process holds for one setting, one lock per key of the setting.
 #[derive(Debug)]
 pub(crate) struct Claim(Vec<Lock>);
 
 impl Claim {
-    /// Lets it go, with its notes.
+    /// Releases the locks and removes their notes.
     pub(crate) fn release(self) -> Result<(), HostError> {
-        // The one that is tried first is the last to go.
+        // Locks are released in reverse order.
         self.0.into_iter().rev().try_for_each(Lock::release)
     }
 }
 
-/// What came of trying to take all locks of a setting.
+/// Result of an attempt to take all locks of a setting.
 enum Tried {
     Taken(Claim),
     Busy { note: String },
 }
 
-/// What a setting is locked by. Sysctls of the network are those of a network namespace. A file has a
-/// path, which outlives a boot, and a place, which is the same through a bind mount or another name of
-/// its directory; a file system has mount points, and is remounted through any of them.
+/// Returns the keys by which a setting is locked. Network sysctls belong to a network namespace. A file has a
+/// path, which survives a reboot, and an identity, which is the same through a bind mount or another name of
+/// its directory. A file system has several mount points and can be remounted through any of them.
 fn lock_keys(host: &dyn HostMut, identity: &str) -> Result<Vec<String>, HostError> {
     if identity.starts_with("kernel:/proc/sys/net/") {
         let space = host.link(Path::new("/proc/self/ns/net"))?;
@@ -142,7 +143,7 @@ fn lock_keys(host: &dyn HostMut, identity: &str) -> Result<Vec<String>, HostErro
     Ok(keys)
 }
 
-/// The locks of a setting.
+/// Tries to take all locks of a setting.
 fn attempt(
     host: &dyn HostMut,
     setting: &Setting,
@@ -156,7 +157,7 @@ fn attempt(
         match locks.try_lock(&key)? {
             Attempt::Taken(lock) => taken.push(lock),
             Attempt::Busy { note } => {
-                // What this one noted nothing in is nobody's.
+                // Locks in which this process wrote no note are removed.
                 for lock in taken
                     .into_iter()
                     .filter(|lock: &Lock| lock.left().is_empty())
@@ -170,10 +171,10 @@ fn attempt(
     Ok(Some(Tried::Taken(Claim(taken))))
 }
 
-/// Takes the lock of a setting that is about to be changed.
+/// Takes the locks of a setting that is about to be changed.
 ///
 /// # Errors
-/// A live assay has it, or one that was killed left the setting changed.
+/// A live assay process holds a lock, or a killed process left the setting changed.
 pub(crate) fn take(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -203,8 +204,9 @@ fn busy_error(what: &str, note: &str) -> ChangeError {
     }
 }
 
-/// Whether what a former process noted still matters. What does not last over a boot is a setting of
-/// the running kernel, or a place: the numbers of devices are given anew, and the path has a note too.
+/// Checks whether the note of an earlier process still applies. After a reboot, notes about settings of the
+/// running kernel and about file identities no longer apply: device numbers are assigned anew, and the path
+/// has a note of its own.
 fn check(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -252,7 +254,7 @@ fn check(
     }
 }
 
-/// Notes where the journal of a change is, before the change is made.
+/// Writes the path of the journal into the locks, before the change is made.
 pub(crate) fn note(
     session: &ChangeSession,
     claim: &Claim,
@@ -269,10 +271,10 @@ pub(crate) fn note(
     Ok(())
 }
 
-/// Takes the lock of a setting that a dead session left, so that nobody else begins with it now.
+/// Takes the locks of a setting that an ended session left, so that no other process begins to change it.
 ///
 /// # Errors
-/// A live assay works on it.
+/// A live assay process works on the setting.
 pub(crate) fn retake(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -284,13 +286,13 @@ pub(crate) fn retake(
     if claims.contains_key(&id) {
         return Ok(());
     }
-    // Setting back does not hang on a directory that cannot be used.
+    // The rollback continues even if the lock directory cannot be used.
     match attempt(host, setting, identity) {
         Ok(Some(Tried::Busy { note })) => {
             Err(busy_error(&crate::setting::setting_name(setting), &note))
         }
         Ok(Some(Tried::Taken(Claim(locks)))) => {
-            // What another one noted stays for it.
+            // Notes of other processes stay.
             let ours = |lock: &Lock| {
                 let note: Option<Note> = serde_json::from_str(lock.left()).ok();
                 lock.left().is_empty() || note.is_some_and(|note| note.is_of(session))
@@ -302,26 +304,26 @@ pub(crate) fn retake(
     }
 }
 
-/// A setting that an assay with another state directory left changed.
+/// A setting left changed by an assay process with another state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The setting, in words.
+    /// Description of the setting.
     pub what: String,
-    /// What the assay did.
+    /// Description of the work of that process.
     pub label: String,
-    /// Its state directory.
+    /// The state directory of that process.
     pub state: PathBuf,
-    /// What the setting read before.
+    /// Value before the change.
     pub original: String,
-    /// The file that tells of it, when its journal is gone.
+    /// The file with the note, if the journal does not exist.
     pub note: Option<PathBuf>,
 }
 
 impl Journal {
-    /// Settings that assays with other state directories left changed when they were killed.
+    /// Returns the settings that killed assay processes with other state directories left changed.
     ///
     /// # Errors
-    /// The directories of locks cannot be read.
+    /// The lock directories cannot be read.
     pub fn elsewhere(&self, host: &dyn HostMut) -> Result<Vec<Elsewhere>, ChangeError> {
         let (mut found, boot) = (Vec::new(), read_boot_id()?);
         for lasting in [false, true] {
@@ -337,7 +339,7 @@ impl Journal {
                 if ours || told == Told::Closed || !lasting && note.boot != boot {
                     continue;
                 }
-                // One that has several locks is told of once.
+                // A setting with several locks is returned once.
                 let told_of = |one: &Elsewhere| one.what == note.what && one.state == note.state();
                 if found.iter().any(told_of) {
                     continue;

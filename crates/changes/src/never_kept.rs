@@ -1,10 +1,10 @@
-//! What is never kept, whatever it gains, and what does not last.
+//! Values that assay never keeps, whatever their gain, and settings that do not survive a reboot.
 
 use crate::setting::joined_settings;
 use assay_model::change::{ConfigLanguage, Setting};
 
-/// Why a value of a setting is never kept: acknowledged writes would not be durable, or damage
-/// would go unseen. Trials may measure it, so that its price is known.
+/// Returns the reason why a value of a setting is never kept: acknowledged writes would not be durable, or
+/// damage would not be detected. `None` if it may be kept. Trials may still measure the value.
 #[must_use]
 pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str> {
     const LIES: &str = "writes that were acknowledged as durable would be lost in a power cut";
@@ -21,7 +21,7 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
             _ => None,
         },
         Setting::ModuleParameter { module, name } => match (module.as_str(), name.as_str()) {
-            // The last one leaves what was logged out after a crash (zfs(4)).
+            // The last parameter omits logged writes after a crash (zfs(4)).
             ("zfs", "zfs_nocacheflush" | "zil_nocacheflush" | "zil_replay_disable") if on => {
                 Some(LIES)
             }
@@ -58,7 +58,7 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
             })
         }),
         Setting::Config { language, key, .. } => {
-            // MariaDB takes dashes for underscores.
+            // MariaDB treats dashes as underscores.
             let key = key.to_ascii_lowercase().replace('-', "_");
             let databases = matches!(language, ConfigLanguage::KeyValue | ConfigLanguage::Ini);
             match key.as_str() {
@@ -81,8 +81,8 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
     }
 }
 
-/// Whether a setting lasts beyond the next boot. What the kernel holds in memory does not; to
-/// make it last is a matter of sysctl.d, modprobe.d, udev rules or fstab.
+/// Whether a setting survives a reboot. State in the kernel's memory does not; sysctl.d, modprobe.d, udev
+/// rules or fstab make it permanent.
 #[must_use]
 pub fn survives_reboot(setting: &Setting) -> bool {
     match setting {

@@ -1,39 +1,39 @@
-//! How the bytes of a journal become lines, whatever a crash or a bad disk made of them.
+//! Converts the bytes of a journal into lines, also after a crash or a disk error.
 
 use crate::journal_format::{FIRST_FORMAT, FORMAT, Header, Line, State};
 use assay_host::seal::{has_seal, is_torn_line, unseal};
 
-/// What a journal's bytes say.
+/// Result of reading a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// The header was never written whole.
+    /// The header is incomplete.
     Unborn,
     /// A journal.
     Journal(Box<Lines>),
 }
 
-/// The lines of a journal, as far as they can be read.
+/// The readable lines of a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
-    /// Nothing when it was damaged.
+    /// The header; `None` if it was damaged.
     pub(crate) header: Option<Header>,
     pub(crate) state: State,
-    /// The first line that is not what was written, and what is wrong with it.
+    /// Number of the first damaged line, and a description of the damage.
     pub(crate) damaged: Option<(usize, String)>,
-    /// Number of the next line.
+    /// Number of the next line to write.
     pub(crate) next: u64,
-    /// How many bytes to keep: what is behind them was torn by a crash, and means nothing.
+    /// Bytes to keep; the bytes after them are a line that a crash cut off.
     pub(crate) keep: usize,
 }
 
-/// Reads a journal. A torn last line is passed over: each line is on disk before the next one is
-/// written, so what a torn line would have announced was not begun, and what it would have concluded
-/// is found out by looking.
+/// Reads a journal. An incomplete last line is ignored. This is safe because each line is durable before the
+/// next action begins: an announced action was not begun, and the result of a completed action is found by
+/// checking the machine.
 ///
 /// # Errors
-/// Why this is no journal that this assay understands.
+/// The reason why the format is unknown.
 pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
-    // What a power cut leaves where a line was to be.
+    // A power cut may leave zero bytes in place of a line.
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
     let text = &bytes[..bytes.len() - zeros];
     let Some(first) = text.split_inclusive(|byte| *byte == b'\n').next() else {
@@ -55,7 +55,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
             other => return Err(describe_foreign_line(&body, other.err())),
         }),
         Some(_) => None,
-        // The header is forced to disk before anything is done.
+        // The header is durable before any action.
         None if first.len() == text.len() && is_torn_line(line, 0) => return Ok(Read::Unborn),
         None if has_seal(line) => None,
         None if format_of(line).is_some_and(|format| format != u64::from(FORMAT)) => {
@@ -88,7 +88,7 @@ fn format_of(line: &[u8]) -> Option<u64> {
     value.get("assay-journal")?.as_u64()
 }
 
-/// Lines with numbers and checksums.
+/// Reads lines with numbers and checksums.
 fn read_sealed_lines(text: &[u8], header: Option<Header>) -> Lines {
     let mut found = Lines {
         damaged: match header {
@@ -104,7 +104,7 @@ fn read_sealed_lines(text: &[u8], header: Option<Header>) -> Lines {
     for (number, whole) in (1..).zip(text.split_inclusive(|byte| *byte == b'\n')) {
         end += whole.len();
         let line = whole.strip_suffix(b"\n").unwrap_or(whole);
-        // Written behind a damaged line.
+        // An empty line was written after a damaged line.
         if line.is_empty() {
             found.keep = end;
             continue;
@@ -129,7 +129,7 @@ fn read_sealed_lines(text: &[u8], header: Option<Header>) -> Lines {
         found.next = own.saturating_add(1);
         match serde_json::from_slice::<Line>(&body) {
             Ok(line) => found.take(line),
-            // The header, looked at already.
+            // The header was already checked.
             Err(_) if own == 0 => {}
             Err(error) => found.damage(number, &format!("this assay does not know it ({error})")),
         }
@@ -150,8 +150,8 @@ impl Lines {
     }
 }
 
-/// A journal of assay 0.1. A line that cannot be read is damage when one follows that was written
-/// later, unless somebody took over behind it.
+/// Reads a journal of assay 0.1. An unreadable line counts as damage if a later line follows, unless another
+/// process took over the session after it.
 fn first_format(text: &[u8], keep: usize, header: Header) -> Lines {
     let mut found = Lines {
         header: Some(header),
@@ -180,7 +180,7 @@ fn first_format(text: &[u8], keep: usize, header: Header) -> Lines {
             Err(_) => unreadable = unreadable.or(Some((number + 1, whole))),
         }
     }
-    // A line that has its end was written whole.
+    // A line with its line end was written completely.
     if let Some((number, true)) = unreadable {
         found.damage(number, "it cannot be read");
     }

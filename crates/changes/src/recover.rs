@@ -1,5 +1,5 @@
-//! Taking back what a session left: newest first, each thing read back, repeatable after having
-//! been cut off anywhere.
+//! Rolls back the changes of a session: newest first, each one read back. A rollback that was interrupted at
+//! any point can be repeated.
 
 use crate::disk::{forget, read_boot_id};
 use crate::error::ChangeError;
@@ -12,66 +12,66 @@ use crate::stored::{Stored, load};
 use crate::switch::{Back, Trust, put_back};
 use assay_host::HostMut;
 
-/// What to do about a setting that somebody else changed meanwhile, and about what cannot be taken
+/// How to treat a setting that another program changed in the meantime, and a change that cannot be rolled
 /// back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Foreign {
-    /// Say so, and keep it in the journal.
+    /// Report it, and keep it in the journal.
     #[default]
     Leave,
-    /// Put it back all the same.
+    /// Roll it back anyway.
     Restore,
-    /// Take it as it is, and forget it; also what cannot be taken back.
+    /// Leave the setting unchanged and remove it from the journal; also if it cannot be rolled back.
     Accept,
 }
 
-/// What became of one thing.
+/// Result of rolling back one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveryOutcome {
-    /// The setting is as it was found; what it reads.
+    /// The setting is in its original state; the value read back.
     Restored(String),
-    /// The thing that assay made is gone.
+    /// The object that assay created is removed.
     Removed,
-    /// The kernel held it in memory, and the machine was started again since.
+    /// The kernel held the state in memory, and the machine has rebooted since.
     Rebooted,
-    /// The kernel held it in memory, and the device or mount is no longer there.
+    /// The kernel held the state in memory, and the device or mount no longer exists.
     Gone,
-    /// Somebody else changed it.
+    /// Another program changed the setting.
     LeftAlone {
-        /// What it reads.
+        /// The present value.
         found: String,
-        /// What it was before assay came.
+        /// The value before assay changed it.
         original: String,
-        /// It was taken as it is and forgotten.
+        /// Whether the setting was left unchanged and removed from the journal.
         accepted: bool,
     },
-    /// The setting is as it was found, but something beside it is not, or the journal itself is damaged:
-    /// what, with the path. It stays until the user wishes it forgotten ([`Foreign::Accept`]).
-    Doubtful(String),
-    /// It could not be taken back. It stays in the journal, unless the user wishes it forgotten
+    /// The setting is in its original state, but a related attribute is not, or the journal is damaged; the
+    /// text describes the difference with its path. The entry stays until the user removes it
     /// ([`Foreign::Accept`]).
+    Doubtful(String),
+    /// The rollback failed. The entry stays in the journal until the user removes it ([`Foreign::Accept`]).
     Failed(String),
 }
 
-/// Something that a dead session left.
+/// An entry that an ended session left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// What the session did.
+    /// Description of the session's work.
     pub label: String,
-    /// On what.
+    /// Target of the session.
     pub target: String,
-    /// The thing or setting, in words.
+    /// Description of the object or setting.
     pub what: String,
-    /// What became of it.
+    /// Result of the rollback.
     pub outcome: RecoveryOutcome,
 }
 
 impl Journal {
-    /// Takes back what dead sessions left, newest first. Nothing is the usual case.
+    /// Rolls back the changes of ended sessions, newest first; usually there are none.
     ///
     /// # Errors
-    /// The journal's directory cannot be read or written. What goes wrong with one thing is told
-    /// in its [`Outcome`], and the others are still taken back.
+    /// The journal's directory cannot be read or written. The failure of one entry is reported in its
+    /// [`RecoveryOutcome`]; the other entries are still rolled back.
     pub fn recover(
         &self,
         host: &dyn HostMut,
@@ -94,7 +94,7 @@ impl Journal {
                 }
             }
         }
-        // A later session may have built on an earlier one.
+        // A later session may depend on changes of an earlier one.
         stored.sort_by_key(|stored| {
             let begun = stored.found.as_ref().map(|found| found.header.begun);
             std::cmp::Reverse(begun.unwrap_or_default())
@@ -105,7 +105,7 @@ impl Journal {
         Ok(recovered)
     }
 
-    /// Takes back what one session left, when its process is gone.
+    /// Rolls back one session if its process has ended.
     pub(crate) fn recover_stored(
         &self,
         stored: Stored,
@@ -126,7 +126,8 @@ impl Journal {
         let mut recovered = take_back(&session, host, foreign, false)?;
         let doubtful = damage.iter().map(|what| doubtful_session(&session, what));
         recovered.extend(doubtful);
-        // Nobody knows what a damaged line said: it is not thrown away unasked.
+        // The contents of a damaged line are unknown, so the journal stays unless the user accepts the
+        // loss.
         session.stays = !damage.is_empty() && foreign != Foreign::Accept;
         Ok(recovered)
     }
@@ -146,8 +147,8 @@ fn doubtful_session(session: &ChangeSession, damage: &str) -> Recovered {
 }
 
 impl ChangeSession {
-    /// Takes back everything that is still open, newest first, as recovery would. To be called at
-    /// the end and after an interruption, when all else that uses the session is gone.
+    /// Rolls back all open entries, newest first, as recovery does. Call this at the end of a session and
+    /// after an interruption, when no other part of the process uses the session.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -159,9 +160,8 @@ impl ChangeSession {
     }
 }
 
-/// Takes back everything of a session that is open.
-///
-/// `own`: this process began it, so that nothing of its journal is missing.
+/// Rolls back all open entries of a session.
+/// `own`: this process began the session, so its journal is complete.
 pub(crate) fn take_back(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -171,7 +171,7 @@ pub(crate) fn take_back(
     let rebooted = session.header().boot != read_boot_id()?;
     let state = session.state();
     let mut recovered = Vec::new();
-    // Killed before it could tell the machine.
+    // The process was killed after it closed the setting and before it released the locks.
     let closed = state.entries.iter().filter(|(_, entry)| !entry.is_open());
     for (id, entry) in closed.filter(|_| !own) {
         if let Entry::Switched(switched) = entry

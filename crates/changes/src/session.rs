@@ -1,4 +1,4 @@
-//! A session: what one process does to one target, written down before it is done.
+//! A session: the actions of one process on one target, each recorded before it is done.
 
 use crate::disk::{LINES, forget, new_file, sync_dir};
 use crate::error::ChangeError;
@@ -17,23 +17,23 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of a thing that was entered as made.
+/// Number of a recorded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MadeId(pub(crate) u64);
 
-/// A live session. When it is dropped and nothing is left to take back, its directory goes; else
-/// it waits for [`Journal::recover`].
+/// A live session. Dropping it removes its directory if nothing is left to roll back; otherwise the session
+/// waits for [`Journal::recover`].
 #[derive(Debug)]
 pub struct ChangeSession {
     journal: Journal,
     dir: PathBuf,
     header: Header,
     writer: Mutex<Writer>,
-    /// What this machine knows of the settings that are open here, see `claims`.
+    /// Machine-wide locks of the settings that are open here, see `machine_claims`.
     claims: Mutex<BTreeMap<u64, Claim>>,
-    /// Its directory stays although nothing is left to take back.
+    /// Whether its directory stays although nothing is left to roll back.
     pub(crate) stays: bool,
-    /// Released by the kernel when the process ends, however it ends. None once it was put by.
+    /// Locks that the kernel releases when the process ends. Empty after the session was kept.
     locks: Mutex<Vec<File>>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Writer {
     state: State,
     /// Number of the next line.
     next: u64,
-    /// How long the journal is as far as it is whole.
+    /// Length of the complete part of the journal, in bytes.
     length: u64,
-    /// The last line may be torn.
+    /// Whether the last line may be incomplete.
     torn: bool,
 }
 
@@ -75,8 +75,8 @@ impl ChangeSession {
         })
     }
 
-    /// Takes a dead session over. What was torn is cut off, what the journal lacks is entered, and
-    /// damage that its lines do not show is noted.
+    /// Takes over a session whose process has ended. Removes an incomplete last line, adds missing entries,
+    /// and records damage that the lines do not show.
     pub(crate) fn resume(
         journal: Journal,
         dir: PathBuf,
@@ -128,7 +128,7 @@ impl ChangeSession {
         Ok(session)
     }
 
-    /// Writes what has to stand before the first line of ours.
+    /// Writes the lines that must precede the first line of this process.
     fn begin_line(&self, writer: &mut Writer, bereft: bool) -> Result<(), ChangeError> {
         let path = self.dir.join(LINES);
         let mut text = Vec::new();
@@ -152,14 +152,14 @@ impl ChangeSession {
         Ok(bytes.last().is_none_or(|last| *last == b'\n'))
     }
 
-    /// Tells what it makes from everybody else's things. The name of everything it makes holds
-    /// this; [`Session::name`] makes such names.
+    /// Returns the session's tag. The name of every object that the session creates contains the tag;
+    /// [`ChangeSession::name`] builds such names.
     #[must_use]
     pub fn tag(&self) -> String {
         format!("assay-{}", self.header.uid)
     }
 
-    /// A name for something it makes, hidden in a listing: `.assay-0123456789abcdef-NAME`.
+    /// Returns a hidden name for an object of the session: `.assay-0123456789abcdef-NAME`.
     #[must_use]
     pub fn name(&self, name: impl AsRef<OsStr>) -> OsString {
         let mut all = OsString::from(format!(".{}-", self.tag()));
@@ -167,17 +167,17 @@ impl ChangeSession {
         all
     }
 
-    /// A directory for job files, logs and sockets. It goes with the session, also after a kill.
+    /// Returns a directory for job files, logs and sockets. It is removed with the session, also after a kill.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Writes down that `thing` is about to be made. On return this is on disk, and only then may
-    /// the thing be made.
+    /// Records that `thing` is about to be created. Create the object only after this returns; the record is
+    /// then durable.
     ///
     /// # Errors
-    /// Its name does not hold the [`Session::tag`], or the journal cannot be written.
+    /// The name does not contain the [`ChangeSession::tag`], or the journal cannot be written.
     pub fn made(&self, thing: &Made) -> Result<MadeId, ChangeError> {
         thing.check(&self.tag())?;
         let mut writer = self.writer();
@@ -189,11 +189,11 @@ impl ChangeSession {
         Ok(MadeId(id))
     }
 
-    /// Writes down which file or directory it is that was made, or that the loop devices will be on:
-    /// from then on its name alone leads to nothing.
+    /// Records the identity of a file or directory that was created, or of the file below loop devices. From
+    /// then on recovery accepts only this file, not another one with the same name.
     ///
     /// # Errors
-    /// It cannot be looked at, or the journal cannot be written.
+    /// The file's metadata cannot be read, or the journal cannot be written.
     pub fn identify(&self, id: MadeId, fd: impl AsFd) -> Result<(), ChangeError> {
         let known = KnownFile::of(fd)?;
         let mut writer = self.writer();
@@ -209,18 +209,18 @@ impl ChangeSession {
         self.append(&mut writer, Line::Made { id: id.0, thing })
     }
 
-    /// Writes down that a thing is gone again.
+    /// Records that an object was removed.
     ///
     /// # Errors
-    /// The journal cannot be written; the thing is looked for once more by recovery then.
+    /// The journal cannot be written; recovery then searches for the object again.
     pub fn unmade(&self, id: MadeId) -> Result<(), ChangeError> {
         self.write(Line::Unmade { id: id.0 })
     }
 
-    /// Removes a thing, makes sure that it is gone, and writes that down.
+    /// Removes an object, checks that it no longer exists, and records the removal.
     ///
     /// # Errors
-    /// It does not go, or the journal cannot be written.
+    /// The removal fails, or the journal cannot be written.
     pub fn unmake(&self, host: &dyn HostMut, id: MadeId) -> Result<(), ChangeError> {
         let thing = match self.writer().state.entries.get(&id.0) {
             Some(crate::journal_format::Entry::Made { thing, gone: false }) => thing.clone(),
@@ -238,7 +238,7 @@ impl ChangeSession {
         &self.header
     }
 
-    /// A copy of what the journal says.
+    /// Returns a copy of the journal's state.
     pub(crate) fn state(&self) -> State {
         self.writer().state.clone()
     }
@@ -251,7 +251,7 @@ impl ChangeSession {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is no longer this process's.
+    /// Releases the session, so that this process no longer owns it.
     pub(crate) fn let_go(&self) {
         self.locks
             .lock()
@@ -259,13 +259,13 @@ impl ChangeSession {
             .clear();
     }
 
-    /// Whether it is still this process's to end.
+    /// Whether this process still owns the session.
     pub(crate) fn is_ours(&self) -> bool {
         let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         !locks.is_empty()
     }
 
-    /// Writes down that nothing more is done with a setting, then lets the machine know.
+    /// Records that the session does nothing more with a setting, then releases the machine-wide locks.
     pub(crate) fn closed(&self, id: u64, line: Line) -> Result<(), ChangeError> {
         self.write(line)?;
         if let Some(lock) = self.claims().remove(&id) {
@@ -274,7 +274,7 @@ impl ChangeSession {
         Ok(())
     }
 
-    /// Writes a line and forces it to disk.
+    /// Writes a line and makes it durable.
     pub(crate) fn write(&self, line: Line) -> Result<(), ChangeError> {
         self.append(&mut self.writer(), line)
     }
@@ -298,7 +298,7 @@ impl ChangeSession {
         Ok(())
     }
 
-    /// A line as this journal has them.
+    /// Encodes a line in the format of this journal.
     fn encode(&self, number: u64, line: &Line) -> serde_json::Result<Vec<u8>> {
         if self.header.format != FIRST_FORMAT {
             return seal(number, line);
@@ -308,7 +308,7 @@ impl ChangeSession {
         Ok(text)
     }
 
-    /// Makes sure that the next line does not come behind a torn one.
+    /// Removes an incomplete last line before the next line is written.
     fn heal(&self, writer: &mut Writer) -> Result<(), ChangeError> {
         if !writer.torn {
             return Ok(());
@@ -330,7 +330,7 @@ impl ChangeSession {
         Ok(())
     }
 
-    /// Notes beside the journal that something is about to be opened or made: whole or not at all.
+    /// Writes the second record of a setting or object in a file of its own, atomically.
     pub(crate) fn enter(&self, id: u64, line: &Line) -> Result<(), ChangeError> {
         let (path, bytes) = entry_note(&self.dir, &self.header, id, line)
             .map_err(|error| ChangeError::journal(&self.dir)(error.into()))?;
@@ -343,7 +343,7 @@ impl ChangeSession {
         enter().map_err(ChangeError::journal(&path))
     }
 
-    /// Keeps bytes in the session's directory, for this user alone and forced to disk.
+    /// Stores bytes in the session's directory, readable for this user only, and durable.
     pub(crate) fn save(&self, id: u64, bytes: &[u8]) -> Result<(), ChangeError> {
         let path = self.saved(id);
         write_new(&path, bytes)
@@ -351,7 +351,7 @@ impl ChangeSession {
             .map_err(ChangeError::journal(&path))
     }
 
-    /// Takes an entry back of which nothing came.
+    /// Removes the second record of an action that did not take place.
     pub(crate) fn withdraw(&self, id: u64) {
         let path = self.saved(id);
         let _ = std::fs::remove_file(path.with_extension("entry"));
@@ -363,9 +363,9 @@ impl ChangeSession {
     }
 }
 
-/// Writes a file for this user alone and forces it to disk.
+/// Writes a file for this user only and makes it durable.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Left by an attempt that failed.
+    // The file may remain from an attempt that failed.
     let _ = std::fs::remove_file(path);
     let mut file = new_file(path)?;
     file.write_all(bytes)?;

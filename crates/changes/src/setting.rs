@@ -1,4 +1,4 @@
-//! Kinds of settings, one file each: how each is read, set and put back.
+//! Kinds of settings, one module each: reading, setting and rolling back.
 
 mod command;
 mod config;
@@ -22,7 +22,7 @@ use assay_host::HostMut;
 use assay_model::change::{ConfigKey, Setting};
 use std::path::{Path, PathBuf};
 
-/// Where a setting lies.
+/// Returns the path of a setting.
 pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, ChangeError> {
     match setting {
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
@@ -40,7 +40,7 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
     }
 }
 
-/// The setting of that kind at a place.
+/// Returns the implementation of a setting's kind.
 pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
     let (name, place) = (setting_name(setting), place.to_owned());
     match setting {

@@ -1,7 +1,6 @@
-//! What assay makes to measure on, two of them alive side by side: disk images served over NBD,
-//! file systems on loop devices, ZFS data sets and volumes, logical volumes, a second sshd. Each
-//! lives in a directory of its own, is entered in the journal before it is made, and is gone when it
-//! is dropped.
+//! Builds the objects to measure, two of them at the same time ("arms"): disk images served over NBD, file
+//! systems on loop devices, ZFS datasets and volumes, logical volumes, a second sshd. Each arm has its own
+//! directory, is recorded in the journal before it is created, and is removed when dropped.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate makes files and starts servers, and removes them again"
@@ -34,10 +33,10 @@ use assay_model::trial::{DurabilityProof, Side};
 use std::path::PathBuf;
 use teardown::Things;
 
-/// A finished arm. Dropping it takes everything away that was made for it.
+/// A complete arm. Dropping it removes everything that was created for it.
 pub struct Built<'a> {
     kind: Kind<'a>,
-    // Dropped last: takes away what the kind above used.
+    // Dropped last, because it removes objects that the arm uses.
     things: Things<'a>,
 }
 
@@ -48,14 +47,13 @@ enum Kind<'a> {
     Sshd(sshd::Sshd<'a>),
 }
 
-/// Makes an arm and starts its server.
-///
-/// Children are killed by the kernel when assay ends, however it ends; files, loop devices and
-/// mounts are in the journal.
+/// Builds an arm and starts its server.
+/// The kernel kills the child processes when assay ends, also after a kill; files, loop devices and mounts are
+/// recorded in the journal.
 ///
 /// # Errors
-/// A tool that is missing or refuses, no space, not root where root is needed, interrupted. What
-/// was made before is gone again.
+/// A tool is missing or fails, the disk is full, root is required, or the user interrupted. Everything created
+/// before is removed.
 pub fn build<'a>(
     host: &'a dyn HostMut,
     session: &'a ChangeSession,
@@ -105,12 +103,12 @@ fn build_kind<'a>(
     })
 }
 
-/// A mounted file system with nothing in it. Dropping it takes it away.
+/// An empty mounted file system. Dropping it removes it.
 pub struct Mounted<'a> {
     things: Things<'a>,
 }
 
-/// Makes a file system on a loop device and mounts it, with room for [`Place::size`] bytes.
+/// Creates a file system on a loop device and mounts it, with space for [`ArmSite::size`] bytes.
 ///
 /// # Errors
 /// As [`build`].
@@ -134,7 +132,7 @@ pub fn mount<'a>(
 }
 
 impl Mounted<'_> {
-    /// Where it is mounted.
+    /// Returns the mount point.
     #[must_use]
     pub fn dir(&self) -> PathBuf {
         self.things.kept(filesystem::MOUNT)
@@ -142,7 +140,7 @@ impl Mounted<'_> {
 }
 
 impl Built<'_> {
-    /// What a load is pointed at.
+    /// Returns the address or path to which a load is directed.
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         match &self.kind {
@@ -162,10 +160,10 @@ impl Built<'_> {
         }
     }
 
-    /// What the running thing says of itself, in one line: asked of it now, not remembered.
+    /// Reads the present configuration of the running arm, in one line.
     ///
     /// # Errors
-    /// It no longer answers.
+    /// The arm no longer answers.
     pub fn read_back(&self) -> Result<String, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.read_back(&self.things),
@@ -176,12 +174,12 @@ impl Built<'_> {
         .map_err(|error| self.things.named(error))
     }
 
-    /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
-    /// this arm, which needs some 200 MiB for a while, QEMU's storage daemon and FUSE; on ZFS by the
-    /// commits of the intent log.
+    /// Tests whether writes that were acknowledged as durable survive a power cut. The test uses a twin of
+    /// this arm, which needs some 200 MiB temporarily, QEMU's storage daemon and FUSE. For ZFS it counts the
+    /// commits of the intent log instead.
     ///
     /// # Errors
-    /// The twin cannot be made, or it was interrupted.
+    /// The twin cannot be created, or the user interrupted.
     pub fn prove_durability(
         &mut self,
         side: Side,
@@ -199,7 +197,7 @@ impl Built<'_> {
         .map_err(|error| self.things.named(error))
     }
 
-    /// What to know about this arm before its figures are trusted.
+    /// Returns a note that the reader needs to interpret the arm's figures.
     #[must_use]
     pub fn remark(&self) -> Option<&'static str> {
         let root = rustix::process::geteuid().is_root();
@@ -212,7 +210,7 @@ impl Built<'_> {
         }
     }
 
-    /// The server whose CPU time belongs to the load; none where the kernel serves.
+    /// Returns the server process whose CPU time counts as the load's; `None` if the kernel is the server.
     #[must_use]
     pub fn server_pid(&self) -> Option<u32> {
         match &self.kind {

@@ -1,7 +1,6 @@
-//! A session as it lies on disk: its journal, and what else there is to hold against it.
-//!
-//! Whatever is opened or made is noted twice: as a line of the journal, and before that in a file of
-//! its own, `N.entry`. A journal that was cut short, or is gone, therefore hides nothing.
+//! A session on disk: its journal, and the other files that are compared with it.
+//! Every setting and object is recorded twice: first in its own file `N.entry`, then as a line of the journal.
+//! Therefore a truncated or missing journal hides no change.
 
 use crate::disk::{LINES, LOCK, PREFIX, read_boot_id};
 use crate::error::ChangeError;
@@ -15,46 +14,46 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// A session as it lies on disk.
+/// A session on disk.
 pub(crate) struct Stored {
     pub(crate) dir: PathBuf,
-    /// What it says; nothing when it had not begun.
+    /// Contents of the session; `None` if the session had not begun.
     pub(crate) found: Option<Found>,
-    /// Its locks, when its process is gone; nothing while it lives.
+    /// Locks of the session if the session's process has ended; `None` while the process lives.
     pub(crate) locks: Option<Vec<File>>,
 }
 
-/// What a session says.
+/// Contents of a session.
 pub(crate) struct Found {
     pub(crate) header: Header,
     pub(crate) state: State,
-    /// Damage, in words with path and line.
+    /// Descriptions of damage, with path and line.
     pub(crate) damage: Vec<String>,
-    /// Damage that the lines of the journal do not show by themselves.
+    /// Damage that the lines of the journal do not show.
     pub(crate) unmarked: Vec<String>,
-    /// Lines that the journal lacks.
+    /// Lines that are missing in the journal.
     pub(crate) lost: Vec<Line>,
     /// Number of the next line.
     pub(crate) next: u64,
-    /// How much of the journal to keep; nothing when there is none.
+    /// Bytes of the journal to keep; `None` if there is no journal.
     pub(crate) keep: Option<usize>,
 }
 
 impl Stored {
-    /// Whether its process is gone and it left something, or something that nobody understands.
+    /// Whether the session's process has ended and left changes, or data that cannot be parsed.
     pub(crate) fn is_left(&self) -> bool {
         let left = |found: &Found| found.state.open().next().is_some() || !found.damage.is_empty();
         self.locks.is_some() && self.found.as_ref().is_some_and(left)
     }
 }
 
-/// Reads one session; nothing when it is gone meanwhile.
+/// Reads one session; `None` if it was removed in the meantime.
 ///
 /// # Errors
-/// It cannot be read, or is none that this assay understands.
+/// The session cannot be read, or has an unknown format.
 pub(crate) fn load(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
     match load_there(dir.clone()) {
-        // Its owner ended while it was read.
+        // The session ended while it was read.
         Err(_) if !dir.exists() => Ok(None),
         other => other,
     }
@@ -77,7 +76,7 @@ fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
         })?;
     let beside = read_entry_notes(&dir)?;
     let found = match read {
-        // Killed before it had begun, or when all but this was removed.
+        // The process was killed before the session began, or after all other files were removed.
         Read::Unborn if beside.is_empty() => None,
         Read::Unborn => Some(session_without_journal(&dir, bytes.is_some(), beside)?),
         Read::Journal(lines) => Some(session_with_journal(&dir, *lines, beside)?),
@@ -85,16 +84,16 @@ fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
     Ok(Some(Stored { dir, found, locks }))
 }
 
-/// The locks of a session whose process is gone; an empty answer inside while it lives, none when the
-/// session is gone.
+/// Takes the locks of a session whose process has ended. Returns `Some(None)` while the process lives, and
+/// `None` if the session no longer exists.
 #[allow(clippy::option_option, reason = "gone, alive, or dead with its locks")]
 fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeError> {
     let mut locks = Vec::new();
-    // The directory is locked as well: somebody may have removed the file.
+    // The directory is locked too, because the lock file may have been removed.
     for path in [dir.join(LOCK), dir.to_owned()] {
         let file = match File::open(&path) {
             Ok(file) => file,
-            // Killed between the directory and its lock, or half removed.
+            // The process was killed between creating the directory and its lock file, or while removing them.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(ChangeError::journal(&path)(error)),
         };
@@ -103,7 +102,7 @@ fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeErr
             Err(Errno::WOULDBLOCK) => return Ok(Some(None)),
             Err(error) => return Err(ChangeError::journal(&path)(error.into())),
         }
-        // Its owner ended, and removed it, since it was listed.
+        // The session ended and was removed after it was listed.
         if file.metadata().is_ok_and(|found| found.nlink() == 0) {
             return Ok(None);
         }
@@ -115,14 +114,14 @@ fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeErr
     }
 }
 
-/// What lies beside a journal.
+/// Files next to a journal.
 #[derive(Default)]
 struct Beside {
-    /// What was opened or made, with the header of its session.
+    /// Second records of settings and objects, with the header of their session.
     entries: Vec<(u64, Header, Line)>,
-    /// Entries that cannot be read.
+    /// Records that cannot be read.
     unreadable: Vec<(u64, PathBuf)>,
-    /// Files as they were found.
+    /// Saved original files.
     saved: Vec<(u64, PathBuf)>,
 }
 
@@ -135,12 +134,12 @@ impl Beside {
 const ENTRY: &str = "entry";
 const SAVED: &str = "saved";
 
-/// Where the contents of a file are kept as they were found.
+/// Returns the path of the saved original contents of a file.
 pub(crate) fn saved_file_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id}.{SAVED}"))
 }
 
-/// Where it is noted for a second time that something was opened or made, and the bytes for it.
+/// Returns the path and the bytes of the second record of a setting or object.
 pub(crate) fn entry_note(
     dir: &Path,
     header: &Header,
@@ -164,7 +163,7 @@ fn read_entry_notes(dir: &Path) -> Result<Beside, ChangeError> {
             Some(SAVED) => beside.saved.push((id, path)),
             Some(ENTRY) => {
                 let bytes = match fs::read(&path) {
-                    // Its owner is just removing what belongs to the session.
+                    // The session's process is removing the file at this moment.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     other => other.map_err(ChangeError::journal(&path))?,
                 };
@@ -192,7 +191,7 @@ fn of_entry(bytes: &[u8], id: u64) -> Option<(Header, Line)> {
     ))
 }
 
-/// A session of which the journal says nothing, or is not there.
+/// Reads a session whose journal is empty or missing.
 fn session_without_journal(dir: &Path, there: bool, beside: Beside) -> Result<Found, ChangeError> {
     let path = dir.join(LINES);
     let damage = match there {
@@ -235,7 +234,8 @@ fn session_with_journal(dir: &Path, lines: Lines, beside: Beside) -> Result<Foun
             lost.push((id, line));
         }
     }
-    // A kill comes between an entry and its line; that is the last one, and nothing was done yet.
+    // A kill can come between a record and its line. Then only the last record has no line, and its action has
+    // not begun.
     let cut_off = matches!(&lost[..], [] | [_]) && lost.iter().all(|(id, _)| *id == first);
     if !cut_off && !torn_apart && header.is_some() {
         unmarked.push(format!(
@@ -277,7 +277,7 @@ fn session_with_journal(dir: &Path, lines: Lines, beside: Beside) -> Result<Foun
     })
 }
 
-/// Stands for a header that is lost.
+/// Returns a header that replaces a lost one.
 fn unknown_header(dir: &Path) -> Result<Header, ChangeError> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     Ok(Header {

@@ -1,4 +1,4 @@
-//! A setting in a session's hands: set, read back, put back.
+//! Sets, reads back and rolls back one setting of a session.
 
 use crate::error::ChangeError;
 use crate::journal_format::{Line, Switched};
@@ -9,7 +9,7 @@ use crate::setting::{Knob, Original, Reading, Work, open_knob, place, setting_na
 use assay_host::HostMut;
 use assay_model::change::Setting;
 
-/// A setting that is put back as it was found when this is dropped, unless it was kept.
+/// An open setting. Dropping it restores the original state, unless the change was kept.
 pub struct Switch<'a> {
     session: &'a ChangeSession,
     host: &'a dyn HostMut,
@@ -21,37 +21,37 @@ pub struct Switch<'a> {
     closed: bool,
 }
 
-/// What became of putting something back.
+/// Result of restoring a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
-    /// Nothing was left to do.
+    /// The setting was already in its original state; the value.
     Already(String),
-    /// Put back and read back.
+    /// The setting was restored and read back; the value.
     Restored(String),
-    /// Somebody else changed it.
+    /// Another program changed the setting; the value.
     LeftAlone(String),
-    /// It reads as it was found, but something beside it differs; what.
+    /// The setting has its original value, but a related attribute differs; its description.
     Apart(String),
 }
 
-/// How much of what became of a setting the journal tells.
+/// How far the journal describes the state of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// This process wrote it: nothing is missing.
+    /// This process wrote the journal, so it is complete.
     Own,
-    /// Its process is gone, and its last lines may be as well: the machine is looked at.
+    /// The process has ended and its last lines may be missing, so the machine is checked.
     Left,
-    /// Whatever is there, the user wants it as it was found.
+    /// The user requests the original state regardless of the present one.
     Force,
 }
 
 impl<'a> Switch<'a> {
-    /// Reads a setting, refuses one that cannot be changed, and writes down how it was found.
-    /// Nothing is changed yet.
+    /// Reads a setting, refuses one that cannot be changed, and records its original state. Nothing is changed
+    /// yet.
     ///
     /// # Errors
-    /// It cannot be changed, another assay works on it or left it changed, or the journal cannot
-    /// be written.
+    /// The setting cannot be changed, another assay process works on it or left it changed, or the journal
+    /// cannot be written.
     pub fn open(
         session: &'a ChangeSession,
         host: &'a dyn HostMut,
@@ -61,7 +61,7 @@ impl<'a> Switch<'a> {
         let place = place(host, setting)?;
         let knob = open_knob(setting, &place);
         let identity = knob.identity();
-        // Nobody else enters the same setting between looking and entering.
+        // The mutex prevents other processes from recording the same setting between the check and the record.
         let mutex = session.journal().mutex()?;
         let ours = |switched: &Switched| !switched.closed && switched.identity == identity;
         let own = session.dir();
@@ -128,28 +128,27 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// How it was found.
+    /// Returns the original state.
     #[must_use]
     pub fn original(&self) -> &Original {
         &self.original
     }
 
-    /// What it reads now: its value and, where that matters, why it has it.
+    /// Reads the present value, with its source if relevant.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The setting cannot be read.
     pub fn read(&self) -> Result<String, ChangeError> {
         Ok(self.knob.read(self.host)?.shown)
     }
 
-    /// Sets a value, or takes the setting away, and returns what it reads then. What reads so
-    /// already is not set again.
+    /// Sets a value (`None` removes the setting) and returns the value read back. A setting that already has
+    /// the value is not set again.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] before anything was touched; [`ChangeError::Meanwhile`] when
-    /// somebody else changed it; [`ChangeError::ReadBack`] and [`ChangeError::NoEffect`] when it
-    /// reads something else afterwards. After any error of setting it is as it was found, or the
-    /// error is [`ChangeError::Twice`].
+    /// [`ChangeError::Refused`] before anything was changed; [`ChangeError::Meanwhile`] if another program
+    /// changed the setting; [`ChangeError::ReadBack`] and [`ChangeError::NoEffect`] if another value is read
+    /// back. After any error the setting is in its original state, except after [`ChangeError::Twice`].
     pub fn set(&self, value: Option<&str>) -> Result<String, ChangeError> {
         self.knob.check(self.host, value)?;
         let before = self.knob.read(self.host)?;
@@ -175,7 +174,7 @@ impl<'a> Switch<'a> {
                 Ok(shown) => return Ok(shown),
                 Err(error) => error,
             },
-            // Nothing was written: what somebody else wrote at this moment stays.
+            // Nothing was written: a value that another program wrote at this moment stays.
             Err(ChangeError::Host(error)) if error.is_meanwhile() && !touched => {
                 self.knob.tidy(self.host, &work)?;
                 self.session.write(Line::Restored { id: self.id })?;
@@ -197,7 +196,7 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// Reads back what was set, and notes it.
+    /// Reads back the value and records it.
     fn confirm(&self, value: Option<&str>, before: &Reading) -> Result<String, ChangeError> {
         let after = self.knob.read(self.host)?;
         self.session.write(Line::Confirmed {
@@ -223,11 +222,11 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// Puts it back as it was found, and returns what it reads then. It may be set again.
+    /// Restores the original state and returns the value read back. The setting may be set again.
     ///
     /// # Errors
-    /// [`ChangeError::Meanwhile`] when somebody else changed it; it is left alone then. Otherwise
-    /// that it could not be put back; it stays in the journal.
+    /// [`ChangeError::Meanwhile`] if another program changed the setting, which then stays unchanged. Any
+    /// other error means that the setting could not be restored; it stays in the journal.
     pub fn restore(&self) -> Result<String, ChangeError> {
         if !self.switched().is_some_and(|switched| switched.touched()) {
             let now = self.knob.read(self.host)?;
@@ -243,12 +242,12 @@ impl<'a> Switch<'a> {
         }
     }
 
-    /// Sets a value for good: it is no longer put back. See [`crate::survives_reboot`] for what a
-    /// boot takes back by itself.
+    /// Sets a value permanently: it is not rolled back. [`crate::survives_reboot`] tells which settings a
+    /// reboot resets.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] when the value is never kept ([`never_kept`]), and those of
-    /// [`Switch::set`]; it is put back then.
+    /// [`ChangeError::Refused`] if the value is never kept ([`never_kept`]), and the errors of
+    /// [`Switch::set`]; the setting is restored then.
     pub fn keep(mut self, value: Option<&str>) -> Result<String, ChangeError> {
         if let Some(reason) = never_kept(&self.setting, value) {
             let reason = format!("{} is never kept: {reason}", value.unwrap_or("nothing"));
@@ -264,8 +263,8 @@ impl<'a> Switch<'a> {
         Ok(shown)
     }
 
-    /// Lets go of it as it is now, still entered in the journal: for [`Session::put_by`], which keeps all
-    /// settings of a session at once. Recovery takes it back when that does not come to pass.
+    /// Leaves the setting as it is, still recorded in the journal, for [`ChangeSession::put_by`], which keeps
+    /// all settings of a session together. If that call does not follow, recovery restores the setting.
     pub fn leave(mut self) {
         self.closed = true;
     }
@@ -298,7 +297,7 @@ impl<'a> Switch<'a> {
 
 impl Drop for Switch<'_> {
     fn drop(&mut self) {
-        // What fails here stays in the journal.
+        // A setting that cannot be restored stays in the journal.
         if !self.closed
             && matches!(
                 self.put_back(Trust::Own),
@@ -310,7 +309,7 @@ impl Drop for Switch<'_> {
     }
 }
 
-/// Whether a value is the one that was found or one that assay set.
+/// Whether a value is the original one or one that assay set.
 fn is_known(knob: &dyn Knob, switched: &Switched, now: &Reading) -> bool {
     let now = now.value.as_deref();
     let same = |value: &Option<String>| knob.same(value.as_deref(), now);
@@ -320,7 +319,7 @@ fn is_known(knob: &dyn Knob, switched: &Switched, now: &Reading) -> bool {
         || unconfirmed.is_some_and(|wanted| knob.may_become(wanted.as_deref(), now))
 }
 
-/// Puts a setting back and makes sure of it. Can be repeated after having been cut off anywhere.
+/// Restores a setting and reads it back. An interrupted call can be repeated.
 pub(crate) fn put_back(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -344,7 +343,7 @@ pub(crate) fn put_back(
     }
     let settled = match switched.touched() {
         true => knob.settled(host, original, &work)?,
-        // Nothing was done with it: what reads as it was found, is.
+        // Nothing was set: if the value is the original one, nothing is left to do.
         false => as_found,
     };
     if !settled {

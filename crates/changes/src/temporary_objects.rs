@@ -1,7 +1,6 @@
-//! Things that assay makes and removes again.
-//!
-//! Their names carry the session's tag, and nothing without it is ever removed: neither a damaged
-//! nor a forged journal leads to anybody else's file.
+//! Objects that assay creates and removes again.
+//! Their names contain the session's tag, and an object without the tag is never removed. Therefore neither a
+//! damaged nor a forged journal can remove an object of another program.
 
 mod dataset;
 mod volume;
@@ -17,21 +16,21 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Something that assay makes. Paths are absolute; except for processes, names hold
-/// [`crate::Session::tag`] in one component.
+/// An object that assay creates. Paths are absolute. Except for processes, one component of the name contains
+/// [`crate::ChangeSession::tag`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
     /// A file.
     File(#[serde(with = "assay_host::path_json")] PathBuf),
-    /// A directory with everything in it.
+    /// A directory with all of its contents.
     Directory(#[serde(with = "assay_host::path_json")] PathBuf),
-    /// A process. Enter it right after it was started; it is best started so that the kernel kills
-    /// it when assay ends (`PR_SET_PDEATHSIG`).
+    /// A process. Record it directly after the start, and start it with `PR_SET_PDEATHSIG`, so that the kernel
+    /// kills it when assay ends.
     Process {
-        /// Its number.
+        /// Process id.
         pid: i32,
-        /// Field 22 of `/proc/PID/stat`, which tells it from a later process of the same number.
+        /// Field 22 of `/proc/PID/stat`, which distinguishes the process from a later one with the same id.
         start: u64,
     },
     /// All loop devices on a file.
@@ -40,43 +39,43 @@ pub enum Made {
         #[serde(with = "assay_host::path_json")]
         backing: PathBuf,
     },
-    /// Everything mounted on a directory.
+    /// All mounts on a directory.
     Mount {
         /// The directory.
         #[serde(with = "assay_host::path_json")]
         mountpoint: PathBuf,
     },
-    /// A named network namespace (ip-netns(8)), with the devices in it.
+    /// A named network namespace (ip-netns(8)), with its devices.
     Netns {
-        /// Its name.
+        /// Name of the namespace.
         name: String,
     },
     /// A ZFS file system or volume. Create it with the property [`Made::ZFS_MARK`] set to
-    /// [`crate::Session::tag`]: nothing that does not carry it is ever destroyed.
+    /// [`crate::ChangeSession::tag`]; a dataset without this property is never destroyed.
     Dataset {
-        /// `pool/…/name`; the last part holds the tag.
+        /// `pool/…/name`; the last part contains the tag.
         name: String,
     },
-    /// A file, a directory, or all loop devices on a file, and which one it is, once it is there: its
-    /// name alone may be given to something else by whoever owns the directory that it lies in.
+    /// A file, a directory, or all loop devices on a file, with the identity of the file. The name alone is
+    /// not sufficient, because the owner of the parent directory may give it to another file.
     Known {
         /// The file, directory or loop devices.
         thing: Box<Made>,
-        /// The file or directory, or the file under the loop devices.
+        /// Identity of the file or directory, or of the file below the loop devices.
         known: KnownFile,
     },
-    /// An LVM logical volume. Create it with [`crate::Session::tag`] among its LVM tags
-    /// (`--addtag`): nothing that does not carry it is ever removed.
+    /// An LVM logical volume. Create it with [`crate::ChangeSession::tag`] among its LVM tags (`--addtag`); a
+    /// volume without this tag is never removed.
     LogicalVolume {
-        /// Its volume group.
+        /// Volume group.
         group: String,
-        /// Its name, which holds the tag.
+        /// Name, which contains the tag.
         name: String,
     },
 }
 
 impl Made {
-    /// The user property that tells a data set of assay's (zfsprops(7), "User Properties").
+    /// Name of the user property that marks datasets of assay (zfsprops(7), "User Properties").
     pub const ZFS_MARK: &str = "assay:session";
 }
 
@@ -105,13 +104,13 @@ impl std::fmt::Display for Made {
     }
 }
 
-/// How long the kernel may take to let go of a loop device or a mount.
+/// Time to wait until the kernel releases a loop device or a mount.
 const SETTLING: Duration = Duration::from_secs(5);
 /// `errno` of a directory that is not empty (rmdir(2)).
 const NOT_EMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
 
 impl Made {
-    /// Whether this can be a thing of the session with that tag.
+    /// Checks that the object can belong to the session with that tag.
     pub(crate) fn check(&self, tag: &str) -> Result<(), ChangeError> {
         let path = match self {
             Self::File(path) | Self::Directory(path) => path,
@@ -120,7 +119,7 @@ impl Made {
             Self::Process { .. } => return Ok(()),
             Self::Known { thing, .. } => return thing.check(tag),
             Self::Netns { name } => Path::new(name),
-            // Only its own name counts, and that of nothing above it.
+            // Only the object's own name counts, not the names above it.
             Self::Dataset { name } => Path::new(name.rsplit('/').next().unwrap_or_default()),
             Self::LogicalVolume { name, .. } => Path::new(name),
         };
@@ -146,7 +145,7 @@ impl Made {
         }
     }
 
-    /// Whether it can still be there after the machine was started again.
+    /// Whether the object can still exist after a reboot.
     pub(crate) fn survives_reboot(&self) -> bool {
         match self {
             Self::File(_)
@@ -160,7 +159,7 @@ impl Made {
         }
     }
 
-    /// Whether something of that name is there now.
+    /// Whether an object with that name exists now.
     pub(crate) fn is_there(&self, host: &dyn HostMut) -> Result<bool, ChangeError> {
         Ok(match self {
             Self::File(path) | Self::Directory(path) => path_exists(host, path)?,
@@ -177,7 +176,7 @@ impl Made {
         })
     }
 
-    /// Removes it, and makes sure that it is gone. What is not there is fine.
+    /// Removes the object and checks that it no longer exists. A missing object is no error.
     pub(crate) fn unmake(&self, host: &dyn HostMut, tag: &str) -> Result<(), ChangeError> {
         self.check(tag)?;
         match self {
@@ -208,7 +207,7 @@ impl Made {
                 self.wait(host)?;
             }
             Self::Mount { mountpoint } => {
-                // One may be mounted over another.
+                // Several mounts may be stacked on one directory.
                 while is_mounted(host, mountpoint)? {
                     let path = mountpoint.as_os_str();
                     self.retried(host, &[OsStr::new("umount"), "--".as_ref(), path])?;
@@ -226,7 +225,7 @@ impl Made {
                 if self.is_there(host)? {
                     dataset::check_mark(host, name, tag)?;
                     dataset::destroy_snapshots(host, name)?;
-                    // udev may still look at a volume that is new.
+                    // udev may still have a new volume open.
                     let argv = ["zfs", "destroy", name].map(OsStr::new);
                     self.retried(host, &argv)?;
                 }
@@ -288,7 +287,7 @@ impl Made {
         }
     }
 
-    /// A mount may be in use for a moment by somebody who only looks.
+    /// Runs a command repeatedly, because another program may have a mount open for a moment.
     fn retried(&self, host: &dyn HostMut, argv: &[&OsStr]) -> Result<(), ChangeError> {
         let deadline = Instant::now() + SETTLING;
         loop {
@@ -317,13 +316,13 @@ impl Made {
     }
 }
 
-/// Whether a name is taken, also by a link that leads nowhere.
+/// Whether a name exists, also as a dangling symbolic link.
 fn path_exists(host: &dyn HostMut, path: &Path) -> Result<bool, HostError> {
     Ok(host.exists(path)? || host.link(path).is_ok())
 }
 
-/// Device nodes of the loop devices on a file whose name nobody else may change. The kernel tells the
-/// path without links, and the journal has it so.
+/// Finds the device nodes of the loop devices on a file that no other user can rename. The kernel and the
+/// journal both use the path without symbolic links.
 fn find_loop_devices(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>, HostError> {
     let mut found = Vec::new();
     for name in host.list(Path::new("/sys/block"))? {
@@ -335,12 +334,12 @@ fn find_loop_devices(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>,
             .join("loop/backing_file");
         let file = match host.read(&attribute) {
             Ok(file) => file,
-            // Devices without a file have no such attribute.
+            // Devices without a file do not have this attribute.
             Err(error) if error.is_absent() => continue,
             Err(error) => return Err(error),
         };
         let file = file.strip_suffix(b"\n").unwrap_or(&file);
-        // The kernel's mark of a file that was removed meanwhile.
+        // The kernel appends this to the name of a removed file.
         let plain = file.strip_suffix(b" (deleted)").unwrap_or(file);
         let same = |path: &Path| [file, plain].contains(&path.as_os_str().as_bytes());
         if same(backing) {
@@ -350,8 +349,8 @@ fn find_loop_devices(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>,
     Ok(found)
 }
 
-/// The journal has the path without links, as the kernel tells it: a link that stands there now is
-/// not followed.
+/// Whether something is mounted on the path. The journal and the kernel both use the path without symbolic
+/// links, so a symbolic link that exists there now is not followed.
 fn is_mounted(host: &dyn HostMut, mountpoint: &Path) -> Result<bool, HostError> {
     let table = host.read(Path::new("/proc/self/mounts"))?;
     Ok(crate::setting::parse_mounts(&table).any(|mount| mount.mountpoint == mountpoint))

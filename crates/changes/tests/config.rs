@@ -1,4 +1,4 @@
-//! Settings in configuration files, with the services' own checks and on awkward files.
+//! Settings in configuration files, with the services' own checks and with unusual files.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -16,8 +16,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: until a program that another test starts has begun, it holds a copy of the lock of every session,
-/// and what was left looks alive.
+/// One test at a time: until a program started by another test has called execve(2), it holds a copy of the
+/// lock of every session, and an ended session looks alive.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Place {
@@ -100,7 +100,7 @@ fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
     if !installed("sshd") || !installed("ssh-keygen") {
         return;
     }
-    // Debian's service makes it when it starts; a machine on which it never ran has none.
+    // Debian's service creates this directory when it starts; it may be missing.
     let _ = fs::create_dir("/run/sshd");
     let place = Place::new();
     let (file, key) = (place.path("sshd_config"), place.path("key"));
@@ -118,7 +118,7 @@ fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
         "# ours\nHostKey {}\nUseDNS no # slow\n\nMatch User bob\n  UseDNS no\n",
         key.display()
     );
-    // UseDNS is no keyword of a Match block; sshd says so, and the file is refused as it is.
+    // UseDNS is not allowed in a Match block; sshd reports this, and the original file is refused.
     fs::write(&file, &before).unwrap();
     let setting = setting(&file, ConfigLanguage::Ssh, "UseDNS");
     let setting = with(setting, &["sshd", "-t", "-f", "{file}"], &[]);
@@ -146,7 +146,7 @@ fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
         matches!(&told, ChangeError::Command { reason, .. } if reason.contains("perhaps")),
         "{told}"
     );
-    // The value before is still in force: the candidate never took the file's place.
+    // The old value is still in force: the candidate never replaced the file.
     assert_eq!(switch.read().unwrap(), "yes");
     assert_eq!(switch.set(None).unwrap(), "no line for it");
     drop(switch);
@@ -255,7 +255,7 @@ fn links_lead_to_the_file_and_stay_links() {
     switch.set(Some("8")).unwrap();
     assert_eq!(fs::read(place.path("real.conf")).unwrap(), b"workers = 8\n");
     assert!(place.path("link.conf").is_symlink());
-    // The same file by its own name is the same setting.
+    // The same file under its real name is the same setting.
     let real = setting(&place.path("real.conf"), ConfigLanguage::KeyValue, "other");
     assert!(Switch::open(&session, &LiveHost, &real).is_err());
     drop(switch);
@@ -274,7 +274,7 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
     let file = place.path("service.conf");
     fs::write(&file, "workers = 2\n").unwrap();
     let plain = setting(&file, ConfigLanguage::KeyValue, "workers");
-    // Never reloads: neither with the new file nor with the old one.
+    // The reload fails with the new file and with the old one.
     let broken = with(
         plain.clone(),
         &[],
@@ -298,7 +298,7 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
     );
     drop(place);
 
-    // Without {file} the check can only be made in place; it is made before the reload.
+    // Without {file} the check can only run in place; it runs before the reload.
     let place = Place::new();
     fs::write(place.path("service.conf"), "workers = 2\n").unwrap();
     let path = place.path("service.conf").to_str().unwrap().to_owned();
@@ -338,7 +338,7 @@ fn a_full_disk_under_the_file_touches_nothing() {
     assert!(told.contains("No space left"), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     assert_eq!(place.names(), ["filler", "service.conf"]);
-    // It fills up while the change is in force: the change stays in the journal until there is room.
+    // The disk fills while the change is in force: the change stays in the journal until there is space.
     fs::remove_file(place.path("filler")).unwrap();
     switch.set(Some("8")).unwrap();
     fs::write(place.path("filler"), vec![1; 1 << 20]).unwrap_err();
@@ -360,7 +360,7 @@ fn a_full_disk_under_the_file_touches_nothing() {
     assert_eq!(place.names(), ["service.conf"]);
 }
 
-/// The copy of a file is damaged, and other lines were edited: what the file was cannot be known.
+/// The saved copy is damaged and other lines were edited: the original contents cannot be determined.
 #[test]
 fn a_damaged_copy_is_never_put_in_place_of_a_file() {
     for damage in [Some("workers = 9\n"), None] {
@@ -379,7 +379,7 @@ fn a_damaged_copy_is_never_put_in_place_of_a_file() {
             Some(text) => fs::write(&saved, text).unwrap(),
             None => fs::remove_file(&saved).unwrap(),
         }
-        // Our own line taken back makes it the file that it was.
+        // Reverting assay's own line gives the original file.
         let exact = fs::read(&file).unwrap();
         fs::write(&file, "workers = 8\nother = y\n").unwrap();
         for _ in 0..2 {
@@ -400,7 +400,7 @@ fn a_damaged_copy_is_never_put_in_place_of_a_file() {
     }
 }
 
-/// Other lines are not as they were found: the user is told until they have seen to it.
+/// Other lines differ from the original: recovery reports this until the user accepts it.
 #[test]
 fn a_file_that_is_neither_the_original_nor_ours_is_told() {
     let place = Place::new();
@@ -424,7 +424,7 @@ fn a_file_that_is_neither_the_original_nor_ours_is_told() {
     assert_eq!(place.journal.pending().unwrap().len(), 0);
 }
 
-/// Whatever way it is taken back, a file has the times that it was found with.
+/// In every kind of rollback the file gets its original times.
 #[test]
 fn times_are_put_back() {
     let place = Place::new();
@@ -457,7 +457,8 @@ fn times_are_put_back() {
     }
 }
 
-/// How somebody else changes the other line: a new file takes the name, or the file is written in place.
+/// Ways in which another program changes the other line: it replaces the file by a new one, or writes it in
+/// place.
 const WRITERS: [fn(&Path, &str); 3] = [
     |file, text| {
         let new = file.with_file_name("theirs");
@@ -473,7 +474,7 @@ const WRITERS: [fn(&Path, &str); 3] = [
     },
 ];
 
-/// An administrator edits another line while a setting is set and put back, at any moment.
+/// An administrator edits another line at any moment while a setting is set and rolled back.
 #[test]
 fn attack_edits_of_other_lines_while_a_setting_changes() {
     let rounds = 40 * assay_testing::attack_factor();

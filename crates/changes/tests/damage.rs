@@ -1,6 +1,6 @@
-//! A session that was killed while it had changed something, and whose journal is damaged then: cut
-//! short at every byte, with a flipped bit at every byte, with files of it gone. Whatever is left,
-//! either everything is as it was, or recovery says that it is not and forgets nothing.
+//! A session was killed while it had changed something, and its journal is damaged: truncated at every byte,
+//! with a flipped bit in every byte, or with missing files. After recovery either the original state is
+//! restored, or recovery reports the difference and keeps its data.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -35,7 +35,7 @@ fn setting(file: &Path) -> Setting {
     }
 }
 
-/// Changes two files, makes a directory, and is killed.
+/// Changes two files, creates a directory, and is killed.
 #[test]
 fn victim() {
     let Some(dir) = std::env::var_os(DIR) else {
@@ -62,14 +62,15 @@ fn victim() {
     std::thread::park();
 }
 
-/// One at a time: a process that another test starts has this one's locks, too, until it has begun.
+/// One test at a time: until a process started by another test has called execve(2), it holds this test's
+/// locks too.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Not every byte in the short form.
+/// Returns the step between damaged bytes; the short form skips some.
 fn step() -> usize {
     match assay_testing::attack_factor() {
         1 => 7,
@@ -77,7 +78,7 @@ fn step() -> usize {
     }
 }
 
-/// What the victim left: every file of its session, and of what it changed.
+/// State that the killed process left: every file of its session, and every changed file.
 struct Scene {
     place: tempfile::TempDir,
     left: BTreeMap<PathBuf, Vec<u8>>,
@@ -128,7 +129,7 @@ impl Scene {
         self.left[&self.session.join(name)].clone()
     }
 
-    /// Recovers with some files damaged or gone, and looks.
+    /// Recovers with some files damaged or missing, and checks the result.
     fn attack(&mut self, what: &str, damage: &[(&str, Option<&[u8]>)]) {
         let _ = fs::remove_dir_all(&self.session);
         fs::create_dir(&self.session).unwrap();
@@ -147,7 +148,7 @@ impl Scene {
         let journal = Journal::open(&self.place.path().join("journal")).unwrap();
         let told = journal.pending();
         let warned = told.as_ref().map_or(true, |pending| !pending.is_empty());
-        // Twice: what remains is not forgotten by looking at it once.
+        // Twice: a first look must not remove the remaining entries.
         let first = self.remains(&journal, &host);
         let second = self.remains(&journal, &host);
         let etc = self.place.path().join("etc");
@@ -166,7 +167,7 @@ impl Scene {
         self.held += u64::from(held);
     }
 
-    /// Whether recovery says that something is not as it was.
+    /// Whether recovery reports that something is not in its original state.
     fn remains(&self, journal: &Journal, host: &Deadly) -> bool {
         let Ok(told) = journal.recover(host, Foreign::Leave) else {
             return true;
@@ -239,7 +240,7 @@ fn attack_files_of_a_journal_are_gone() {
         .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
         .collect();
     assert!(names.len() >= 7, "{names:?}");
-    // Any of them missing, in all combinations that leave one that tells of a change.
+    // Any combination of missing files that leaves one file with the change.
     for set in 0..1u32 << names.len() {
         let gone = |index: usize| set & 1 << index != 0;
         let missing: Vec<&str> = (0..names.len())
@@ -258,7 +259,7 @@ fn attack_files_of_a_journal_are_gone() {
         let damage: Vec<_> = missing.iter().map(|name| (*name, None)).collect();
         scene.attack(&format!("without {missing:?}"), &damage);
     }
-    // Zeros, as a power cut leaves them.
+    // Zero bytes, as a power cut leaves them.
     let journal = scene.bytes("journal");
     for at in (0..journal.len()).step_by(step()) {
         let mut zeros = journal.clone();

@@ -1,4 +1,4 @@
-//! Who may change what, and what happens when the journal itself fails.
+//! Locks between sessions, and failures of the journal itself.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -45,7 +45,7 @@ fn a_live_switch_does_not_overrule_somebody_else_either() {
     let host = machine();
     let session = journal.begin("trial", "/mnt").unwrap();
     let switch = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
-    // Before assay has set anything: the side without the change is no longer what it was.
+    // Before assay has set a value: the baseline has changed.
     meddle(&host, "44");
     let told = switch.restore().unwrap_err();
     assert!(matches!(told, ChangeError::Meanwhile { .. }), "{told}");
@@ -198,7 +198,7 @@ fn two_processes_do_not_meet_on_one_target_or_setting() {
     Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
 }
 
-/// The journal's own disk is full.
+/// Whether the error means that the journal's disk is full.
 fn no_room(told: &ChangeError) -> bool {
     matches!(told, ChangeError::Journal { source, .. }
         if source.kind() == std::io::ErrorKind::StorageFull)
@@ -218,7 +218,7 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     }
     let dir = tempfile::tempdir().unwrap();
     let host = machine();
-    // Too small for a session at all.
+    // Too small for any session.
     let small = SmallDisk::new(dir.path(), "64k");
     let journal = Journal::open(dir.path()).unwrap();
     let told = journal.begin("trial", "/mnt").unwrap_err();
@@ -226,14 +226,14 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     assert_eq!(sessions(dir.path()).len(), 0);
     drop(small);
 
-    // Full once the session has begun: it has room for its lines, but not for a big file.
+    // Full after the session has begun: there is space for its lines, but not for a large file.
     let _small = SmallDisk::new(dir.path(), "512k");
     let journal = Journal::open(dir.path()).unwrap();
     let session = journal.begin("trial", "/mnt").unwrap();
     let switch = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
     let filler = fs::write(dir.path().join("filler"), vec![1; 1 << 20]);
     assert!(filler.is_err());
-    // Nothing is begun that cannot be noted twice.
+    // No action begins that cannot be recorded twice.
     let told = Switch::open(&session, &host, &sysctl("vm.laptop_mode"))
         .err()
         .unwrap();
@@ -257,7 +257,7 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     assert!(no_room(&told), "{told}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
 
-    // Until the room for its lines is used up as well.
+    // Until the space for its lines is used up too.
     let told = loop {
         if let Err(told) = switch.set(Some("10")).and_then(|_| switch.restore()) {
             break told;
@@ -276,7 +276,7 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     assert_eq!(sessions(dir.path()).len(), 0);
 }
 
-/// Changes a sysctl of a network namespace, says so, and waits to be killed.
+/// Changes a sysctl of a network namespace, prints that, and waits to be killed.
 #[test]
 fn changer() {
     let Some(dir) = std::env::var_os("ASSAY_TEST_CHANGE") else {
@@ -291,7 +291,7 @@ fn changer() {
     std::thread::sleep(std::time::Duration::from_secs(60));
 }
 
-/// Two state directories, one machine.
+/// Two state directories on one machine.
 #[test]
 fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
     if !inside("a_setting_of_the_machine_is_changed_once_whatever_the_state_directory") {
@@ -328,7 +328,7 @@ fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
     assert_eq!(elsewhere(), [], "it lives");
     other.kill().unwrap();
     other.wait().unwrap();
-    // Its 1 is not taken for the original.
+    // The value 1 of the killed process is not taken for the original.
     match refused() {
         ChangeError::Pending { place, .. } => {
             assert_eq!(place, Some(first.path().canonicalize().unwrap()));
@@ -338,7 +338,7 @@ fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
     let told = elsewhere();
     assert_eq!((told.len(), told[0].original.as_str()), (1, "0"));
     assert_eq!(told[0].note, None);
-    // Without its journal, too.
+    // Also without its journal.
     let away = first.path().join("away");
     fs::rename(first.path().join("journal"), &away).unwrap();
     match refused() {

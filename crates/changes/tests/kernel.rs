@@ -1,6 +1,6 @@
-//! Kernel attributes that do not simply take what they are given. What they do was seen on Linux
-//! 6.18: `echo 0 > dirty_bytes` is "Invalid argument", `echo 0 > overcommit_kbytes` leaves the
-//! ratio at 0, and setting one of a pair zeroes the other.
+//! Kernel attributes that do not simply accept a value. Observed with Linux 6.18: `echo 0 > dirty_bytes` fails
+//! with "Invalid argument", `echo 0 > overcommit_kbytes` leaves the ratio at 0, and setting one of a pair
+//! zeroes the other.
 
 mod common;
 
@@ -25,9 +25,9 @@ impl Twist for Kernel {
             "/proc/sys/vm/dirty_bytes" if text.trim() == "0" => return Err(refuse()),
             "/proc/sys/vm/dirty_bytes" => zero("/proc/sys/vm/dirty_ratio")?,
             "/proc/sys/vm/dirty_ratio" => zero("/proc/sys/vm/dirty_bytes")?,
-            // A module parameter that takes anything and does nothing.
+            // A module parameter that accepts any value without an effect.
             "/sys/module/zfs/parameters/zfs_quiet" => return Ok(()),
-            // A switch: written as a word, read as a letter.
+            // A switch that is written as a word and read as a letter.
             "/sys/module/zfs/parameters/zfs_switch" => {
                 let letter: &[u8] = if text.trim() == "1" { b"Y\n" } else { b"N\n" };
                 return rest.write_in_place(path, letter);

@@ -1,4 +1,4 @@
-//! One file that is reached by two names is one setting.
+//! A file reached by two names is one setting.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -23,7 +23,7 @@ fn workers(file: &Path) -> Setting {
     }
 }
 
-/// Two assays with state directories of their own, and a directory that is mounted twice.
+/// Two assay processes with different state directories, and a directory that is mounted twice.
 #[test]
 fn attack_one_file_by_two_names() {
     if !inside("attack_one_file_by_two_names") {
@@ -54,7 +54,7 @@ fn attack_one_file_by_two_names() {
     let busy = matches!(refused, ChangeError::Busy { .. });
     assert!(busy, "{refused}");
 
-    // Killed: what it left changed is not the original, by whatever name.
+    // Killed: the changed value is not taken for the original under any name.
     std::mem::forget(switch);
     drop(session);
     let refused = Switch::open(&other, &host, &workers(&there)).err().unwrap();

@@ -1,4 +1,4 @@
-//! What a dead session left, and what becomes of it.
+//! Changes that an ended session left, and the result of recovery.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -32,7 +32,7 @@ fn what_a_dead_session_left_is_told_blocks_and_is_taken_back() {
         blocked.contains("--recover") && blocked.contains("trial 7"),
         "{blocked}"
     );
-    // Another target, but the same setting.
+    // Another target with the same setting.
     let other = journal.begin("trial 8", "/elsewhere").unwrap();
     let blocked = Switch::open(&other, &host, &sysctl("vm.swappiness"))
         .err()
@@ -91,7 +91,7 @@ fn what_the_kernel_held_in_memory_went_with_the_boot() {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, reseal(&text, boot.trim(), "another")).unwrap();
-    // The machine came up with the value that assay had tried: that is no longer assay's.
+    // The machine booted with the value that assay had tried, so the value no longer belongs to assay.
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
     assert_eq!(recovered[0].outcome, RecoveryOutcome::Rebooted);
     assert_eq!(recovered[1].outcome, RecoveryOutcome::Removed);
@@ -127,7 +127,7 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
         "{closed:?}"
     );
     assert_eq!(closed[1].outcome, RecoveryOutcome::Gone);
-    // The file may come back with its disk.
+    // The file may become available again with its disk.
     assert_eq!(journal.pending().unwrap()[0].left.len(), 1);
     let told = journal.recover(&bare, Foreign::Accept).unwrap();
     assert!(
@@ -154,7 +154,7 @@ fn a_journal_of_a_later_assay_is_left_alone_and_blocks() {
         matches!(&recovered[0].outcome, RecoveryOutcome::Failed(why) if why.contains("format 9"))
     );
     assert!(later.join("journal").exists());
-    // Somebody's own files in there are nobody's sessions.
+    // Other files in the directory do not belong to any session.
     fs::remove_dir_all(&later).unwrap();
     fs::write(dir.path().join("sessions/notes"), "x").unwrap();
     journal.begin("trial", "/mnt").unwrap();
@@ -174,14 +174,14 @@ fn a_damaged_journal_is_used_as_far_as_it_goes_and_not_thrown_away() {
     fs::write(&file, broken.join("\n") + "\n").unwrap();
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
     assert_eq!(recovered[0].outcome, RecoveryOutcome::Restored("60".into()));
-    // What that line said is known from beside the journal.
+    // The damaged line is known from the second record.
     assert_eq!(recovered[1].outcome, RecoveryOutcome::Removed);
     let doubtful = |one: &Recovered| {
         let place = format!("{}:2: ", file.display());
         matches!(&one.outcome, RecoveryOutcome::Doubtful(why) if why.contains(&place))
     };
     assert!(doubtful(&recovered[2]), "{recovered:?}");
-    // It is told until the user has seen to it, and keeps others from the target.
+    // It is reported until the user accepts it, and blocks the target for others.
     for _ in 0..2 {
         let again = journal.recover(&host, Foreign::Leave).unwrap();
         assert!(again.len() == 1 && doubtful(&again[0]), "{again:?}");
@@ -254,7 +254,7 @@ fn a_journal_of_the_first_format_is_taken_back() {
     let text = text
         .replace("@DIR@", etc.path().to_str().unwrap())
         .replace("1f1d65d1-6500-4f6c-989c-385b069582c4", boot.trim());
-    // The kernel is one in memory, its sysctl that of the file of this test.
+    // The kernel is in memory; its sysctl is the file of this test.
     let sysctl = etc.path().join("swappiness");
     let text = text.replace(
         "\"place\":\"/proc/sys/vm/swappiness\"",
@@ -269,7 +269,7 @@ fn a_journal_of_the_first_format_is_taken_back() {
 
     let blocked = journal.begin("trial", "/mnt/data").unwrap_err();
     assert!(matches!(blocked, ChangeError::Pending { .. }), "{blocked}");
-    // Recovery is cut off once: what it wrote is of that format, too.
+    // Recovery is interrupted once: it continues the old format.
     let faulty = Faulty::once(&LiveHost as &dyn HostMut, 8);
     journal.recover(&faulty, Foreign::Leave).unwrap();
     for one in journal.recover(&LiveHost, Foreign::Leave).unwrap() {
@@ -301,7 +301,7 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
     let text = fs::read_to_string(session.join("journal")).unwrap();
     let forged = [
         format!("\"made\":{{\"id\":90,\"thing\":{{\"directory\":{precious:?}}}}}"),
-        // Climbs out of a name that has the tag.
+        // A path that leaves a directory whose name contains the tag.
         format!(
             "\"made\":{{\"id\":91,\"thing\":{{\"directory\":\"{}/{tag}/../precious\"}}}}",
             dir.path().display()
@@ -323,8 +323,8 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
     assert!(precious.exists());
 }
 
-/// The owner of the directory above renames what was made, before or after the journal says which one it
-/// is, puts something in its place, and assay is killed.
+/// The owner of the parent directory renames the created object, before or after the journal records its
+/// identity, and puts another object in its place. Then assay is killed.
 #[test]
 fn attack_directories_renamed_at_the_moment_of_a_kill() {
     if !common::root() {
@@ -385,7 +385,7 @@ fn attack_directories_renamed_at_the_moment_of_a_kill() {
     assay_testing::attacked("directories renamed when assay is killed", tried, held);
 }
 
-/// A fix that waited for its confirmation when its process ended is open, as long as nobody takes it back.
+/// A fix that waited for its confirmation when its process ended stays open until it is rolled back.
 #[test]
 fn what_was_never_confirmed_is_pending() {
     let (_dir, journal) = journal();
@@ -413,7 +413,7 @@ fn what_was_never_confirmed_is_pending() {
     assert_eq!(journal.pending().unwrap(), []);
 }
 
-/// Whoever looks at a session while its owner removes it finds it there or gone, and nothing in between.
+/// A session that is read while its process removes it is either complete or missing.
 #[test]
 fn attack_looks_at_sessions_that_end() {
     let (dir, journal) = journal();

@@ -1,4 +1,4 @@
-//! A machine does not stand still while a fix is planned: what others start meanwhile is not of the change.
+//! Other programs change the machine while a fix is planned; their changes are not attributed to the fix.
 #![allow(clippy::disallowed_methods, reason = "reads a page of the catalogue")]
 
 use assay_advice::Catalogue;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SSHD: &str = "/etc/ssh/sshd_config";
 const GUEST: &str = "/etc/pve/qemu-server/100.conf";
 
-/// A machine on which somebody configures a guest whose disk throws flushes away, after `quiet` looks at the guests, and
-/// takes it away after `until` looks.
+/// A machine on which another user adds a guest whose disk ignores flushes after `quiet` looks at the guests,
+/// and removes it after `until` looks.
 struct Restless {
     machine: Recorded,
     looks: AtomicUsize,
@@ -85,7 +85,7 @@ impl Host for Restless {
     }
 }
 
-/// How often one check reads the guest.
+/// Returns how many times one check reads the guests.
 fn looks_of_a_check() -> usize {
     let host = Restless::new(0, 0);
     let options = CollectOptions {
@@ -125,7 +125,7 @@ fn what_others_do_meanwhile_is_not_of_the_change() {
 
 #[test]
 fn what_comes_with_the_change_is_found_at_every_look() {
-    // A page that wants the opposite.
+    // A page that recommends the opposite.
     let text = catalogue_text("ssh-usedns")
         .replace("about = [\"sshd.scope.*\"]\n", "")
         .replace("this.usedns != \"\"", "true")

@@ -1,5 +1,5 @@
-//! ZFS properties on a machine that answers as `zfs` of OpenZFS 2.1 does: the lines are those of
-//! `zfs get -Hp -o property,value,source`, with its words for sources and its complaints.
+//! ZFS properties on a machine that answers like `zfs` of OpenZFS 2.1: the lines have the format of `zfs get
+//! -Hp -o property,value,source`, with its names of sources and its error messages.
 
 mod common;
 
@@ -84,7 +84,7 @@ impl Zfs {
             ["set", "compression=bogus", dataset] => fail(format!(
                 "cannot set property for '{dataset}': 'compression' must be one of 'on | off | lz4'\n"
             )),
-            // The module's word for a setting that does nothing here.
+            // The module accepts the setting without an effect.
             ["set", "sync=always", _] => CommandOutput::default(),
             ["set", pair, dataset] => {
                 let (name, value) = pair.split_once('=').unwrap();
@@ -104,7 +104,7 @@ impl Zfs {
     }
 }
 
-/// What such a machine does with commands.
+/// Answers of such a machine to commands.
 impl Twist for Zfs {
     fn run(&self, argv: &[&str]) -> CommandOutput {
         assert_eq!(argv[0], "zfs");
@@ -119,7 +119,7 @@ fn property(dataset: &str, property: &str) -> Setting {
     }
 }
 
-/// Sets a value and lets the session end; returns the commands that changed something.
+/// Sets a value and ends the session. Returns the commands that changed something.
 fn commands(name: &str, value: Option<&str>, reads: &str) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let journal = Journal::open(dir.path()).unwrap();
@@ -158,7 +158,7 @@ fn each_source_is_restored_in_its_own_way() {
             "inherit -S primarycache tank/a"
         ]
     );
-    // Set to what is inherited anyway it is still a change: later changes above no longer reach it.
+    // Setting the inherited value is still a change: later changes of the parent no longer apply.
     assert_eq!(
         commands("compression", Some("lz4"), "lz4"),
         ["set compression=lz4 tank/a", "inherit compression tank/a"]

@@ -1,8 +1,8 @@
-//! Tables as Parquet files: the open form in which assay hands out what one machine has outgrown.
+//! Tables as Parquet files, the open format in which assay exports data that is too large for one machine.
 //!
-//! Anything that reads Parquet reads what [`Writer`] writes. [`Reader`] reads much less: only files of
-//! the very columns that are expected, without compression, and no more of a file at once than a page of each
-//! column, because such files come from other machines.
+//! Any Parquet reader can read the output of [`TableWriter`]. [`Reader`] accepts much less, because its files
+//! come from other machines: only files with the expected columns, without compression. It reads one page of
+//! each column at a time.
 
 mod read;
 mod source;
@@ -13,41 +13,41 @@ pub use read::{Batch, Column as Values, Reader};
 pub use source::TableSource;
 pub use write::{CellValue, TableWriter};
 
-/// Most bytes of a text, and so of a machine's name.
+/// Maximum bytes of a text, for example of a machine's name.
 pub const LONGEST_TEXT: usize = 64 * 1024;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Text, UTF-8; written with a dictionary.
+    /// UTF-8 text, written with a dictionary.
     Text,
-    /// So many bytes.
+    /// This number of bytes.
     Fixed(usize),
-    /// 64 bits with a sign.
+    /// Signed 64-bit integer.
     Int,
-    /// The same, where few numbers come again and again; written with a dictionary.
+    /// Signed 64-bit integer with few distinct values, written with a dictionary.
     Count,
-    /// 64 bits, IEEE 754.
+    /// 64-bit IEEE 754 number.
     Float,
     /// Microseconds since 1970, UTC.
     Time,
-    /// Yes or no; written only.
+    /// Boolean; only for writing.
     Flag,
 }
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name: lower-case letters, digits and underscores.
+    /// Name: lower-case letters, digits and underscores.
     pub name: &'static str,
-    /// What it holds.
+    /// Type.
     pub kind: ColumnKind,
-    /// Whether a row may have nothing there.
+    /// A row may have no value in the column.
     pub optional: bool,
 }
 
 impl Column {
-    /// A column in which every row has something.
+    /// Creates a column in which every row has a value.
     #[must_use]
     pub const fn new(name: &'static str, kind: ColumnKind) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Column {
         }
     }
 
-    /// A column in which a row may have nothing.
+    /// Creates a column in which rows may have no value.
     #[must_use]
     pub const fn optional(name: &'static str, kind: ColumnKind) -> Self {
         Self {
@@ -68,16 +68,16 @@ impl Column {
     }
 }
 
-/// What is wrong with a table; the caller says which file it is.
+/// Errors of a table; the caller adds the file name.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read or written.
+    /// Reading or writing failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is none of ours, or damaged.
+    /// The file has another format, or is damaged.
     #[error("{0}")]
     Foreign(String),
-    /// A row does not fit the columns that were announced.
+    /// A row does not match the declared columns.
     #[error("a row does not fit the columns of the table")]
     Shape,
 }

@@ -1,4 +1,4 @@
-//! Reading back what [`crate::Writer`] wrote, a batch of rows at a time.
+//! Reads tables of [`crate::TableWriter`], one batch of rows at a time.
 
 use crate::{Column as Described, ColumnKind, Error, TableSource, strict};
 use parquet::column::reader::ColumnReaderImpl;
@@ -11,19 +11,19 @@ use parquet::file::reader::Length as _;
 use parquet::file::serialized_reader::SerializedPageReader;
 use std::sync::Arc;
 
-/// Rows read at once.
+/// Rows per batch.
 const BATCH: usize = 1024;
 
 /// Values of a column.
 #[derive(Debug)]
 pub enum Column {
-    /// [`Kind::Text`], not checked to be UTF-8.
+    /// [`crate::ColumnKind::Text`], not checked for valid UTF-8.
     Text(Vec<ByteArray>),
-    /// [`Kind::Fixed`].
+    /// [`crate::ColumnKind::Fixed`].
     Fixed(Vec<FixedLenByteArray>),
-    /// [`Kind::Int`], [`Kind::Count`] and [`Kind::Time`].
+    /// [`crate::ColumnKind::Int`], [`crate::ColumnKind::Count`] and [`crate::ColumnKind::Time`].
     Int(Vec<i64>),
-    /// [`Kind::Float`].
+    /// [`crate::ColumnKind::Float`].
     Float(Vec<f64>),
 }
 
@@ -39,7 +39,7 @@ impl Column {
         }
     }
 
-    /// A number of a row; `None` where the column or the row is another.
+    /// Returns the number in a row; `None` if the column has another type or the row does not exist.
     #[must_use]
     pub fn int(&self, row: usize) -> Option<i64> {
         match self {
@@ -48,7 +48,7 @@ impl Column {
         }
     }
 
-    /// The bytes of a text or of fixed bytes in a row; empty where there are none.
+    /// Returns the bytes of a text or fixed value in a row; empty if there are none.
     #[must_use]
     pub fn bytes(&self, row: usize) -> &[u8] {
         match self {
@@ -59,16 +59,16 @@ impl Column {
     }
 }
 
-/// Rows, by column.
+/// A batch of rows, by column.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// As many as the table has.
+    /// All columns of the table.
     pub columns: Vec<Column>,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: usize,
 }
 
-/// A column of the group that is being read.
+/// A column of the current row group.
 enum Reading {
     Text(ColumnReaderImpl<ByteArrayType>),
     Fixed(ColumnReaderImpl<FixedLenByteArrayType>),
@@ -81,18 +81,18 @@ pub struct Reader {
     source: Arc<TableSource>,
     metadata: ParquetMetaData,
     kinds: Vec<ColumnKind>,
-    /// The group after the one that is being read.
+    /// Index of the next row group.
     next: usize,
     group: Vec<Reading>,
-    /// Rows of this group that are still to be read.
+    /// Unread rows of the current group.
     left: usize,
 }
 
 impl Reader {
-    /// Opens a table of these columns, none of which is optional.
+    /// Opens a table with these columns, none of which is optional.
     ///
     /// # Errors
-    /// When it is another file, or cannot be read.
+    /// The file is another one, or cannot be read.
     pub fn open(source: TableSource, columns: &[Described]) -> Result<Self, Error> {
         strict::check_tail(&source)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&source)?;
@@ -107,7 +107,7 @@ impl Reader {
         })
     }
 
-    /// A note that was kept beside the table.
+    /// Returns a metadata entry of the table.
     #[must_use]
     pub fn note(&self, name: &str) -> Option<&str> {
         let notes = self.metadata.file_metadata().key_value_metadata()?;
@@ -115,16 +115,16 @@ impl Reader {
         found.value.as_deref()
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> u64 {
         u64::try_from(self.metadata.file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// Reads the next rows in place of those in `batch`; none are left when there are none in it.
+    /// Replaces the rows in `batch` by the next ones; an empty batch means the end.
     ///
     /// # Errors
-    /// When the file is damaged or cannot be read.
+    /// The file is damaged or cannot be read.
     pub fn read(&mut self, batch: &mut Batch) -> Result<(), Error> {
         batch.rows = 0;
         if batch.columns.len() != self.kinds.len() {
@@ -154,7 +154,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Begins the next group.
+    /// Starts the next row group.
     fn begin(&mut self) -> Result<(), Error> {
         let group = self.metadata.row_group(self.next);
         self.next += 1;

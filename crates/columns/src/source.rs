@@ -1,4 +1,4 @@
-//! What a table is read from.
+//! Input of a table.
 
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result};
@@ -8,26 +8,26 @@ use std::io::Read;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-/// A file, or what was received.
+/// Input of a table: a file or received bytes.
 #[derive(Clone, Debug)]
 pub enum TableSource {
-    /// A regular file, open; it is read by position, so that its offset does not matter.
+    /// An open regular file, read by position, so that its offset does not matter.
     File(Arc<File>, u64),
     /// Bytes in memory.
     Memory(Bytes),
 }
 
 impl TableSource {
-    /// An open file.
+    /// Uses an open file.
     ///
     /// # Errors
-    /// When its length is not known.
+    /// The length of the file cannot be read.
     pub fn file(file: File) -> std::io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self::File(Arc::new(file), length))
     }
 
-    /// Bytes in memory.
+    /// Uses bytes in memory.
     #[must_use]
     pub fn memory(bytes: Vec<u8>) -> Self {
         Self::Memory(bytes.into())
@@ -43,7 +43,7 @@ impl Length for TableSource {
     }
 }
 
-/// Read ahead of the header of a page; what lies behind it is fetched whole afterwards.
+/// Bytes read for the header of a page; the rest of the page is read afterwards.
 const HEADER: usize = 256;
 
 impl ChunkReader for TableSource {
@@ -66,7 +66,7 @@ impl ChunkReader for TableSource {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let end = start.checked_add(length as u64);
-        // Before anything is allocated: the length comes from the file.
+        // Checked before an allocation, because the length comes from the file.
         if end.is_none_or(|end| end > self.len()) {
             return Err(ParquetError::EOF("it ends too early".into()));
         }
@@ -84,7 +84,7 @@ impl ChunkReader for TableSource {
     }
 }
 
-/// A file from a position on.
+/// Reads a file from a position.
 struct At(Arc<File>, u64);
 
 impl Read for At {

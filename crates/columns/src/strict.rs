@@ -1,5 +1,5 @@
-//! What is looked at before the library that reads Parquet may believe it: it trusts counts and
-//! offsets of a file enough to panic, or to ask for more memory than there is.
+//! Checks files before the Parquet library reads them: it trusts counts and offsets so much that it panics or
+//! allocates too much memory.
 
 use crate::{Column, ColumnKind, Error, LONGEST_TEXT, TableSource};
 use parquet::basic::{Compression, Encoding, Repetition, Type};
@@ -8,14 +8,14 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader as _, Length as _};
 
-/// Most bytes of what stands at the end of a file: 500 bytes for a group of 100,000 rows.
+/// Maximum bytes of the metadata at the end of a file; a group of 100,000 rows needs 500 bytes.
 const METADATA: u64 = 32 << 20;
-/// Most bytes of a page.
+/// Maximum bytes of a page.
 const PAGE: usize = 16 << 20;
-/// Most rows of a group.
+/// Maximum rows of a group.
 const GROUP: i64 = 1 << 24;
 
-/// Looks at the end of a file: whether it is Parquet, and how long the description is.
+/// Checks the end of a file: that it is Parquet, and the length of the metadata.
 pub fn check_tail(source: &TableSource) -> std::result::Result<(), Error> {
     let length = source.len();
     let none = || Error::foreign("this is no Parquet file, or its end is missing");
@@ -36,7 +36,7 @@ pub fn check_tail(source: &TableSource) -> std::result::Result<(), Error> {
     }
 }
 
-/// Describes the first way in which the columns of a file are not those that are expected.
+/// Describes the first difference between a file's columns and the expected ones.
 fn difference(metadata: &ParquetMetaData, expected: &[Column]) -> Option<String> {
     let columns = metadata.file_metadata().schema_descr().columns();
     let found: Vec<String> = columns.iter().map(|one| one.path().string()).collect();
@@ -92,7 +92,7 @@ fn difference(metadata: &ParquetMetaData, expected: &[Column]) -> Option<String>
     })
 }
 
-/// Cuts off a list of names that a file makes too long.
+/// Shortens a list of names that may be very long.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -100,7 +100,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// Checks that a file has the columns that are expected and lies within itself.
+/// Checks that a file has the expected columns and refers only to its own bytes.
 pub fn check_metadata(
     metadata: &ParquetMetaData,
     expected: &[Column],
@@ -153,18 +153,18 @@ fn check_chunk(
     }
 }
 
-/// The pages of a column, each looked at before it is decoded.
+/// Pages of a column, checked before decoding.
 pub struct Pages<P> {
     inner: P,
     dictionary: bool,
     begun: bool,
-    /// Values that may still come.
+    /// Number of remaining values.
     left: i64,
     kind: ColumnKind,
 }
 
 impl<P: PageReader> Pages<P> {
-    /// Of a column that is said to have so many values.
+    /// Creates the pages of a column with the declared number of values.
     pub fn new(inner: P, values: i64, kind: ColumnKind) -> Self {
         Self {
             inner,
@@ -178,7 +178,7 @@ impl<P: PageReader> Pages<P> {
     fn look(&mut self, page: &Page) -> Result<()> {
         let wrong = |what: &str| Err(ParquetError::General(what.to_owned()));
         let values = page.num_values() as usize;
-        // Least bytes of a value, written out.
+        // Minimum bytes of an encoded value.
         let least = match self.kind {
             ColumnKind::Text => 4,
             ColumnKind::Fixed(width) => width.max(1),
@@ -217,7 +217,7 @@ impl<P: PageReader> Pages<P> {
                         fits(buf.len())
                     }
                     Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
-                        // The first byte is the width of a number, at most 32 bits.
+                        // The first byte is the width of an index, at most 32 bits.
                         self.dictionary && buf.first().is_some_and(|width| *width <= 32)
                     }
                     _ => false,
@@ -237,7 +237,7 @@ impl<P: PageReader> Pages<P> {
     }
 }
 
-/// Walks over texts that are written out.
+/// Checks plain encoded texts.
 fn texts(mut bytes: &[u8], count: usize) -> Result<()> {
     for _ in 0..count {
         let rest = bytes.split_first_chunk::<4>().and_then(|(length, rest)| {

@@ -55,7 +55,7 @@ proptest! {
 
 #[test]
 fn several_groups_and_texts_that_fill_a_dictionary() {
-    // More different texts than a dictionary takes, so that a column goes on without one.
+    // More distinct texts than a dictionary permits, so that the column continues without one.
     let row = |n: u32| (format!("{n:0>40}"), [n as u8; 16], i64::from(n));
     let rows: Vec<_> = (0..300_000).map(row).collect();
     assert!(read(written(&rows)).unwrap() == rows);

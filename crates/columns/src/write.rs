@@ -1,4 +1,4 @@
-//! Writing: rows are gathered by column and written in groups.
+//! Writes tables: collects rows by column and writes them in groups.
 
 use crate::{Column, ColumnKind, Error};
 use parquet::basic::{
@@ -15,29 +15,29 @@ use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows of a group. A group is in memory until it is written.
+/// Rows per group. A group is in memory until it is written.
 const GROUP: usize = 1 << 17;
-/// Bytes of a page: a reader holds one of each column of each file that it merges.
+/// Bytes per page. A reader holds one page of each column of each file that it merges.
 const PAGE: usize = 32 * 1024;
 
-/// What stands in a row in one column.
+/// A value of a row in one column.
 #[derive(Clone, Copy, Debug)]
 pub enum CellValue<'a> {
-    /// Nothing.
+    /// No value.
     None,
-    /// For [`Kind::Text`].
+    /// Value of [`ColumnKind::Text`].
     Text(&'a str),
-    /// For [`Kind::Fixed`].
+    /// Value of [`ColumnKind::Fixed`].
     Fixed(&'a [u8]),
-    /// For [`Kind::Int`], [`Kind::Count`] and [`Kind::Time`].
+    /// Value of [`ColumnKind::Int`], [`ColumnKind::Count`] and [`ColumnKind::Time`].
     Int(i64),
-    /// For [`Kind::Float`].
+    /// Value of [`ColumnKind::Float`].
     Float(f64),
-    /// For [`Kind::Flag`].
+    /// Value of [`ColumnKind::Flag`].
     Flag(bool),
 }
 
-/// What was gathered of one column.
+/// Collected values of one column.
 enum Gathered {
     Text(Vec<ByteArray>),
     Fixed(Vec<FixedLenByteArray>, usize),
@@ -48,7 +48,7 @@ enum Gathered {
 
 struct Part {
     values: Gathered,
-    /// By row, whether there is something; for optional columns.
+    /// For optional columns: for each row, whether it has a value.
     present: Option<Vec<i16>>,
 }
 
@@ -60,16 +60,16 @@ pub struct TableWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Begins a table; `notes` are kept beside it, by name.
+    /// Starts a table; `notes` are stored as metadata by name.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The table cannot be written.
     pub fn new(out: W, columns: &[Column], notes: &[(&str, String)]) -> Result<Self, Error> {
         let notes = notes
             .iter()
             .map(|(name, value)| KeyValue::new((*name).to_owned(), value.clone()));
         let mut properties = WriterProperties::builder()
-            // A hash cannot be compressed, and what it stands beside is small.
+            // Hashes do not compress, and the other columns are small.
             .set_compression(Compression::UNCOMPRESSED)
             .set_encoding(Encoding::PLAIN)
             .set_dictionary_enabled(false)
@@ -110,7 +110,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// When it does not fit the columns, or cannot be written.
+    /// The row does not match the columns, or cannot be written.
     pub fn row(&mut self, cells: &[CellValue<'_>]) -> Result<(), Error> {
         if cells.len() != self.parts.len() {
             return Err(Error::Shape);
@@ -167,10 +167,10 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Ends the table and hands back what it was written to.
+    /// Ends the table and returns its output.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The table cannot be written.
     pub fn finish(mut self) -> Result<W, Error> {
         if self.rows > 0 {
             self.flush()?;
@@ -179,7 +179,7 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-/// Writes the gathered values of the next column and forgets them.
+/// Writes the collected values of the next column and clears them.
 fn put<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &mut Vec<T::T>,
@@ -192,7 +192,7 @@ fn put<T: DataType, W: Write + Send>(
     Ok(())
 }
 
-/// The columns as Parquet describes them.
+/// Returns the Parquet schema of the columns.
 pub(crate) fn build_schema(columns: &[Column]) -> Result<TypePtr, Error> {
     let one =
         |column: &Column| -> Result<TypePtr, Error> {

@@ -1,5 +1,5 @@
-//! What assay reads of a configuration, as JSON, for `bench/check/corpora`: each statement with its line,
-//! its scope, its key and its words. `tell nginx FILE one` follows no includes.
+//! Prints a configuration as JSON for `bench/check/corpora`: each statement with its line, scope, key and
+//! words. `tell nginx FILE one` does not follow includes.
 
 use assay_config::effective::files::{FileFault, Files, OfHost};
 use assay_config::effective::{Effective, Program, ScopeId, read_effective};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A file that is alone.
+/// A single file without other files.
 struct One(PathBuf);
 
 impl Files for One {

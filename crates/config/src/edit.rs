@@ -1,4 +1,4 @@
-//! Reading and editing a setting in whatever language.
+//! Reads and edits one setting of a configuration file in any of the supported languages.
 
 use crate::error::ConfError;
 use crate::languages::{format_statement, nginx, parse, same_key, write_value};
@@ -13,11 +13,11 @@ use crate::{FoundSetting, Include};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
-/// What the file says for a key, `None` when it has no line for it.
+/// Returns the value that the file has for a key; `None` if no line sets it.
 ///
 /// # Errors
-/// The text is not of this language; the section is missing or not one; a repeated nginx
-/// directive; a value that is not UTF-8.
+/// The text is not of this language; the section is missing or ambiguous; an nginx directive is repeated; the
+/// value is not UTF-8.
 pub fn get(
     language: Language,
     text: &[u8],
@@ -44,11 +44,12 @@ pub fn get(
     }))
 }
 
-/// The file's text with the key set: its line changed, or a new one added at the end of the
-/// section (in `ssh` before the first `Include`, whose files would win otherwise).
+/// Returns the file's text with the key set: the existing line changed, or a new line added at the end of the
+/// section. For `ssh` the new line comes before the first `Include`, because the included files would
+/// otherwise take precedence.
 ///
 /// # Errors
-/// Those of [`get`]; a key or value that cannot be written in this language.
+/// The errors of [`get`]; the key or the value cannot be written in this language.
 pub fn set(
     language: Language,
     text: &[u8],
@@ -79,7 +80,7 @@ pub fn set(
         ),
         (None, None) => return Ok(text.to_vec()),
     };
-    // What was written must be what is read.
+    // The written text must be read back as the same value.
     let plain = |value: &str| write_value(language, key, value, None);
     match get(language, &new, section, key) {
         Ok(Some(found)) if plain(&found.value) == plain(value) => Ok(new),
@@ -91,10 +92,10 @@ pub fn set(
     }
 }
 
-/// The file's text without any line for the key in this section.
+/// Returns the file's text without any line for the key in this section.
 ///
 /// # Errors
-/// Those of [`get`], and for the keys that are switches: they are `off`, not removed.
+/// The errors of [`get`]. A key that is a switch cannot be removed; set it to `off`.
 pub fn remove(
     language: Language,
     text: &[u8],
@@ -117,7 +118,7 @@ pub fn remove(
     Ok(new)
 }
 
-/// All lines that bring in other files.
+/// Returns all include lines.
 ///
 /// # Errors
 /// The text is not of this language.
@@ -143,7 +144,7 @@ pub fn find_includes(language: Language, text: &[u8]) -> Result<Vec<Include>, Co
     Ok(out)
 }
 
-/// All lines for the key, in the order of the file.
+/// Returns all lines for the key, in the order of the file.
 pub(crate) fn find_occurrences(
     language: Language,
     text: &[u8],
@@ -162,7 +163,7 @@ pub(crate) fn find_occurrences(
     }
 }
 
-/// The line that counts.
+/// Returns the line that takes effect.
 fn find_winner(
     language: Language,
     text: &[u8],
@@ -211,7 +212,7 @@ fn find_rivals(
         .collect()
 }
 
-/// The comment and blank lines inside a value, each on a line of its own.
+/// Returns the comment lines and blank lines inside a value, each with a line end.
 fn inner_lines(text: &[u8], directive: &Directive, from: usize) -> Vec<u8> {
     let inner = directive.inner.iter().filter(|line| line.start >= from);
     let lines: Vec<&[u8]> = inner.map(|line| &text[line.clone()]).collect();
@@ -226,7 +227,7 @@ fn replace(text: &[u8], directive: &Directive, value: &str) -> Vec<u8> {
         new.push(b' ');
     }
     new.extend(value.as_bytes());
-    // Those before the value stay where they are.
+    // Comments before the value stay in their place.
     if directive.inner.iter().any(|line| line.start >= place.start) {
         new.extend(line_ending(text));
         new.extend(inner_lines(text, directive, place.start));
@@ -238,7 +239,7 @@ fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
     let span = directive.span.clone();
     let inner = inner_lines(text, directive, 0);
     if !stands_alone(text, &span) || !inner.is_empty() {
-        // In the middle of a line the blank before it goes too.
+        // Inside a line, the blank before the statement is removed too.
         let before = &text[line_start(text, span.start)..span.start];
         let joined = before.last() == Some(&b' ') && before.iter().any(|&byte| !is_blank(byte));
         return splice_text(text, span.start - usize::from(joined)..span.end, &inner);
@@ -246,12 +247,12 @@ fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
     splice_text(text, whole_lines(text, &span), b"")
 }
 
-/// The lines of a range with their line ends; at the end of a text without a last line end, the
-/// line end before them.
+/// Extends a range to whole lines with their line ends. If the text has no last line end, the range takes the
+/// line end before it instead.
 fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let (mut start, end) = (line_start(text, span.start), line_end(text, span.end));
     if end == text.len() && text.last() != Some(&b'\n') {
-        // Without the last line end itself: a `\r` before it may have been the text's own.
+        // The last line end itself is excluded: a `\r` before it may be part of the text.
         let newline = line_ending(&text[..start.saturating_sub(1)]);
         start -= match text[..start].ends_with(newline) {
             true => newline.len(),
@@ -293,7 +294,8 @@ fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Ve
     insert_line(text, at, &[&indentation, statement.as_bytes()].concat())
 }
 
-/// Where a line goes in a section that ends where the next begins, and its indentation.
+/// Returns the offset at which a new line of the section goes, and the indentation of that line. For languages
+/// in which a section ends where the next one begins.
 fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
     if let Some(last) = block.directives().next_back() {
         let at = last.span.start;

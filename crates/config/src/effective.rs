@@ -1,25 +1,24 @@
-//! The effective configuration of a program: all its files, included ones in their places, every
-//! value with its file, line and span, its scope, and which of several lines counts.
+//! The effective configuration of a program: reads the main file and all included files, each in its place.
+//! Every value has its file, line, byte range and scope, and the rule that selects one of several lines.
+//! This module opens no file itself: the caller provides the files through [`Files`].
 //!
-//! No file is opened here: they come through [`Files`].
-//!
-//! # What each program does
-//! | program | includes | which line counts | a scope looks |
+//! # Behaviour of each program
+//! | program | includes | line that takes effect | where a scope looks up a key |
 //! |---|---|---|---|
 //! | sshd | `Include`, glob(3), from /etc/ssh, 16 deep | the first; some keywords add up | in its Match blocks, then outside |
-//! | ssh | `Include`, glob(3), from /etc/ssh or ~/.ssh, 16 deep | the first of all that apply | at all blocks in the order of the lines |
-//! | nginx | `include`, glob(3), from the main file's directory | the only one, or all of a list | outwards, where directives are inherited |
+//! | ssh | `Include`, glob(3), from /etc/ssh or ~/.ssh, 16 deep | the first of all that apply | in all blocks, in the order of the lines |
+//! | nginx | `include`, glob(3), from the main file's directory | the only one, or all of a list | in the outer blocks too, if the directive is inherited |
 //! | Dovecot 2.3 | `!include`, `!include_try`, glob(3) with braces, from the including file's directory | the last | in its filters (`protocol`, `local` …), then without them |
-//! | Postfix | none; master.cf lies beside main.cf | the last | in the service's `-o`, then in main.cf |
+//! | Postfix | none; master.cf is in the same directory as main.cf | the last | in the service's `-o`, then in main.cf |
 //! | Samba | `include`, one file, in its place | the last | in its share, then in `[global]` |
-//! | sysctl.d, systemd | directories of drop-ins | the last | in its section alone |
+//! | sysctl.d, systemd | directories of drop-ins | the last | in its section only |
 //!
-//! Sources are named in the file of each program. What a program has by default is not told: a key
-//! without a line has no setting.
+//! The module of each program names its sources. Defaults of the programs are not included: a key without a
+//! line has no setting.
 //!
-//! # What cannot be told
-//! A file that cannot be read or parsed becomes a [`Problem`]; what stands in the others is told all
-//! the same. [`Effective::certain`] says whether a value could be another one because of that.
+//! # Unreadable files
+//! A file that cannot be read or parsed becomes a [`ConfigProblem`]; the settings of the other files are still
+//! returned. [`Effective::certain`] reports whether such a file could change a value.
 
 mod builder;
 mod dovecot;
@@ -50,7 +49,7 @@ use std::path::{Path, PathBuf};
 /// Reads a program's configuration from its main file.
 ///
 /// # Errors
-/// The main file is not there or cannot be read; whatever else fails is a [`Problem`].
+/// The main file does not exist or cannot be read. Every other failure becomes a [`ConfigProblem`].
 pub fn read_effective(
     program: Program,
     main: &Path,
@@ -70,8 +69,8 @@ pub fn read_effective(
     Ok(builder.done())
 }
 
-/// The files that one include line of a program means, in the order in which it reads them:
-/// `including` is the file with the line, `main` the program's main file.
+/// Returns the files that one include line matches, in the order in which the program reads them. `including`
+/// is the file with the line, `main` the program's main file.
 ///
 /// # Errors
 /// A directory cannot be listed; the pattern is not understood.

@@ -1,36 +1,36 @@
-//! Why a setting could not be read or written.
+//! Errors of reading and writing a setting.
 
 use assay_model::change::ConfigLanguage;
 
-/// Why a setting could not be read or written.
+/// Reason why a setting could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfError {
     /// The text is not of this language.
     #[error("line {line}: {what}; the file is not valid as {language:?}, nothing was changed")]
     Syntax {
-        /// The language it was read as.
+        /// The expected language.
         language: ConfigLanguage,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
-    /// There is no such block.
+    /// The block does not exist.
     #[error("no block `{section}` in this file; it has {there}")]
     NoSection {
-        /// What was looked for.
+        /// The section searched for.
         section: String,
-        /// Which blocks there are at that place.
+        /// The blocks that exist at that place.
         there: String,
     },
-    /// Several blocks or lines fit.
+    /// Several blocks or lines match.
     #[error("`{what}` fits lines {}; {way_out}", list(.lines))]
     Ambiguous {
         /// Section or key.
         what: String,
-        /// Lines, from 1.
+        /// Line numbers, from 1.
         lines: Vec<usize>,
-        /// How to say which.
+        /// Advice on how to specify one of them.
         way_out: &'static str,
     },
     /// This key cannot be written in this language.
@@ -38,7 +38,7 @@ pub enum ConfError {
     Key {
         /// The key.
         key: String,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
     /// This value cannot be written in this language.
@@ -48,7 +48,7 @@ pub enum ConfError {
         key: String,
         /// The value.
         value: String,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
     /// The value in the file is not UTF-8.
@@ -56,7 +56,7 @@ pub enum ConfError {
     NotText {
         /// The key.
         key: String,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! One file per language: how it is parsed and how a value is written in it.
+//! The languages, one module each: parsing a file and writing a value.
 
 mod apache;
 mod dovecot;
@@ -28,7 +28,7 @@ pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
     Ok(root)
 }
 
-/// Whether two keys are one to the program.
+/// Whether the program treats two keys as the same.
 pub fn same_key(language: Language, a: &str, b: &str) -> bool {
     match language {
         Language::Ssh | Language::Apache => a.eq_ignore_ascii_case(b),
@@ -36,18 +36,18 @@ pub fn same_key(language: Language, a: &str, b: &str) -> bool {
     }
 }
 
-/// Whether the program makes one of several blocks with this head.
+/// Whether the program merges several blocks with this head.
 pub fn merges_blocks(language: Language, head: &[String]) -> bool {
     match language {
         Language::Ini => true,
-        // Lists of any names have none of their own (SET_STRLIST).
+        // Lists of arbitrary names have no name of their own (SET_STRLIST).
         Language::Dovecot => head.len() > 1 || head == ["plugin"] || head == ["dict"],
         _ => false,
     }
 }
 
-/// The value as it is written in the file, in these quotes when that is possible; why not
-/// otherwise.
+/// Returns the value as written in the file, in the given quotes if possible; as error, the reason why it
+/// cannot be written.
 pub fn write_value(
     language: Language,
     key: &str,
@@ -72,7 +72,7 @@ pub fn write_value(
     }
 }
 
-/// A new statement.
+/// Writes a new statement.
 pub fn format_statement(language: Language, key: &str, value: &str) -> String {
     let text = match language {
         Language::Ssh | Language::Apache => format!("{key} {value}"),

@@ -1,38 +1,36 @@
-//! Languages of configuration files: what a setting is, and edits that touch nothing else.
-//!
-//! [`get`] says what a file itself says; [`set`] and [`remove`] return the file's new text. Every
-//! byte that is not part of the setting stays: comments, indentation, quoting style, line ends,
-//! and what is not UTF-8. Removing an inserted setting gives back the text before, byte for byte.
-//! No file is opened here. [`get`] and its siblings look at one text: [`includes`] lists what it
-//! includes, and [`Found::rivals`] names those that may say otherwise and would win. [`effective`]
-//! follows the includes of a program's whole configuration through files that it is given.
+//! Languages of configuration files: finds settings and edits them without changing anything else.
+//! [`get`] returns the value that a file sets; [`set`] and [`remove`] return the file's new text. Every byte
+//! outside the setting stays: comments, indentation, quoting style, line ends, and bytes that are not UTF-8.
+//! Removing an inserted setting restores the previous text byte for byte. No file is opened here. [`get`] and
+//! the related functions read one text: [`includes`] lists its include lines, and [`FoundSetting::rivals`]
+//! lists those whose files could set the same key and take precedence. [`effective`] follows the includes of a
+//! complete configuration through files that the caller provides.
 //!
 //! # Values
-//! A value is the text a person would write, in one line: arguments with one space between them,
-//! quoted only where they must be. A value that runs over several lines in the file is read as one
-//! line; setting it writes one line. Who must restore such a file byte for byte keeps its bytes.
+//! A value is the text as a person would write it, in one line: arguments separated by one space, quoted only
+//! where necessary. A value on several lines is read as one line; setting it writes one line. A caller that
+//! must restore such a file byte for byte has to keep the original bytes.
 //!
-//! # Which line counts
-//! With several lines for one key, the one the program itself would take: the first in `ssh`, the
-//! last in the others. In nginx a repeated directive is a list or an error, so it has to be told
-//! apart by more words: the key `add_header X-Frame-Options`. `set` changes the line that counts,
-//! `remove` takes them all away.
+//! # Several lines for one key
+//! The line that the program itself uses takes effect: the first in `ssh`, the last in the others. In nginx a
+//! repeated directive is a list or an error, so the key needs more words: `add_header X-Frame-Options`. `set`
+//! changes the line that takes effect; `remove` removes all lines.
 //!
 //! # Sections
-//! Blocks from the outermost to the innermost. Each is chosen by
-//! - its first word when only one block has it: `http`, `passdb`;
+//! Blocks from the outermost to the innermost. Each block is selected by
+//! - its first word, if only one block has it: `http`, `passdb`;
 //! - its whole head: `location /api`, `service auth`, `Match User bob`; for `ini` the name;
 //! - a setting inside: `server[server_name=example.org]`, `passdb[driver=pam]`;
-//! - its place among those of its name, from 1: `server[2]`.
+//! - its number among the blocks with that name, from 1: `server[2]`.
 //!
-//! More than one match is an error that names the lines. Blocks of which the program makes one
-//! (`ini` sections, Dovecot's blocks with a name) count as one.
+//! Several matches are an error that lists the lines. Blocks that the program merges (`ini` sections,
+//! Dovecot's blocks with a name) count as one.
 //!
 //! # Whole blocks and includes, Dovecot only
-//! The keys `passdb[driver=pam]` and `!include auth-system.conf.ext` are switches: their value is
-//! `on`, or `off` when every line of it is commented out. `set` puts `#` before each line, or takes
-//! it away. The key `passdb[driver]` is an order: the values of `driver` in all blocks, `pam sql`;
-//! setting it to `sql pam` exchanges the blocks.
+//! The keys `passdb[driver=pam]` and `!include auth-system.conf.ext` are switches: their value is `on`, or
+//! `off` if every line is commented out. `set` adds `#` before each line, or removes it. The key
+//! `passdb[driver]` is an order: its value lists the `driver` of all blocks, `pam sql`; setting it to
+//! `sql pam` exchanges the blocks.
 
 mod edit;
 pub mod effective;
@@ -54,23 +52,23 @@ pub use setting_at_line::{SettingAtLine, setting_at_line};
 /// A setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSetting {
-    /// Its value.
+    /// Value of the setting.
     pub value: String,
-    /// Line it begins in, from 1.
+    /// Number of the first line of the setting, from 1.
     pub line: usize,
-    /// Includes at this level whose files would win over this line if they have the key: those
-    /// before it in `ssh`, those after it in Postfix, Dovecot and the like. None in nginx, where
-    /// that would be an error.
+    /// Includes at this level whose files would take precedence over this line if they contain the key: those
+    /// before it in `ssh`, those after it in Postfix, Dovecot and similar languages. Empty in nginx, where a
+    /// second line would be an error.
     pub rivals: Vec<Include>,
 }
 
-/// A line that brings in other files.
+/// A line that includes other files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Include {
-    /// What is included, as written: a path or a pattern.
+    /// The path or pattern as written.
     pub pattern: String,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Heads of the blocks around it, outermost first.
+    /// Heads of the enclosing blocks, outermost first.
     pub section: Vec<String>,
 }

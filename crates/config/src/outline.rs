@@ -1,4 +1,4 @@
-//! What may be kept of a file that somebody shares.
+//! Reduces a configuration file to the parts that may be stored or shared.
 
 use crate::languages::{format_statement, parse};
 use crate::text::to_lossy_text;
@@ -6,17 +6,16 @@ use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
-/// A piece of the new text in the place of a range of the old one.
+/// A range of the old text and its replacement.
 struct Piece {
     place: Range<usize>,
     new: Vec<u8>,
 }
 
-/// The text with nothing in it but what `keep` likes, each in its line. It is asked for each
-/// statement, include line and block with the key or first word and the value, pattern or rest of the
-/// head, and says what to write in the place of the value, or `None` to leave all of it out: a block
-/// with everything in it. Comments go, and so does a text that is not of this language: nobody can tell
-/// what it says.
+/// Returns the text with only the parts that `keep` accepts, each in its line. `keep` is called for each
+/// statement, include line and block. Its arguments are the key or first word, and the value, pattern or rest
+/// of the head. It returns the text to write instead of the value, or `None` to omit the item (of a block,
+/// with all of its contents). Comments are removed. A text that is not of this language is removed completely.
 #[must_use]
 pub fn outline_text(
     language: Language,
@@ -46,7 +45,8 @@ pub fn outline_text(
     out
 }
 
-/// Blanks before what comes next, where nothing else stands before it in its line: it keeps its column.
+/// Returns the blanks before the next item if nothing else precedes it in its line, so that the item keeps its
+/// column.
 fn trailing_indentation(between: &[u8]) -> &[u8] {
     let line = between
         .rsplit(|&byte| byte == b'\n')
@@ -69,7 +69,7 @@ fn walk(
     keep: &dyn Fn(&str, &str) -> Option<String>,
     pieces: &mut Vec<Piece>,
 ) {
-    // Lines that a statement takes stay lines; what is written is one line.
+    // The number of lines of a statement stays the same; the replacement is one line.
     let written = |mut new: String, place: Range<usize>| {
         new = new.replace(['\n', '\r'], " ");
         Piece {

@@ -1,4 +1,4 @@
-//! Which block a section means.
+//! Finds the block that a section selects.
 
 use crate::error::ConfError;
 use crate::languages::{merges_blocks, same_key};
@@ -9,7 +9,7 @@ use assay_model::change::ConfigLanguage as Language;
 const WAY_OUT: &str = "say which one: by its whole head (`location /api`), a setting inside \
      (`server[server_name=example.org]`) or its place (`server[2]`)";
 
-/// The blocks that `section` names, more than one only when the program makes one of them.
+/// Returns the blocks that `section` selects; more than one only if the program merges them.
 pub fn select<'a>(
     language: Language,
     text: &[u8],
@@ -51,17 +51,18 @@ fn format_heads(blocks: &[&Block]) -> String {
     }
 }
 
-/// The head in one line.
+/// Returns the head in one line.
 pub fn block_head(block: &Block) -> String {
     block.head.join(" ")
 }
 
-/// `name[condition]`.
+/// Parses `name[condition]`.
 pub fn parse_condition(selector: &str) -> Option<(&str, &str)> {
     selector.strip_suffix(']')?.split_once('[')
 }
 
-/// The blocks that fit a selector: by the whole head, else by the first word, else by a condition.
+/// Returns the blocks that match a selector: by the whole head, otherwise by the first word, otherwise by a
+/// condition.
 pub fn matching_blocks<'a>(
     language: Language,
     blocks: &[&'a Block],

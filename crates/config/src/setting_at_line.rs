@@ -1,4 +1,4 @@
-//! From a line of a file to the words that name its setting.
+//! Finds the section and key of the setting in a given line of a file.
 
 use crate::edit::find_occurrences;
 use crate::error::ConfError;
@@ -9,18 +9,18 @@ use crate::text::line_number;
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
 
-/// What names a setting that stands in a file: see the crate's words on sections and keys.
+/// Section and key of a setting in a file; the crate's documentation describes both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingAtLine {
-    /// The blocks around it.
+    /// The enclosing blocks.
     pub section: Vec<String>,
-    /// Its key as the file writes it.
+    /// The key as written in the file.
     pub key: String,
 }
 
-/// The setting with this key that stands in a line, from 1, named so that [`crate::get`] and its
-/// siblings find that block and no other. Nothing when the line is not one for this key, or no words tell
-/// its block from the others.
+/// Returns the setting with this key in a line (from 1). The returned section makes [`crate::get`] and the
+/// related functions find exactly this block. `None` if the line has no setting with this key, or if no
+/// section distinguishes its block from the others.
 ///
 /// # Errors
 /// The text is not of this language.
@@ -39,7 +39,7 @@ pub fn setting_at_line(
         }));
     }
     let found = search(language, text, &root, line, key, &mut Vec::new());
-    // Two blocks that the same words mean would be changed for each other.
+    // If one section selects two blocks, an edit could change the wrong one.
     Ok(found.filter(|found| {
         let chosen = select(language, text, &root, &found.section);
         chosen.is_ok_and(|chosen| {
@@ -74,7 +74,7 @@ fn search(
     None
 }
 
-/// The whole head where it is the only one, else its place among those that the head would mean.
+/// Returns the whole head if it is unique, otherwise the head's first word with the block's number.
 fn block_selector(language: Language, there: &[&Block], at: usize) -> String {
     let name = block_head(there[at]);
     let meant = crate::select::matching_blocks(language, there, &name);
@@ -93,7 +93,7 @@ fn has(language: Language, text: &[u8], block: &Block, line: usize, key: &str) -
     key_as_written(language, text, block, line, key).is_some()
 }
 
-/// The key of the line as it is written there.
+/// Returns the key as written in the line.
 fn key_as_written(
     language: Language,
     text: &[u8],
@@ -103,7 +103,7 @@ fn key_as_written(
 ) -> Option<String> {
     let here = |at: usize| line_number(text, at) == line;
     if language == Language::Ini {
-        // smb.conf(5): blanks and case do not matter in the name of a parameter.
+        // smb.conf(5): names of parameters are compared without blanks and case.
         let plain = |name: &str| -> String {
             let name = name.split_whitespace().collect::<String>();
             name.to_ascii_lowercase()

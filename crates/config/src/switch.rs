@@ -1,7 +1,7 @@
-//! Dovecot's blocks and includes as settings: switched on and off by comments, or put in order.
-//!
-//! A `#` in the first column takes a line away and taking it off brings the line back, so both
-//! ways are exact to the byte.
+//! Treats Dovecot's blocks and includes as settings: switches them on and off with comments, or changes their
+//! order.
+//! Adding `#` in the first column disables a line, and removing it restores the line, so both directions are
+//! exact to the byte.
 
 use crate::FoundSetting;
 use crate::error::ConfError;
@@ -12,12 +12,12 @@ use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
-/// A key that is not an ordinary one.
+/// A key with a special meaning.
 #[derive(Debug)]
 pub enum Switch<'a> {
-    /// `!include FILE`, or `NAME[KEY=VALUE]`.
+    /// `!include FILE`, or `NAME[KEY=VALUE]`: the value is `on` or `off`.
     OnOff(&'a str),
-    /// `NAME[KEY]`.
+    /// `NAME[KEY]`: the value is the order of the blocks.
     Order {
         key: &'a str,
         name: &'a str,
@@ -25,7 +25,7 @@ pub enum Switch<'a> {
     },
 }
 
-/// What such a key means; `None` for an ordinary one.
+/// Parses a special key; `None` for an ordinary key.
 pub fn parse_switch(language: Language, key: &str) -> Option<Switch<'_>> {
     if language != Language::Dovecot {
         return None;
@@ -113,7 +113,7 @@ impl Switch<'_> {
     }
 }
 
-/// The blocks to be put in order: what tells them apart, and where they are.
+/// Returns the blocks to order: the values that identify them, and their positions.
 fn find_slots(
     text: &[u8],
     blocks: &[&Block],
@@ -147,7 +147,7 @@ fn find_slots(
 
 type State = (bool, Range<usize>);
 
-/// Whether it is on, and its lines.
+/// Returns whether the switch is on, and its lines.
 fn find(text: &[u8], blocks: &[&Block], key: &str) -> Result<Option<State>, ConfError> {
     let mut found: Vec<State> = Vec::new();
     for block in blocks {
@@ -173,7 +173,7 @@ fn find(text: &[u8], blocks: &[&Block], key: &str) -> Result<Option<State>, Conf
     }
 }
 
-/// Where what the key names stands directly in this block.
+/// Returns the ranges directly in this block that match the key.
 fn fitting_ranges(block: &Block, key: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = key.split_ascii_whitespace().collect();
     if key.starts_with("!include") {
@@ -188,7 +188,7 @@ fn fitting_ranges(block: &Block, key: &str) -> Vec<Range<usize>> {
     fits.iter().map(|block| block.span.clone()).collect()
 }
 
-/// The commented-out copies of it directly in this block.
+/// Returns the commented-out matches directly in this block.
 fn commented_ranges<'a>(
     text: &'a [u8],
     block: &'a Block,

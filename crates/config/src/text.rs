@@ -1,8 +1,10 @@
-//! Lines and places in a text of bytes.
+//! Functions on lines and positions in a byte text.
 
 use std::ops::Range;
 
-/// The lines of a text without their line ends (`\n` or `\r\n`).
+/// Iterates over the lines of a text without their line ends (`
+/// ` or `\r
+/// `).
 pub fn line_ranges(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     text.split_inclusive(|&byte| byte == b'\n')
@@ -18,12 +20,12 @@ fn strip_line_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Blank within a line.
+/// Whether a byte is a blank within a line.
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
-/// The range without blanks at both ends.
+/// Returns the range without blanks at both ends.
 pub fn trim(text: &[u8], range: Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (range.start, range.end);
     while start < end && is_blank(text[start]) {
@@ -35,7 +37,7 @@ pub fn trim(text: &[u8], range: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Line number from 1.
+/// Returns the line number of an offset, from 1.
 pub fn line_number(text: &[u8], at: usize) -> usize {
     1 + text[..at].iter().filter(|&&byte| byte == b'\n').count()
 }
@@ -45,13 +47,14 @@ pub fn line_start(text: &[u8], at: usize) -> usize {
     before.map_or(0, |newline| newline + 1)
 }
 
-/// Just after the line's `\n`, or the end of the text.
+/// Returns the offset after the line's `
+/// `, or the end of the text.
 pub fn line_end(text: &[u8], at: usize) -> usize {
     let newline = text[at..].iter().position(|&byte| byte == b'\n');
     newline.map_or(text.len(), |newline| at + newline + 1)
 }
 
-/// The blanks at the beginning of the line.
+/// Returns the blanks at the beginning of the line.
 pub fn line_indent(text: &[u8], at: usize) -> &[u8] {
     let start = line_start(text, at);
     let line = &text[start..line_end(text, start)];
@@ -59,7 +62,7 @@ pub fn line_indent(text: &[u8], at: usize) -> &[u8] {
     &line[..end.unwrap_or(0)]
 }
 
-/// The line end this text uses.
+/// Returns the line end that this text uses.
 pub fn line_ending(text: &[u8]) -> &'static [u8] {
     match text.iter().position(|&byte| byte == b'\n') {
         Some(at) if at > 0 && text[at - 1] == b'\r' => b"\r\n",
@@ -67,14 +70,14 @@ pub fn line_ending(text: &[u8]) -> &'static [u8] {
     }
 }
 
-/// Whether nothing but blanks stands beside the range on its first and last line.
+/// Whether only blanks surround the range on its first and last line.
 pub fn stands_alone(text: &[u8], range: &Range<usize>) -> bool {
     let before = &text[line_start(text, range.start)..range.start];
     let after = strip_line_end(&text[range.end..line_end(text, range.end)]);
     before.iter().chain(after).all(|&byte| is_blank(byte))
 }
 
-/// The text with one range replaced.
+/// Returns the text with one range replaced.
 pub fn splice_text(text: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     [&text[..range.start], new, &text[range.end..]].concat()
 }
@@ -83,12 +86,12 @@ pub fn to_lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A line that goes on in others, joined by single spaces, with the place of each byte.
+/// A line joined with its continuation lines by single spaces, with the position of each byte.
 #[derive(Default)]
 pub struct Logical {
     pub bytes: Vec<u8>,
     pub at: Vec<usize>,
-    /// Comment and blank lines between its parts.
+    /// Comment lines and blank lines between its parts.
     pub inner: Vec<Range<usize>>,
 }
 
@@ -102,7 +105,7 @@ impl Logical {
         self.at.extend(part);
     }
 
-    /// From the place of byte `from` to just after the place of the last one.
+    /// Returns the range in the text from byte `from` of the joined line to its last byte.
     pub fn span(&self, from: usize) -> Range<usize> {
         let end = self.at.last().map_or(0, |&last| last + 1);
         self.at.get(from).copied().unwrap_or(end)..end

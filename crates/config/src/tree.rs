@@ -1,26 +1,26 @@
-//! What every language is parsed into: directives, includes and blocks, with where they stand.
+//! The common syntax tree of all languages: directives, includes and blocks with their positions.
 
 use std::ops::Range;
 
-/// `key value` with its places in the text.
+/// `key value` with its positions in the text.
 #[derive(Clone, Debug)]
 pub struct Directive {
     pub key: String,
-    /// As the program understands it: unquoted, continuation lines joined.
+    /// The value as the program reads it: unquoted, continuation lines joined.
     pub value: Vec<u8>,
-    /// The quote around the value when all of it is in one pair.
+    /// The quote character if one pair encloses the whole value.
     pub quote: Option<u8>,
-    /// From the key's first byte to the statement's last.
+    /// Range from the first byte of the key to the last byte of the statement.
     pub span: Range<usize>,
-    /// The value as written; empty, at its place, when there is none.
+    /// Range of the value as written; an empty range if the value is empty.
     pub value_span: Range<usize>,
-    /// The words after the key as written, where more words may belong to the key (nginx).
+    /// Words after the key as written, if more words may belong to the key (nginx).
     pub words: Vec<Range<usize>>,
-    /// Comment and blank lines inside a value of several lines; without their line ends.
+    /// Comment lines and blank lines inside a value of several lines, without line ends.
     pub inner: Vec<Range<usize>>,
 }
 
-/// A line that brings in other files.
+/// A line that includes other files.
 #[derive(Clone, Debug)]
 pub struct Inclusion {
     pub key: String,
@@ -28,7 +28,7 @@ pub struct Inclusion {
     pub span: Range<usize>,
 }
 
-/// What can stand in a block.
+/// An item of a block.
 #[derive(Clone, Debug)]
 pub enum Item {
     Directive(Directive),
@@ -49,13 +49,13 @@ impl Item {
 /// A block, or the whole file.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// Its head, unquoted: `["location", "/api"]`; nothing for the file.
+    /// Words of its head, unquoted: `["location", "/api"]`; empty for the file.
     pub head: Vec<String>,
-    /// From the head's first byte to the closing brace, or to the end of the last line of it.
+    /// Range from the first byte of the head to the closing brace, or to the end of the last line.
     pub span: Range<usize>,
-    /// Where the closing brace stands, in the languages that have one.
+    /// Offset of the closing brace, in languages that have one.
     pub close: Option<usize>,
-    /// End of the head.
+    /// Offset of the end of the head.
     pub open: usize,
     pub items: Vec<Item>,
 }

@@ -1,4 +1,4 @@
-//! The files that Debian 12 ships.
+//! Tests with the configuration files that Debian 12 installs.
 
 use assay_config::{ConfError, find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage::{
@@ -24,7 +24,7 @@ fn value(language: ConfigLanguage, text: &[u8], names: &[&str], key: &str) -> Op
     found.map(|found| found.value)
 }
 
-/// The lines that differ between two texts of the same number of lines, or the ones added.
+/// Returns the lines that differ between two texts with the same number of lines, or the added lines.
 fn added(before: &[u8], after: &[u8]) -> Vec<String> {
     let before: Vec<&[u8]> = before.split(|&b| b == b'\n').collect();
     let lines = after.split(|&b| b == b'\n');
@@ -34,7 +34,7 @@ fn added(before: &[u8], after: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Sets a key the file does not have, and takes it away again.
+/// Sets a key that the file does not have, and removes it again.
 fn there_and_back(
     language: ConfigLanguage,
     text: &[u8],
@@ -61,7 +61,7 @@ fn sshd() {
     assert_eq!(found.rivals[0].pattern, "/etc/ssh/sshd_config.d/*.conf");
     let new = there_and_back(Ssh, SSHD, &[], "UseDNS", "yes");
     assert_eq!(added(SSHD, &new), ["UseDNS yes"]);
-    // Before the include, whose files would win.
+    // Before the include, whose files would take precedence.
     assert!(
         get(Ssh, &new, &[], "UseDNS")
             .unwrap()
@@ -193,7 +193,7 @@ fn dovecot_pam_before_sql() {
             Err(ConfError::Value { .. })
         ));
     }
-    // What Debian ships commented out is switched on the same way.
+    // A line that Debian installs commented out is switched on in the same way.
     assert_eq!(
         value(Dovecot, AUTH, &[], "!include auth-sql.conf.ext").as_deref(),
         Some("off")

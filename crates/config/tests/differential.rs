@@ -1,6 +1,6 @@
-//! Random texts, read by the programs themselves and by us. What they accept we read the same
-//! value from, or refuse to edit for one of the reasons named here, where a program forgets a line
-//! in silence; what they call a syntax error is one.
+//! Random texts, parsed by the programs and by this crate. For a text that the program accepts, this crate
+//! reads the same value, or refuses to edit for one of the reasons listed here (texts of which the program
+//! silently ignores a line). A syntax error of the program must be a syntax error here.
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
 use assay_config::{ConfError, FoundSetting, get};
@@ -28,12 +28,12 @@ fn ask(program: &str, arguments: &[&str], file: &Path, text: &str) -> Option<Out
     output.ok()
 }
 
-/// Texts of these parts.
+/// Generates texts from these parts.
 fn texts(parts: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(parts), 1..16).prop_map(|parts| parts.concat())
 }
 
-/// The value, unless we are stricter than the program for one of these reasons.
+/// Returns the value, unless this crate is stricter than the program for one of these reasons.
 fn value<'a>(
     ours: &'a Result<Option<FoundSetting>, ConfError>,
     stricter: &[&str],
@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
         cases: 40,
-        // The same texts every time; PROPTEST_CASES=1000 asks about more of them.
+        // The same texts every time; PROPTEST_CASES=1000 tests more of them.
         rng_seed: RngSeed::Fixed(20),
         ..ProptestConfig::default()
     })]
@@ -103,7 +103,7 @@ proptest! {
         let plain = |text: &str| text.replace(['"', '\'', '\\'], "");
         match value(&ours, &["a quote"])? {
             Some(value) => prop_assert_eq!(plain(value), plain(user.unwrap_or_default())),
-            // Whoever runs it.
+            // For any user that runs the program.
             None => prop_assert!(!user.unwrap_or_default().starts_with(['x', 'y'])),
         }
     }

@@ -1,4 +1,5 @@
-//! What must hold for any text: set, then get; everything else stays; taken away, nothing is left.
+//! Properties that hold for any text: a set value is read back; all other bytes stay; removal restores the
+//! previous text.
 
 use assay_config::{ConfError, find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage::{
@@ -14,7 +15,7 @@ type Hard = (
     &'static [&'static [&'static str]],
 );
 
-/// Texts with what makes each language hard, and sections to edit in.
+/// Texts with the difficult parts of each language, and sections to edit.
 const HARD: [Hard; 7] = [
     (
         Ssh,
@@ -65,7 +66,7 @@ fn names(section: &[&str]) -> Vec<String> {
     section.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Values that a language can say; others must be refused with the text unchanged.
+/// Generates values. A value that a language cannot express must be refused with the text unchanged.
 fn values() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z0-9_./:,-]{1,20}",
@@ -91,9 +92,9 @@ proptest! {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let plain = |text: &str| text.replace(['"', '\'', '\\'], "");
         prop_assert_eq!(words(&plain(&found.value)), words(&plain(&value)));
-        // What is read is what is written again.
+        // Writing the value that was read changes nothing.
         prop_assert_eq!(set(language, &new, &section, key, &found.value).unwrap(), new.clone());
-        // Everything else is as it was, and an insertion is undone to the byte.
+        // All other bytes stay, and removing an inserted line restores the text to the byte.
         prop_assert_eq!(remove(language, &new, &section, key).unwrap(), text);
     }
 
@@ -112,7 +113,7 @@ proptest! {
         for (at, (old, new)) in lines(text).iter().zip(&lines(&new)).enumerate() {
             prop_assert!(old == new || at + 1 == line, "line {}", at + 1);
         }
-        // Back, quotes and spacing included.
+        // Setting the old value restores the text, quotes and spacing included.
         prop_assert_eq!(set(language, &new, &section, key, &before.value).unwrap(), text);
     }
 
@@ -155,7 +156,7 @@ proptest! {
     }
 }
 
-/// A key of each hard text: its section and line.
+/// A key of each difficult text, with its section and line.
 const EXISTING: [(&[&str], &str, usize); 7] = [
     (&[], "GSSAPIAuthentication", 6),
     (&["http", "server[1]"], "server_name", 18),
@@ -380,7 +381,7 @@ fn broken_files_are_refused_with_their_line() {
     }
 }
 
-/// Postfix's own examples have comments between the name and what it stands for.
+/// Postfix's own examples have comments between the name and its value.
 #[test]
 fn comments_before_a_value_are_not_written_again() {
     for (text, expected) in [

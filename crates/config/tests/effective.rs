@@ -1,5 +1,5 @@
-//! What holds for any configuration: which lines count, where they stand, what cannot be told; and
-//! that hostile files end in an answer.
+//! Properties of any configuration: the lines that take effect, their positions, and uncertain values. Hostile
+//! files must also give a result.
 
 #![allow(clippy::disallowed_methods, reason = "a test makes files")]
 
@@ -64,7 +64,7 @@ fn read(program: Program, files: &dyn Files) -> Effective {
     read_effective(program, Path::new(main), files).unwrap()
 }
 
-/// Value, file and line of what counts.
+/// Returns value, file and line of the setting that takes effect.
 fn told(all: &Effective, scope: ScopeId, key: &str) -> Option<(String, String)> {
     let said = all.value(scope, key)?;
     Some((said.text(), said.place.to_string()))
@@ -220,13 +220,13 @@ fn filters_of_dovecot_and_services_of_postfix() {
     let value =
         |path: &[&str], key: &str| all.value(all.find(path)[0], key).map(|said| said.text());
     assert_eq!(value(&["smtp inet"], "b").as_deref(), Some("4"));
-    // The last line of a service is the service.
+    // Of several lines for one service, the last takes effect.
     assert_eq!(value(&["smtp inet"], "a").as_deref(), Some("2"));
     assert_eq!(value(&["smtp unix"], "a").as_deref(), Some("2"));
     assert_eq!(all.overridden(ScopeId::ROOT, "a").len(), 1);
 }
 
-/// Files of random parts, which include each other: an answer comes, soon, and every place is right.
+/// Files of random parts that include each other: the reader ends quickly, and every position is correct.
 #[test]
 fn attack_hostile_files() {
     const PARTS: [&[u8]; 40] = [
@@ -323,7 +323,7 @@ fn blocks_without_end_are_refused() {
     }
 }
 
-/// The files of a machine: masks, links that lead nowhere, directories.
+/// Files of a machine: masks, dangling symbolic links, directories.
 #[test]
 fn a_live_machine() {
     let dir = tempfile::tempdir().unwrap();
@@ -342,7 +342,7 @@ fn a_live_machine() {
         .map(|problem| &*problem.place.path)
         .collect();
     assert_eq!(unread, [&*main], "{:?}", all.problems);
-    // glob(3) finds the link; nginx cannot open it.
+    // glob(3) finds the link, but nginx cannot open it.
     let main = dir.path().join("nginx.conf");
     std::fs::write(&main, "include etc/sysctl.d/[2]*;").unwrap();
     let all = read_effective(Program::Nginx, &main, &files).unwrap();
@@ -374,7 +374,7 @@ fn a_long_line_and_many_lines_take_no_time() {
     let files = Memory::of(&[("/etc/dovecot/dovecot.conf", &many)]);
     let all = read(Program::Dovecot, &files);
     assert_eq!(all.settings().last().unwrap().place.line, 100_000);
-    // Each of many blocks is asked, as a check does.
+    // Looks up a key in each of many blocks, as a check does.
     let many: Vec<u8> = (0..20_000)
         .flat_map(|at| format!("server {{ listen {at}; gzip on; root /srv; }}\n").into_bytes())
         .collect();
@@ -389,7 +389,8 @@ fn a_long_line_and_many_lines_take_no_time() {
     assert_eq!(found, 20_000 + 20_001);
 }
 
-/// What is told as a setting's key leads to it. One hyphen in front is not part of a name; a second one is.
+/// The key of a returned setting finds that setting. One leading hyphen is not part of a name; a second one
+/// is.
 #[test]
 fn a_setting_is_found_by_its_own_key() {
     let text = b"-vm.a = 1\n--vm.b = 2\n- net/ipv4/conf/eth0.1/c = 3\n/d = 4\n";
@@ -436,8 +437,8 @@ fn attack_includes_that_take_all_memory() {
     assay_testing::attacked("includes that take all memory", tried, held);
 }
 
-/// Each file includes one that lies a directory deeper; found by mutated inputs. The second took minutes, because
-/// its paths are alike from their ends.
+/// Each file includes one that is a directory deeper; found with mutated inputs. The second case took minutes,
+/// because its paths are similar from their ends.
 #[test]
 fn attack_includes_that_go_deeper_each_time() {
     struct Deep(&'static str);
@@ -464,7 +465,7 @@ fn attack_includes_that_go_deeper_each_time() {
     assay_testing::attacked("includes that go deeper each time", 2, 2);
 }
 
-/// A value that names itself twice is twice as long with every line.
+/// A value that names itself twice doubles with every line.
 #[test]
 fn attack_values_that_take_all_memory() {
     let path = PathBuf::from("/etc/dovecot/dovecot.conf");

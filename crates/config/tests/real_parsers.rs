@@ -1,4 +1,4 @@
-//! The programs themselves agree with what is read and written.
+//! Checks edits and values with the programs themselves.
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
 use assay_config::{get, set};
@@ -6,7 +6,7 @@ use assay_model::change::ConfigLanguage::{self, Apache, Dovecot, Nginx, Postfix,
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs a program, or says that it is not there.
+/// Runs a program; prints a note if the program is not installed.
 fn ask(argv: &[&str]) -> Option<Output> {
     let path = format!(
         "{}:/usr/sbin:/sbin",
@@ -35,8 +35,8 @@ fn value(language: ConfigLanguage, text: &[u8], key: &str) -> String {
     get(language, text, &[], key).unwrap().unwrap().value
 }
 
-/// What `sshd -T` prints for a keyword. It wants /run/sshd, which exists only once the service was
-/// started; a mount namespace has it in any case.
+/// Returns the output of `sshd -T` for a keyword. sshd requires /run/sshd, which exists only after the service
+/// was started; a mount namespace provides the directory.
 fn sshd(file: &Path, keyword: &str) -> Option<String> {
     let script = "mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec sshd_path -T -f \"$1\"";
     let script = script.replace("sshd_path", "/usr/sbin/sshd");
@@ -64,7 +64,7 @@ fn sshd(file: &Path, keyword: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-/// Whichever module a line loads, Apache loads: and it takes the file that was hard to read.
+/// Apache loads the module of the edited line, and accepts the file that was difficult to parse.
 #[test]
 fn apache() {
     let modules = Path::new("/usr/lib/apache2/modules");
@@ -93,7 +93,7 @@ fn apache() {
     };
     for mpm in ["event", "worker", "prefork"] {
         let value = format!("mpm_{mpm}_module {}/mod_mpm_{mpm}.so", modules.display());
-        // Of what is hard, only the module is there.
+        // Of the difficult lines, only the module exists.
         let text = set(Apache, hard, &[], "LoadModule", &value).unwrap();
         let found = get(Apache, &text, &[], "LOADMODULE").unwrap().unwrap();
         assert_eq!(found.value, value);
@@ -153,7 +153,7 @@ fn openssh() {
             assert_eq!(value(Ssh, &text, key), new);
         }
     }
-    // A value with blanks and quotes arrives as it is meant.
+    // A value with blanks and quotes is read back unchanged.
     let text = set(Ssh, b"", &[], "Banner", r#""/a b\"c\\d""#).unwrap();
     std::fs::write(&file, &text).unwrap();
     assert_eq!(sshd(&file, "banner").unwrap(), r#"/a b"c\d"#);
@@ -168,7 +168,7 @@ fn dovecot() {
         ask(&["doveconf", "-h", "-c", file.to_str().unwrap(), key])
     };
     let hard = include_bytes!("../fixtures/hard.dovecot.conf");
-    // Without the includes, which are not there.
+    // Without the includes, whose files do not exist.
     let end = hard
         .windows(9)
         .position(|part| part == b"!include ")
@@ -198,7 +198,7 @@ fn dovecot() {
             assert_eq!(says.strip_suffix('\n').unwrap_or(&says), new);
         }
     }
-    // A block switched off is gone, the other order is the other order.
+    // A block that is switched off disappears, and a changed order is reported.
     let drivers = |text: &[u8]| {
         let says = stdout(&doveconf(text, "passdb").unwrap());
         let lines = says.lines().map(str::trim);
@@ -218,7 +218,7 @@ fn dovecot() {
     }
 }
 
-/// Both refuse, or both accept.
+/// Dovecot and this crate accept and refuse the same texts.
 #[test]
 fn dovecot_refuses_the_same() {
     let dir = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ fn dovecot_refuses_the_same() {
 fn postfix() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("master.cf"), "").unwrap();
-    // One question for all, since postconf looks up the machine's name each time.
+    // One call for all texts, because postconf resolves the machine's name at each call.
     let agrees = |text: &[u8]| {
         std::fs::write(dir.path().join("main.cf"), text).unwrap();
         let keys = [
@@ -285,7 +285,7 @@ fn nginx() {
     let file = dir.path().join("nginx.conf");
     let log = dir.path().join("log");
     let accepts = |text: &[u8]| {
-        // Names that nginx would look up or write elsewhere are put into the directory.
+        // Names that nginx would resolve or write elsewhere are put into the directory.
         let pid = format!("pid {}/pid;\n", dir.path().display());
         std::fs::write(&file, [pid.as_bytes(), text].concat()).unwrap();
         let [file, log] = [&file, &log].map(|path| path.to_str().unwrap());

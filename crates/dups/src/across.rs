@@ -1,10 +1,12 @@
-//! Duplicates across machines, where one table of all files is too large: what each machine knows of its
-//! contents as Parquet without any path ([`export`]), questions to all of them by one merge of sorted
-//! files ([`ask`]), and how machines find out which contents are worth hashing at all: each offers samples
-//! ([`offer`]), the hub says which of them another machine has ([`collide`]), and only those are hashed ([`wanted`]).
+//! Finds duplicates across machines whose files do not fit into one table. Each machine writes its contents as
+//! Parquet without paths ([`export`]); [`ask`] answers questions about all machines by one merge of sorted
+//! files.
 //!
-//! Memory does not grow with the number of files anywhere here: what has to be sorted lies in runs in
-//! files without a name ([`sort`]), and what is read is read a page at a time.
+//! Before that, the machines find out which contents to hash: each machine offers samples ([`offer`]), the hub
+//! finds samples that several machines have ([`collide`]), and only these contents are hashed ([`wanted`]).
+//!
+//! Memory use does not depend on the number of files: data is sorted in runs in unnamed files ([`sort`]) and
+//! read page by page.
 
 pub mod collide;
 pub mod export;
@@ -20,8 +22,8 @@ pub use export_rows::count_rows;
 
 use assay_columns::{Column, ColumnKind};
 
-/// The columns of an export, of hashes that have so many bytes. In order of hash and size; a row for each content
-/// that a machine has.
+/// Returns the columns of an export for hashes of `hash` bytes. The rows, one for each content of the machine,
+/// are ordered by hash and size.
 #[must_use]
 pub const fn export_columns(hash: usize) -> [Column; 4] {
     [
@@ -32,34 +34,34 @@ pub const fn export_columns(hash: usize) -> [Column; 4] {
     ]
 }
 
-/// What stands beside a table, by name.
+/// Keys of a table's metadata.
 pub(crate) mod note {
-    /// Which of our tables it is.
+    /// Kind of the table.
     pub const WHAT: &str = "assay";
-    /// Its version.
+    /// Version of the format.
     pub const VERSION: &str = "version";
-    /// The machine.
+    /// Name of the machine.
     pub const MACHINE: &str = "machine";
-    /// Which machine of that name: its id, where it has one.
+    /// Id of the machine, if it has one; distinguishes machines with the same name.
     pub const ID: &str = "id";
-    /// Which hash.
+    /// Kind of the hash.
     pub const HASH: &str = "hash";
-    /// Which export it is part of.
+    /// Id of the export to which the file belongs.
     pub const EXPORT: &str = "export";
-    /// How many files that export has.
+    /// Number of files in that export.
     pub const FILES: &str = "files";
 }
 
-/// The version of all tables that are written here.
+/// Version of all tables that this crate writes.
 const VERSION: &str = "1";
 
-/// Which machine something is told of, and which telling it is.
+/// Machine of an export, and id of the export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Teller {
-    /// How the machine is called.
+    /// Name of the machine.
     pub machine: String,
-    /// Its id, where it has one: two machines of one name are told apart by it.
+    /// Id of the machine, if it has one; distinguishes machines with the same name.
     pub id: Option<String>,
-    /// A name for this telling that no other has.
+    /// Unique id of this export.
     pub export: String,
 }

@@ -1,5 +1,5 @@
-//! Stage 6: acting on duplicates. [`plan`] decides and touches nothing; [`execute`] does what the
-//! plan says and decides nothing but to refuse; [`journal`] remembers, [`undo`] takes back.
+//! Stage 6: acts on duplicates. [`plan`] decides and changes nothing; [`execute`] carries out the plan or
+//! refuses single steps; [`journal`] records each step; [`undo`] reverts them.
 
 mod attributes;
 mod copy;
@@ -22,22 +22,22 @@ use rustix::fs::StatxFlags;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What becomes of a redundant file.
+/// Action on a redundant file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Its name becomes one more name of the kept file.
+    /// Replace the file by a hard link to the kept file.
     Hardlink,
-    /// It stays a file of its own but shares its blocks with the kept one.
+    /// Keep the file, but share its blocks with the kept file.
     Reflink,
-    /// It is deleted.
+    /// Delete the file.
     Delete,
-    /// It is moved below a folder, where it keeps its whole path.
+    /// Move the file into a folder, below which it keeps its whole path.
     Move(#[serde(with = "crate::name_json")] Vec<u8>),
 }
 
 impl Action {
-    /// The word for it in messages.
+    /// Returns the word for messages.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Hardlink => "hardlink",
@@ -48,7 +48,7 @@ impl Action {
     }
 }
 
-/// A file as it was when the plan was made.
+/// State of a file when the plan was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Absolute path.
@@ -58,7 +58,7 @@ pub struct Subject {
     pub device: u64,
     /// Inode number.
     pub ino: u64,
-    /// Length, bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Time of the last change of the content, nanoseconds since 1970.
     pub mtime: i64,
@@ -70,13 +70,13 @@ pub struct Subject {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// The folder that the user named and below which it lies.
+    /// The root folder, named by the user, that contains the file.
     #[serde(default, with = "anchor")]
     pub root: Arc<Anchor>,
-    /// Number of the mount it was seen on; 0 where the kernel does not say.
+    /// Number of the mount through which the file was seen; 0 if the kernel does not report it.
     #[serde(skip)]
     pub mount: u64,
-    /// Number of names that it had; 0 where nobody looked.
+    /// Number of hard links; 0 if not determined.
     #[serde(skip)]
     pub links: u64,
 }
@@ -91,7 +91,7 @@ impl Subject {
         }
     }
 
-    /// Of what was found under a path below a root.
+    /// Builds a subject from the state of a path below a root.
     pub(crate) fn from_stat(path: Vec<u8>, root: &Arc<Anchor>, stat: &rustix::fs::Statx) -> Self {
         let id = crate::sys::statx_identity(stat);
         let told = StatxFlags::from_bits_retain(stat.stx_mask);
@@ -115,33 +115,33 @@ impl Subject {
     }
 }
 
-/// One thing to do.
+/// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActStep {
-    /// What.
+    /// Action of the step.
     pub action: Action,
     /// The copy that stays.
     pub keep: Subject,
-    /// The copy that is acted on.
+    /// The copy that is removed or replaced.
     pub remove: Subject,
-    /// Bytes that this frees.
+    /// Bytes that the step frees.
     pub gain: u64,
-    /// What else is known of the file that is acted on; stands on the first step of each file.
+    /// Further data about the removed file; present in the first step of each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<OriginalFile>>,
 }
 
-/// Something that will not or did not happen, and why.
+/// A step that is not carried out, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The file that stays as it is.
+    /// Path of the file that stays unchanged.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// An anchor that many share, each with its own copy in JSON.
+/// Serialises a shared anchor; in JSON each step has its own copy.
 mod anchor {
     use super::{Anchor, Arc};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};

@@ -1,12 +1,12 @@
-//! A folder's files as the index keeps them: one block of bytes per folder.
+//! Encodes the files of a folder for the index: one block of bytes per folder.
 //!
-//! A row per file would make the first scan dear (214,000 inserts) and an unchanged rescan as
-//! well; a folder's block is written once and compared entry by entry while the folder is walked.
+//! A row per file would make the first scan slow (214,000 inserts), and an unchanged rescan, too. A folder's
+//! block is written once and compared entry by entry during the walk.
 //!
-//! Layout, all numbers little-endian: `fsid` i64 of the folder; then for each file: length of the
-//! name u8, name, flags u8, inode u64, size u64, mtime i64 ns, ctime i64 ns, generation u32; then
-//! `fsid` i64 if flag 16 is set, then the bytes it takes on disk u64 if flag 2 is set, then the
-//! hash, 16 bytes if flag 1 is set or 32 if flag 4 is, then the fingerprint of its extents u64 if flag 32 is set.
+//! Layout, all numbers little-endian: `fsid` i64 of the folder; then for each file: length of the name u8,
+//! name, flags u8, inode u64, size u64, mtime i64 ns, ctime i64 ns, generation u32; then `fsid` i64 if flag 16
+//! is set, bytes on disk u64 if flag 2 is set, hash of 16 bytes if flag 1 is set or of 32 if flag 4 is set,
+//! fingerprint of the extents u64 if flag 32 is set.
 
 use crate::table::{Files, Hash, Identity};
 
@@ -17,25 +17,25 @@ const FRESH: u8 = 8;
 const FOREIGN: u8 = 16;
 const SHARED: u8 = 32;
 
-/// Bytes of a hash that is short: the rest of it is zero.
+/// Length of a short hash; the rest of the hash is zero.
 const SHORT: usize = 16;
 
-/// Bytes of an entry with a hash and a name of 20 bytes, the mean of system folders: to estimate how
-/// many there are.
+/// Mean length of an entry with a hash and a name of 20 bytes (typical for system folders), to estimate the
+/// number of entries.
 pub const MEAN: usize = 74;
 
-/// A file as it was when it was last examined.
+/// State of a file at its last examination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobEntry<'a> {
-    /// Its name.
+    /// Name of the file.
     pub name: &'a [u8],
     /// Inode, size, times.
     pub id: Identity,
-    /// Its file system.
+    /// Identity of its file system.
     pub fsid: i64,
     /// See [`crate::table::File::generation`].
     pub generation: u32,
-    /// Bytes that it takes on disk, when they are fewer than its size.
+    /// Bytes on disk, if fewer than the size.
     pub allocated: Option<u64>,
     /// See [`crate::table::File::is_fresh`].
     pub fresh: bool,
@@ -90,7 +90,7 @@ pub fn encode(fsid: i64, entries: &[BlobEntry<'_>]) -> Vec<u8> {
     out
 }
 
-/// The block of a folder of the table.
+/// Encodes the block of a folder in the table.
 pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
     let fsid = files.filesystems[usize::from(files.dirs[dir as usize].fs)].fsid;
     let entries: Vec<BlobEntry<'_>> = files
@@ -112,25 +112,25 @@ pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
     encode(fsid, &entries)
 }
 
-/// Reads a block. A block that ends too early ends the iteration with an `Err`.
+/// Decodes a block. A truncated block ends the iteration with an `Err`.
 pub struct BlobDecoder<'a> {
     fsid: i64,
     rest: &'a [u8],
 }
 
-/// A block that is no block.
+/// The block is damaged.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damaged;
 
 impl<'a> BlobDecoder<'a> {
-    /// Begins to read a block.
+    /// Starts to decode a block.
     pub fn new(block: &'a [u8]) -> Result<Self, Damaged> {
         let mut rest = block;
         let fsid = i64::from_le_bytes(take(&mut rest)?);
         Ok(Self { fsid, rest })
     }
 
-    /// File system of the folder.
+    /// Returns the file system of the folder.
     pub fn fsid(&self) -> i64 {
         self.fsid
     }

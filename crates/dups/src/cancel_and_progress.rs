@@ -1,15 +1,15 @@
-//! What a long operation is given from outside, and how far it has come.
+//! Cancellation and progress of a long operation.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far a scan has come; counters only ever grow.
+/// Progress of a scan. The counters only increase.
 #[derive(Default, Debug)]
 pub struct ScanProgress {
     /// Files found by the walk.
     pub files_seen: AtomicU64,
-    /// Their sizes added up, bytes.
+    /// Total size of these files in bytes.
     pub bytes_seen: AtomicU64,
-    /// Bytes that must be read at most; 0 until the walk has ended.
+    /// Maximum number of bytes to read; 0 until the walk has ended.
     pub bytes_planned: AtomicU64,
     /// Bytes read.
     pub bytes_read: AtomicU64,
@@ -21,16 +21,16 @@ impl ScanProgress {
     }
 }
 
-/// What a long operation is given from outside.
+/// Callbacks and limits for a long operation.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
-    /// Set to stop at the next file; what is known by then is kept.
+    /// Set to stop at the next file. Results so far are kept.
     pub stop: &'a AtomicBool,
     /// Counters to watch.
     pub progress: &'a ScanProgress,
-    /// Called about every 10 ms, and at least once a file, from the thread that called.
+    /// Called about every 10 ms and at least once per file, on the calling thread.
     pub tick: &'a (dyn Fn() + Sync),
-    /// At most this many threads; None = as many as pay.
+    /// Maximum number of threads; `None` selects the number automatically.
     pub threads: Option<usize>,
 }
 

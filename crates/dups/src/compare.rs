@@ -1,10 +1,9 @@
-//! Stage 3 on solid-state disks: each size group is taken apart by one thread, whose files are
-//! opened once, probed, and then read side by side only as far as they still agree
-//! ([`crate::worker`]).
+//! Stage 3 on solid-state disks: one thread compares each size group. It opens and probes the files once, then
+//! reads them side by side as long as they agree ([`crate::worker`]).
 //!
-//! What decides is the comparison of the bytes themselves; the hash that names a content is
-//! computed along the way, once per content. Groups too large to be read side by side, and those
-//! with members whose hash the index knows, are decided by the hash of the whole content.
+//! The comparison of the bytes decides. The hash of a content is computed during the comparison, once per
+//! content. Groups that are too large for reading side by side, and groups with known hashes, are decided by
+//! the hash of the whole content.
 
 use crate::group::{Groups, SizeGroup};
 use crate::open_folders::Doors;
@@ -16,24 +15,25 @@ use crate::{Control, pool};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most files read side by side; each holds a descriptor.
+/// Maximum number of files read side by side. Each needs a file descriptor.
 const SIDE_BY_SIDE: usize = 64;
-/// Small files are compared in memory up to this many bytes in all, which fit a cache.
+/// Maximum bytes of small files that are compared in memory; fits a CPU cache.
 const ARENA: usize = 1024 * 1024;
-/// … and up to this many files, because each is compared with every different content.
+/// Maximum number of small files that are compared in memory, because each is compared with every different
+/// content.
 const ARENA_FILES: usize = 16;
-/// Files that a thread takes at once from a group that is shared out.
+/// Number of files that a thread takes at once from a divided group.
 const SHARE: usize = 64;
 
-/// Groups that are to be compared.
+/// Groups to compare.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub files: &'a Files,
     pub doors: &'a Doors,
-    /// What the ranges of the groups are positions in.
+    /// Files to which the ranges of the groups refer.
     pub order: &'a [FileId],
     pub open: &'a [SizeGroup],
-    /// Whether every file is to be hashed.
+    /// Hash every file.
     pub all: bool,
     pub control: &'a Control<'a>,
 }
@@ -44,20 +44,20 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What was learnt about files.
+/// Results about files.
 #[derive(Default)]
 pub(crate) struct Learnt {
     /// Hashes by file.
     pub hashes: Vec<(FileId, Hash)>,
-    /// Groups whose files were all compared, by position in the list that was given.
+    /// Completely compared groups, by position in the given list.
     pub finished: Vec<usize>,
-    /// Files set aside.
+    /// Files that were unreadable or changed.
     pub aside: Vec<FileId>,
-    /// Keys of probed files of groups that are shared out.
+    /// Probe keys of files in divided groups.
     pub probes: Vec<(FileId, [u8; 16])>,
-    /// What went wrong.
+    /// Problems.
     pub skipped: Skipped,
-    /// What it cost.
+    /// Cost of reading.
     pub cost: Cost,
 }
 
@@ -73,7 +73,7 @@ impl Learnt {
     }
 }
 
-/// A piece of work for one thread.
+/// A unit of work for one thread.
 enum Unit {
     /// A whole group: its number.
     Group(usize),
@@ -134,7 +134,7 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
     learnt
 }
 
-/// Files of large groups that agree in size and probes.
+/// Returns the files of large groups that agree in size and probes.
 fn second_round(job: Job<'_>, mut probes: Vec<(FileId, [u8; 16])>) -> Learnt {
     let files = job.files;
     probes.sort_unstable_by_key(|(id, key)| (u64::MAX - files.file(*id).id.size, *key, *id));
@@ -165,8 +165,8 @@ fn second_round(job: Job<'_>, mut probes: Vec<(FileId, [u8; 16])>) -> Learnt {
     )
 }
 
-/// Reads all members of each group again side by side and returns the files that do not have the
-/// bytes of the group's first readable file, although their hash says so. None are expected.
+/// Reads all members of each group again side by side. Returns the files that differ from the group's first
+/// readable file although their hashes agree. No such files are expected.
 pub(crate) fn verify(
     files: &Files,
     groups: &Groups,
@@ -209,7 +209,7 @@ pub(crate) fn verify(
     (learnt, differing)
 }
 
-/// Runs `work` for each number below `count`, on several threads.
+/// Runs `work` for each number below `count` on several threads.
 fn run_parallel(
     files: &Files,
     doors: &Doors,
@@ -230,7 +230,7 @@ fn run_parallel(
         || {
             let mut worker = Worker::new(files, doors, control);
             if started.fetch_add(1, Ordering::Relaxed) >= processors {
-                // These wait for a disk, which long pieces would not make faster; they need memory.
+                // These threads wait for a disk. Longer reads would need memory and not be faster.
                 worker.longest = CHUNK;
             }
             loop {
@@ -249,7 +249,7 @@ fn run_parallel(
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Bytes that will be read at most, for the estimate of time left.
+/// Returns the maximum number of bytes to read, for the estimate of the remaining time.
 pub(crate) fn planned_read_bytes(groups: &[SizeGroup]) -> u64 {
     groups
         .iter()

@@ -1,35 +1,35 @@
-//! Hashes of contents, each once and with a number.
+//! Stores each hash once and assigns it a number.
 
 use crate::store::SpillArray;
 use crate::table::{Files, Hash, NO_HASH, index};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// No hash has this slot. (Number `u32::MAX` is never given, see [`crate::table::NO_HASH`].)
+/// Marks an empty slot. (The number `u32::MAX` is never assigned, see [`crate::table::NO_HASH`].)
 const FREE: u64 = u64::MAX;
 
 /// Hashes and their numbers.
 #[derive(Default, Debug)]
 pub(crate) struct Contents {
-    /// By number.
+    /// Hashes by number.
     hashes: SpillArray<Hash>,
-    /// Where to find a hash in `hashes`: open addressing, a power of two long; the hash's first 32
-    /// bits above its number, or [`FREE`].
+    /// Hash table with open addressing; its length is a power of two. A slot contains the first 32 bits of the
+    /// hash above its number, or [`FREE`].
     slots: SpillArray<u64>,
 }
 
 impl Contents {
-    /// How many.
+    /// Returns the number of contents.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// A hash by its number.
+    /// Returns the hash with this number.
     pub fn hash(&self, number: u32) -> Option<&Hash> {
         self.hashes.get(number as usize)
     }
 
-    /// The number of a hash, added if new.
+    /// Returns the number of a hash and adds the hash if it is new.
     pub fn add(&mut self, hash: Hash) -> u32 {
         if self.hashes.len() * 4 >= self.slots.len() * 3 {
             self.lengthen((self.slots.len() * 2).max(1024));
@@ -53,8 +53,8 @@ impl Contents {
         }
     }
 
-    /// The numbers of hashes, added if new: several at a time, because looking one up waits for memory, which
-    /// the processor asks for side by side where nothing depends on the answer.
+    /// Returns the numbers of several hashes and adds new ones. Independent lookups overlap their memory
+    /// latency.
     pub fn add_all(&mut self, hashes: &[Hash], mut take: impl FnMut(u32)) {
         for some in hashes.chunks(AT_ONCE) {
             let mut found = [None; AT_ONCE];
@@ -72,7 +72,7 @@ impl Contents {
         }
     }
 
-    /// Makes room for this many at once, rather than step by step.
+    /// Reserves room for this many hashes at once.
     pub fn expect(&mut self, number: usize) {
         let wanted = number.saturating_add(number / 3).next_power_of_two();
         if number > 0 && wanted > self.slots.len() {
@@ -93,21 +93,21 @@ impl Contents {
     }
 }
 
-/// Hashes looked up side by side.
+/// Number of lookups that overlap.
 const AT_ONCE: usize = 16;
 
-/// The first bytes of a hash, which are as good as random.
+/// Returns the first bytes of a hash, which are uniformly distributed.
 fn hash_tag(hash: &Hash) -> u32 {
     hash.first_chunk()
         .map_or(0, |head| u32::from_le_bytes(*head))
 }
 
-/// Hashes handed over at once.
+/// Number of hashes per batch.
 const BATCH: usize = 4096;
-/// Batches that may wait.
+/// Maximum number of waiting batches.
 const WAITING: usize = 8;
 
-/// Numbers hashes on a thread of its own: looking one up waits for memory, several times.
+/// Numbers hashes on a separate thread, because each lookup waits for memory several times.
 pub(crate) struct Numbering<'scope> {
     batch: Vec<Hash>,
     hand_over: SyncSender<Vec<Hash>>,
@@ -115,7 +115,7 @@ pub(crate) struct Numbering<'scope> {
 }
 
 impl<'scope> Numbering<'scope> {
-    /// Begins; `expected` is about how many there will be.
+    /// Starts the thread; `expected` is the approximate number of hashes.
     pub fn begin<'env>(scope: &'scope Scope<'scope, 'env>, expected: usize) -> Self {
         let (hand_over, batches) = sync_channel::<Vec<Hash>>(WAITING);
         let thread = scope.spawn(move || {
@@ -134,18 +134,18 @@ impl<'scope> Numbering<'scope> {
         }
     }
 
-    /// Takes the hash of the next file that has one; returns what to mark the file by meanwhile.
+    /// Queues the hash of the next file. Returns a temporary mark for the file.
     pub fn add(&mut self, hash: Hash) -> u32 {
         self.batch.push(hash);
         if self.batch.len() == BATCH {
             let full = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-            // Nobody receives only after a panic, which is passed on at the end.
+            // Sending fails only after a panic, which is passed on at the end.
             let _ = self.hand_over.send(full);
         }
         0
     }
 
-    /// Gives all marked files their numbers, in their order.
+    /// Assigns the final numbers to all marked files, in order.
     pub fn finish(self, files: &mut Files) {
         let _ = self.hand_over.send(self.batch);
         drop(self.hand_over);

@@ -1,4 +1,4 @@
-//! The roots of earlier scans: how they were scanned, and whether they are still there.
+//! Roots of earlier scans: how they were scanned, and whether they still exist.
 
 use crate::index::{Index, Root};
 use crate::scan::ScanOptions;
@@ -8,8 +8,8 @@ use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// The manner of each root. What is hashed is decided for all together, because they are compared with
-/// each other.
+/// Returns the scan options of each root. Hashing is decided for all roots together, because their files are
+/// compared with each other.
 pub(crate) fn read_root_options(
     roots: &[PathBuf],
     options: &ScanOptions,
@@ -36,13 +36,12 @@ pub(crate) fn read_root_options(
     Ok(manners)
 }
 
-/// Roots of earlier scans that lie within those of this one and are none of them.
+/// Earlier roots that lie below the roots of this scan and are not among them.
 #[derive(Debug, Default)]
 pub struct Within {
-    /// This scan has gone through them, so that it decides from now on what is looked at there.
+    /// Roots that this scan covered completely. It replaces their scan options.
     pub(crate) superseded: Vec<PathBuf>,
-    /// It has not: they lie on other file systems, or on some that are not mounted. What is remembered of
-    /// them stays.
+    /// Roots that this scan did not cover, on other or unmounted file systems. Their index entries stay.
     pub(crate) apart: Vec<PathBuf>,
 }
 
@@ -69,36 +68,36 @@ impl Within {
         Ok(found)
     }
 
-    /// Whether a folder belongs to a root that this scan has not gone through.
+    /// Returns whether a folder belongs to a root that this scan did not cover.
     pub(crate) fn is_apart(&self, folder: &[u8]) -> bool {
         let folder = sys::path_from_bytes(folder);
         self.apart.iter().any(|root| folder.starts_with(root))
     }
 }
 
-/// Whether a root is still what was scanned.
+/// Whether a root is still the scanned folder.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It is, as far as can be told without scanning it.
+    /// The folder still exists, as far as can be known without a scan.
     There,
-    /// It cannot be opened, for this reason.
+    /// The folder cannot be opened, for this reason.
     Gone(String),
-    /// It lies on another file system than its files did: probably theirs is not mounted.
+    /// The folder is on another file system than its files were. Probably that file system is not mounted.
     Elsewhere,
 }
 
 impl Index {
-    /// Looks whether a root of an earlier scan is still there. Where it was scanned with what lies on other
-    /// file systems, another one does not tell anything.
+    /// Checks whether an earlier root still exists. If the scan included other file systems, a different file
+    /// system proves nothing.
     ///
     /// # Errors
-    /// When the index cannot be read.
+    /// The index cannot be read.
     pub fn presence(&self, root: &Root) -> Result<Presence, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let now = rustix::fs::open(&root.path, flags, Mode::empty()).and_then(|fd| {
             let device = sys::statx_device(&sys::stat_fd(&fd)?);
             let fsid = fsinfo::read_fs_info(&fd, device).fsid;
-            // A device number, which NFS and XFS are known by, may be another after a reboot.
+            // The device number, which identifies NFS and XFS, may change at a reboot.
             Ok((fsid != device.cast_signed()).then_some(fsid))
         });
         let now = match now {

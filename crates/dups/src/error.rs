@@ -1,46 +1,46 @@
-//! What can stop a whole operation. Trouble with one file never does: it is a [`crate::skip::Skip`].
+//! Errors that stop a whole operation. A problem with one file does not; it is a [`crate::skip::Skip`].
 
 use std::path::PathBuf;
 
-/// What stops a scan, a query or an action.
+/// Errors that stop a scan, query or action.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A root named by the user, or a file that assay itself keeps, could not be used.
+    /// A root that the user named, or a file of assay, cannot be used.
     #[error("{}: {doing}: {source}{}", show(path), describe_unsupported(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried, e.g. `cannot open`.
+        /// Failed operation, such as `cannot open`.
         doing: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// SQLite refused.
+    /// SQLite reported an error.
     #[error("index {}: {cause}; {}", show(path), way_out(cause))]
     Index {
         /// The index file.
         path: PathBuf,
-        /// What SQLite said.
+        /// Error of SQLite.
         #[source]
         cause: rusqlite::Error,
     },
-    /// The file is no index of assay, or of a newer assay.
+    /// The file is not an index of assay, or comes from a newer version.
     #[error("index {}: {what}", show(path))]
     Foreign {
         /// The index file.
         path: PathBuf,
-        /// What was found, what was expected, and the way out.
+        /// Description of the found and the expected state, with the remedy.
         what: String,
     },
-    /// A table of another machine, or one that is to be written.
+    /// A table for or from another machine cannot be used.
     #[error("{}: {source}", show(path))]
     Table {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem with the file.
         source: assay_columns::Error,
     },
-    /// Another process updates the same index.
+    /// Another process is updating the same index.
     #[error(
         "index {}: another scan or action is using it; wait for it, or name another file with --index",
         show(path)
@@ -49,18 +49,18 @@ pub enum Error {
         /// The index file.
         path: PathBuf,
     },
-    /// A filter cannot be understood.
+    /// A filter is invalid.
     #[error("{0}")]
     Filter(String),
-    /// An argument contradicts another or the index.
+    /// Arguments contradict each other or the index.
     #[error("{0}")]
     Usage(String),
-    /// Output could not be written.
+    /// Output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }
 
-/// What to say of an answer that means that the kernel, or a sandbox, does not know a call.
+/// Returns an explanation if an error means that the kernel or a sandbox does not support a call.
 fn describe_unsupported(source: &std::io::Error) -> &'static str {
     match source.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) {
         true => {
@@ -71,7 +71,7 @@ fn describe_unsupported(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// Of a table that is none of ours, or not as we write them.
+    /// Builds an error for a table that assay did not write.
     pub(crate) fn strange(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self::table(path, assay_columns::Error::Foreign(what.into()))
     }
@@ -84,7 +84,7 @@ impl Error {
     }
 }
 
-/// What to do about what SQLite said.
+/// Returns the way out for an SQLite error.
 fn way_out(cause: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, PermissionDenied, ReadOnly};
     match cause.sqlite_error_code() {
@@ -97,13 +97,13 @@ fn way_out(cause: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// A path with control characters escaped, for messages.
+/// Formats a path with escaped control characters.
 fn show(path: &std::path::Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
     crate::name::format_readable(path.as_os_str().as_bytes())
 }
 
-/// Attaches a path and what was tried to an I/O error.
+/// Adds a path and the failed operation to an I/O error.
 pub(crate) fn io_error(
     path: impl Into<PathBuf>,
     doing: &'static str,

@@ -1,4 +1,4 @@
-//! Which files are looked at.
+//! Selects the files to scan.
 
 use crate::Error;
 use crate::sys;
@@ -11,24 +11,24 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the user wants looked at. [`Filter::default`] takes every file that is not empty.
+/// The user's file selection. [`Filter::default`] selects every file that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
-    /// Least size, bytes.
+    /// Minimum size in bytes.
     pub min_size: u64,
-    /// Largest size, bytes.
+    /// Maximum size in bytes.
     pub max_size: u64,
-    /// Globs as `rg --glob` takes them: `*.jpg` keeps only those, `!*.tmp` leaves those out, the
-    /// last that matches decides.
+    /// Globs as in `rg --glob`: `*.jpg` selects only these files, `!*.tmp` excludes files, and the last match
+    /// decides.
     pub globs: Vec<String>,
-    /// Whether `.gitignore` and `.ignore` files in the folders are respected.
+    /// Respect `.gitignore` and `.ignore` files.
     pub ignore_files: bool,
-    /// Changed at most this long before the scan, nanoseconds.
+    /// Maximum age in nanoseconds: time between the last change and the scan.
     pub newer_than: Option<i64>,
-    /// Changed longer than this before the scan, nanoseconds.
+    /// Minimum age in nanoseconds.
     pub older_than: Option<i64>,
-    /// Owned by this user.
+    /// User id of the owner.
     pub owner: Option<u32>,
 }
 
@@ -47,10 +47,10 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Globs made ready for one root.
+    /// Compiles the globs for one root.
     ///
     /// # Errors
-    /// When a glob is malformed; the message names it.
+    /// A glob is invalid; the message contains it.
     pub(crate) fn globs_for(&self, root: &Path) -> Result<Option<Override>, Error> {
         if self.globs.is_empty() {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Filter {
             .map_err(|error| Error::Filter(format!("globs: {error}")))
     }
 
-    /// Whether a file of this size, age (nanoseconds, negative in the future) and owner is wanted.
+    /// Returns whether a file with this size, age (nanoseconds, negative in the future) and owner is selected.
     pub(crate) fn wants(&self, size: u64, age: i64, owner: u32) -> bool {
         (self.min_size..=self.max_size).contains(&size)
             && self.newer_than.is_none_or(|limit| age <= limit)
@@ -76,7 +76,7 @@ impl Filter {
     }
 }
 
-/// Whether globs leave a path out.
+/// Returns whether the globs exclude a path.
 pub(crate) fn glob_excludes(globs: Option<&Override>, path: &[u8], is_dir: bool) -> bool {
     globs.is_some_and(|globs| {
         globs
@@ -85,15 +85,15 @@ pub(crate) fn glob_excludes(globs: Option<&Override>, path: &[u8], is_dir: bool)
     })
 }
 
-/// The ignore files of a folder and of those above it, innermost first.
+/// Ignore files of a folder and its parents, innermost first.
 pub(crate) struct IgnoreChain {
     rules: Gitignore,
     above: Option<Arc<Self>>,
 }
 
 impl IgnoreChain {
-    /// The chain for an open folder: the one above, longer by the folder's own ignore files if any.
-    /// Links are not followed, as by git; what is no file is passed over.
+    /// Extends the parent's chain by the ignore files of an open folder. Like git, does not follow links.
+    /// Ignores anything that is not a regular file.
     pub(crate) fn descend(
         above: Option<&Arc<Self>>,
         folder: &[u8],
@@ -106,7 +106,7 @@ impl IgnoreChain {
                 continue;
             };
             for line in text.trim_start_matches('\u{feff}').lines() {
-                // A malformed line is skipped; the other lines hold.
+                // An invalid line is skipped; the other lines apply.
                 let _ = builder.add_line(None, line);
             }
             any = true;
@@ -120,7 +120,7 @@ impl IgnoreChain {
         }
     }
 
-    /// Whether a path is left out.
+    /// Returns whether the ignore files exclude a path.
     pub(crate) fn excludes(chain: Option<&Arc<Self>>, path: &[u8], is_dir: bool) -> bool {
         let mut link = chain;
         while let Some(one) = link {
@@ -134,10 +134,10 @@ impl IgnoreChain {
     }
 }
 
-/// Longest ignore file that is read, bytes.
+/// Maximum size of an ignore file in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// What an ignore file says, if there is one.
+/// Reads an ignore file, if it exists.
 fn ignore_file(folder: impl AsFd, name: &str) -> Option<String> {
     let file = std::fs::File::from(sys::open_file_at(folder, name.as_bytes()).ok()?);
     if !file.metadata().ok()?.is_file() {
@@ -148,10 +148,10 @@ fn ignore_file(folder: impl AsFd, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Number of a user, from a number or a name in /etc/passwd (passwd(5)).
+/// Returns the id of a user, given as a number or as a name in /etc/passwd (passwd(5)).
 ///
 /// # Errors
-/// When no such user is listed there; the message says what to give instead.
+/// No such user is listed. The message names the alternative.
 pub fn parse_user(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);

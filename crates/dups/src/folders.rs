@@ -1,4 +1,4 @@
-//! How folders relate: which are copies of each other, wholly or in part.
+//! Finds folders that are complete or partial copies of each other.
 
 use crate::group::{bucket_by_content, doubtful_places, has_repeated_inodes};
 use crate::name::split;
@@ -7,21 +7,22 @@ use crate::table::{FileId, Files, Hash, NO_HASH};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Folders with the same names and contents all the way down.
+/// Folders with equal names and contents at all levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SameFolders {
-    /// Their paths, sorted; a machine's name and a colon stand before those of other machines.
+    /// Paths of the folders, sorted. A path of another machine starts with the machine's name and a colon.
     pub paths: Vec<Vec<u8>>,
-    /// Files in each.
+    /// Number of files in each folder.
     pub files: u64,
-    /// Bytes in each.
+    /// Bytes of the files in each folder.
     pub bytes: u64,
-    /// How many of them may be one with another of them, see [`crate::group::Group::doubtful`].
+    /// Number of folders that may be the same as another of them, see
+    /// [`crate::group::DuplicateGroup::doubtful`].
     pub doubtful: u64,
 }
 
 impl SameFolders {
-    /// Bytes in all of them beside one, without those that may be one with another.
+    /// Returns the bytes of all folders beyond the first, without folders that may be the same as another.
     #[must_use]
     pub fn redundant_bytes(&self) -> u64 {
         let copies = (self.paths.len() as u64).saturating_sub(1);
@@ -30,39 +31,40 @@ impl SameFolders {
     }
 }
 
-/// Two folders that have contents in common; their subfolders are not counted.
+/// Two folders with common contents, without their subfolders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overlap {
-    /// Number of one in [`Files::dirs`]; [`label`] is its path.
+    /// Number of the first folder in [`Files::dirs`]; [`folder_label`] returns its path.
     pub a: u32,
-    /// Number of the other.
+    /// Number of the second folder.
     pub b: u32,
-    /// Files of `a` with a copy in `b`.
+    /// Number of files of `a` with a copy in `b`.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Bytes of all files in `a`.
     pub bytes_a: u64,
     /// Bytes of all files in `b`.
     pub bytes_b: u64,
-    /// Whether the two may show the same files.
+    /// Both may show the same files.
     pub doubtful: bool,
 }
 
-/// How folders relate.
+/// Relations between folders.
 #[derive(Debug, Default)]
 pub struct Folders {
-    /// Wholly equal, most bytes first; those inside others that are listed are left out.
+    /// Equal folders, most bytes first. Omits folders within other listed folders.
     pub same: Vec<SameFolders>,
-    /// Equal in part, most bytes first.
+    /// Partly equal folders, most bytes first.
     pub overlapping: Vec<Overlap>,
 }
 
-/// Contents in more folders than this say nothing about two of them (licences, empty templates).
+/// Maximum number of folders per content. A content in more folders, such as a licence, does not relate two
+/// folders.
 const COMMON: usize = 8;
 const NONE: u32 = u32::MAX;
 
-/// Path of a folder, with the name of its machine and a colon in front unless it is this one.
+/// Returns the path of a folder. For another machine, its name and a colon precede the path.
 pub fn folder_label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
     let machine = &files.filesystems[usize::from(files.dirs[dir as usize].fs)].machine;
     match machine.is_empty() {
@@ -95,7 +97,7 @@ pub fn compare_folders(files: &Files) -> Folders {
     Folders { same, overlapping }
 }
 
-/// A folder of the tree; those without files of their own are in it too.
+/// A folder of the tree, with or without files of its own.
 struct Node<'a> {
     path: &'a [u8],
     parent: u32,
@@ -105,18 +107,18 @@ struct Node<'a> {
     dir: u32,
     files: u64,
     bytes: u64,
-    /// Whether it cannot be a copy: something in it is known to be there only once.
+    /// The folder cannot be a copy, because it contains a unique file.
     lone: bool,
     digest: Option<Hash>,
-    /// Whether it is listed as a copy, or lies in one that is.
+    /// The folder or one of its parents is listed as a copy.
     told: bool,
 }
 
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
-    /// Node of each folder of the table.
+    /// Node of each folder in the table.
     of: Vec<u32>,
-    /// Nodes, each after all that lie in it.
+    /// Nodes in bottom-up order.
     upwards: Vec<u32>,
 }
 
@@ -168,13 +170,13 @@ impl<'a> Tree<'a> {
             }
         }
         let mut upwards: Vec<u32> = (0..nodes.len() as u32).collect();
-        // What lies in a folder has a longer path.
+        // A subfolder has a longer path than its parent.
         upwards.sort_unstable_by_key(|number| usize::MAX - nodes[*number as usize].path.len());
         Self { nodes, of, upwards }
     }
 
-    /// Sums up from the leaves, and gives a digest of names and contents to each folder that can
-    /// be a copy. `ends`: where each content ends among all files ordered by content.
+    /// Sums up from the leaves. Computes a digest of names and contents for each folder that can be a copy.
+    /// `ends` contains the end of each content in the files ordered by content.
     fn digest(&mut self, files: &Files, ends: &[u32]) {
         let lone = |id: FileId| {
             let hash = files.file(id).hash;
@@ -228,7 +230,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Collects folders of equal digest and marks them.
+    /// Collects folders with equal digests and marks them.
     fn same(&mut self, files: &Files) -> Vec<SameFolders> {
         let mut by_digest: Vec<(Hash, u32)> = (0..self.nodes.len() as u32)
             .filter_map(|number| Some((self.nodes[number as usize].digest?, number)))
@@ -271,8 +273,8 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Whether the folders above are copies of each other in the same way. Two in one and the same
-    /// folder are news.
+    /// Returns whether the parent folders are copies of each other in the same way. Two copies in one parent
+    /// are listed separately.
     fn covered(&self, alike: &[(Hash, u32)]) -> bool {
         let mut above: Vec<u32> = alike
             .iter()
@@ -290,13 +292,13 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The path behind a label, when it is one of this machine.
+/// Returns the path in a label of this machine.
 fn place(label: &[u8]) -> Option<&[u8]> {
     label.starts_with(b"/").then_some(label)
 }
 
 fn find_overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) -> Vec<Overlap> {
-    // Pair of folders and size, for each content that both have.
+    // Pairs of folders, with the size of each common content.
     let mut pairs: Vec<((u32, u32), u64)> = Vec::new();
     let mut begin = 0;
     let mut found = Vec::new();
@@ -314,7 +316,7 @@ fn find_overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32
         if dirs.len() > COMMON {
             continue;
         }
-        // Folders that only have names of one and the same inode have no copy of each other.
+        // Folders whose common files are hard links of one inode contain no copies of each other.
         let linked = has_repeated_inodes(files, ids);
         if linked {
             found.clear();

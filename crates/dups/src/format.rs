@@ -1,4 +1,4 @@
-//! Groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
+//! Writes groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
 
 mod fclones;
 
@@ -9,21 +9,21 @@ use crate::skip::Skipped;
 use crate::table::{FileId, Files};
 use std::io::{self, Write};
 
-/// A format of the list of groups.
+/// Output format of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupFormat {
-    /// A list of groups, as in [`document`].
+    /// JSON list of groups, as in [`write_document`].
     Json,
-    /// One object; see [`document`].
+    /// JSON object; see [`write_document`].
     Document,
-    /// `size,hash,count,files…`, one line a group, as fclones writes it: names in STFU-8.
+    /// `size,hash,count,files…`, one line per group as in fclones, with names in STFU-8.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// fclones' default report, which `fclones link`, `remove` and `dedupe` read: a header, then for
-    /// each group a line `hash, size B (…) * count:` and indented paths in STFU-8.
+    /// Default report of fclones, input of `fclones link`, `remove` and `dedupe`: a header, then for each
+    /// group a line `hash, size B (…) * count:` and indented paths in STFU-8.
     Fclones,
-    /// Paths ended by a zero byte, a second zero byte after each group: exact for any name.
+    /// Each path ends with a zero byte, each group with a second zero byte: exact for any name.
     Nul,
 }
 
@@ -56,7 +56,7 @@ pub fn write_groups(
     }
 }
 
-/// Each path and then the group ended by a byte.
+/// Writes the paths of a group, each followed by `end`, and a final `end`.
 fn paths(files: &Files, group: DuplicateGroup<'_>, end: u8, text: &mut Vec<u8>) {
     for file in group.files {
         files.push_path(*file, text);
@@ -65,11 +65,10 @@ fn paths(files: &Files, group: DuplicateGroup<'_>, end: u8, text: &mut Vec<u8>) 
     text.push(end);
 }
 
-/// Groups put into words at once.
+/// Number of groups that are formatted at once.
 const PIECE: usize = 1024;
 
-/// Puts groups into words on all processors, and writes them in their order meanwhile. `say` is given
-/// the number of each group.
+/// Formats groups on all CPUs and writes them in order. `say` receives the number of each group.
 fn in_pieces(
     out: &mut dyn Write,
     groups: &Groups,
@@ -91,7 +90,7 @@ fn in_pieces(
         return Ok(());
     }
     std::thread::scope(|scope| {
-        // Of each thread: what it has put into words, and buffers given back to it.
+        // For each thread: a channel for formatted text, and a channel that returns buffers.
         let speakers: Vec<_> = (0..threads)
             .map(|first| {
                 let (said, hear) = std::sync::mpsc::sync_channel(1);
@@ -111,7 +110,7 @@ fn in_pieces(
             .collect();
         for number in 0..pieces {
             let (hear, give_back) = &speakers[number % threads];
-            // Nothing comes only after a panic, which the scope passes on.
+            // Receiving fails only after a panic, which the scope passes on.
             let Ok(text) = hear.recv() else { break };
             let text = text?;
             out.write_all(&text)?;
@@ -127,58 +126,58 @@ fn hash(files: &Files, group: DuplicateGroup<'_>) -> String {
         .map_or_else(String::new, |hash| encode_hex(&hash[..files.kind.length()]))
 }
 
-/// What a scan can say beside its groups.
+/// Data about a scan in addition to its groups.
 pub struct Around<'a> {
-    /// What was left out.
+    /// Skipped files.
     pub skipped: &'a Skipped,
-    /// What reading cost.
+    /// Cost of reading.
     pub cost: Cost,
-    /// Whether it was stopped before the end.
+    /// The scan was interrupted.
     pub interrupted: bool,
 }
 
-/// The form of what [`document`] writes, piece by piece: the list may be longer than memory.
+/// Schema of [`write_document`]. The document is written in pieces, because the list may exceed the memory.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 #[schemars(rename = "Document")]
 pub struct GroupDocument {
     schema: u32,
-    /// Which hash: `blake3` or another.
+    /// Kind of the hash, such as `blake3`.
     hash: String,
     groups: Vec<GroupSeen>,
     summary: Summary,
-    /// How many were left out, by reason. After a scan only, as all below.
+    /// Number of skipped files by reason. Like all fields below, present only after a scan.
     #[schemars(skip_serializing_if = "absent")]
     skipped: std::collections::BTreeMap<String, u64>,
     #[schemars(skip_serializing_if = "absent")]
     problems: Vec<Problem>,
     #[schemars(skip_serializing_if = "absent")]
     cost: Cost,
-    /// It was stopped before the end.
+    /// The scan was interrupted.
     #[schemars(skip_serializing_if = "absent")]
     interrupted: bool,
 }
 
-/// Files of one content.
+/// Files with equal content.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 struct GroupSeen {
-    /// Bytes of each.
+    /// Bytes of each file.
     size: u64,
-    /// Of the content, in hexadecimal.
+    /// Hash of the content, in hexadecimal.
     hash: String,
-    /// A path for each inode.
+    /// One path per inode.
     files: Vec<String>,
-    /// The exact bytes of paths that are not UTF-8, in hexadecimal, by their place in `files`.
+    /// Exact bytes of paths that are not UTF-8, in hexadecimal, by index in `files`.
     #[schemars(skip_serializing_if = "absent")]
     bytes: std::collections::BTreeMap<String, String>,
-    /// Further names of the same inodes.
+    /// Further hard links of the same inodes.
     #[schemars(skip_serializing_if = "absent")]
     links: std::collections::BTreeMap<String, Vec<String>>,
-    /// How many of the files may be one with another of them.
+    /// Number of files of the group that may be the same file as another one of the group.
     #[schemars(skip_serializing_if = "absent")]
     doubtful: u64,
-    /// The machine of each file, in merged indexes.
+    /// Machine of each file, in merged indexes.
     #[schemars(skip_serializing_if = "absent")]
     machines: Vec<String>,
 }
@@ -192,34 +191,34 @@ struct Summary {
     redundant_bytes: u64,
     #[schemars(skip_serializing_if = "absent")]
     doubtful_files: u64,
-    /// Of `redundant_bytes` what only deleting or moving frees: the copies lie on several file systems.
+    /// Part of `redundant_bytes` that only deleting or moving frees, because the copies are on several file
+    /// systems.
     #[schemars(skip_serializing_if = "absent")]
     bytes_across_filesystems: u64,
 }
 
-/// What could not be looked at.
+/// A file that could not be examined.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 struct Problem {
     path: String,
     reason: crate::Reason,
     detail: String,
-    /// The exact bytes of a path that is not UTF-8, in hexadecimal.
+    /// Exact bytes of a path that is not UTF-8, in hexadecimal.
     #[schemars(skip_serializing_if = "absent")]
     bytes: String,
 }
 
-/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which
-/// one says `hash` at the top), `files` (paths, one per inode), and, where there are any, `links`
-/// (further names of the same inodes: object from path to list of paths), `doubtful` (how many of the
-/// files may be one with another of them, see [`Group::doubtful`]), `machines` (one per file,
-/// in merged indexes) and `bytes` (object from the position in `files` to the exact bytes of a path
-/// that is not UTF-8, in hexadecimal; the path in `files` then has these bytes escaped as `\xNN`).
-/// Beside it `summary`, and after a scan `skipped` (counts by reason), `problems` (each with `path`,
-/// `reason`, `detail`), `cost` and `interrupted`.
+/// Writes one JSON object. `groups` is a list; each group has `size` (bytes), `hash` (of the content; the
+/// top-level `hash` names the kind) and `files` (one path per inode). A group may also have `links` (further
+/// hard links: object from path to list of paths), `doubtful` (number of files that may be the same as
+/// another, see [`DuplicateGroup::doubtful`]), `machines` (one per file, in merged indexes) and `bytes`
+/// (object from the index in `files` to the exact bytes of a path that is not UTF-8, in hexadecimal; in
+/// `files` these bytes are escaped as `\xNN`). The object also contains `summary`, and after a scan `skipped`
+/// (counts by reason), `problems` (each with `path`, `reason`, `detail`), `cost` and `interrupted`.
 ///
 /// # Errors
-/// When the output cannot be written.
+/// The output cannot be written.
 pub fn write_document(
     out: &mut dyn Write,
     files: &Files,
@@ -283,7 +282,7 @@ pub fn write_document(
     out.write_all(b"\n}\n")
 }
 
-/// The list of groups.
+/// Writes the list of groups.
 fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     out.write_all(b"[")?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
@@ -294,7 +293,7 @@ fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     out.write_all(b"\n]")
 }
 
-/// One object of the list; `machines`: whether to say on which machine each file is.
+/// Writes one group. `machines` adds the machine of each file.
 fn json_group(
     text: &mut Vec<u8>,
     files: &Files,
@@ -347,8 +346,8 @@ fn json_group(
     Ok(())
 }
 
-/// Whether all bytes stand for themselves in a JSON string (RFC 8259, section 7) and are ASCII. One
-/// pass without a way out on the road, which compilers turn into vector instructions.
+/// Returns whether all bytes are ASCII and need no escape in a JSON string (RFC 8259 section 7). The loop has
+/// no early exit, so that compilers vectorise it.
 fn is_plain(text: &[u8]) -> bool {
     let strange = |byte: u8| byte.wrapping_sub(b' ') > b'~' - b' ' || byte == b'"' || byte == b'\\';
     !text.iter().fold(false, |any, byte| any | strange(*byte))

@@ -1,20 +1,19 @@
-//! What matters of a file system: its lasting identity, and how far its clock can be trusted.
+//! Properties of a file system: persistent identity and clock precision.
 
 use std::os::fd::AsFd;
 
-/// A file system, as statfs(2) describes it.
+/// A file system, as described by statfs(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FsInfo {
-    /// Identity that survives a reboot: `f_fsid`; the device number where that is zero.
+    /// Identity that survives a reboot: `f_fsid`, or the device number if `f_fsid` is zero.
     pub fsid: i64,
-    /// Whether its files are made up by the kernel.
+    /// The kernel generates the files.
     pub pseudo: bool,
-    /// A file changed less than this many nanoseconds before it was examined can change again
-    /// without a trace in its times.
+    /// Nanoseconds after a change in which a further change may leave the file's times unchanged.
     pub blur: i64,
 }
 
-/// Magic numbers of file systems whose files are no stored data (linux/magic.h, Linux 6.18).
+/// Magic numbers of file systems without stored data (linux/magic.h, Linux 6.18).
 const PSEUDO: [u32; 16] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
@@ -34,7 +33,7 @@ const PSEUDO: [u32; 16] = [
     0x6e73_6673, // nsfs
 ];
 
-/// Local file systems that stamp with the kernel's clock, in nanoseconds.
+/// Local file systems with nanosecond timestamps of the kernel's clock.
 const EXACT: [u32; 9] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // xfs
@@ -47,7 +46,7 @@ const EXACT: [u32; 9] = [
     0x8584_58f6, // ramfs
 ];
 
-/// File systems on which files can share blocks and FIEMAP tells where they are.
+/// File systems with shared blocks, whose extents FIEMAP reports.
 const REFLINKS: [u32; 4] = [
     0x9123_683e, // btrfs
     0x5846_5342, // xfs
@@ -55,17 +54,17 @@ const REFLINKS: [u32; 4] = [
     0x7461_636f, // ocfs2
 ];
 
-/// Whether files can share blocks there, where statfs(2) was asked.
+/// Returns whether a file system supports shared blocks, from the result of statfs(2).
 pub fn has_reflinks(asked: Result<rustix::fs::StatFs, rustix::io::Errno>) -> bool {
     asked.is_ok_and(|stat| REFLINKS.contains(&(stat.f_type as u32)))
 }
 
-/// The kernel's clock for files advances with its tick, at most 10 ms; five ticks.
+/// Blur of exact file systems: five ticks. The kernel's file clock advances by one tick, at most 10 ms.
 const EXACT_BLUR: i64 = 50_000_000;
-/// Two seconds on FAT, one on ext3 and HFS+, and another clock behind NFS and SMB.
+/// Blur of other file systems: two seconds on FAT, one on ext3 and HFS+; NFS and SMB use another clock.
 const VAGUE_BLUR: i64 = 3_000_000_000;
 
-/// Asks about the file system of an open file or folder whose device number is `device`.
+/// Reads the properties of the file system of an open file or folder on device `device`.
 pub fn read_fs_info(fd: impl AsFd, device: u64) -> FsInfo {
     let fallback = FsInfo {
         fsid: device.cast_signed(),

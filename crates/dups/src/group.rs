@@ -1,5 +1,5 @@
-//! Stage 2: files of equal size, hard links counted once, and what of that is settled already; and
-//! at the end the groups of equal content.
+//! Stage 2: groups files of equal size, counts hard links once, and skips groups that are already settled.
+//! Finally, groups files of equal content.
 
 use crate::mount_identity::find_possible_aliases;
 use crate::store::SpillArray;
@@ -7,17 +7,17 @@ use crate::table::{FileId, Files, NO_HASH};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};
 
-/// Files of one size, at least two inodes.
+/// Files of one size with at least two inodes.
 #[derive(Debug, Clone, Copy)]
 pub struct SizeGroup {
-    /// Their common size, bytes.
+    /// Size of each file in bytes.
     pub size: u64,
     first: u32,
     count: u32,
 }
 
 impl SizeGroup {
-    /// So many files of this size from a place on.
+    /// Creates a group of `count` files from position `first`.
     pub(crate) fn new(size: u64, first: usize, count: usize) -> Self {
         Self {
             size,
@@ -26,24 +26,24 @@ impl SizeGroup {
         }
     }
 
-    /// Where in [`Sizes::order`] they are, one name of each inode.
+    /// Returns the positions of the files in [`Sizes::order`], one name per inode.
     pub fn files(&self) -> std::ops::Range<usize> {
         self.first as usize..self.first as usize + self.count as usize
     }
 }
 
-/// All files in an order in which equal sizes and then equal inodes are neighbours.
+/// All files, ordered so that equal sizes and equal inodes are neighbours.
 #[derive(Debug, Default)]
 pub struct Sizes {
-    /// One name of each inode, largest files first.
+    /// One name per inode, largest files first.
     pub order: SpillArray<FileId>,
-    /// Groups within `order` that need work: not all compared with each other before.
+    /// Groups within `order` that are not completely compared yet.
     pub open: SpillArray<SizeGroup>,
-    /// Further names of inodes, each with the name that stands for its inode in `order`.
+    /// Further hard links, each with the name that represents its inode in `order`.
     pub links: SpillArray<(FileId, FileId)>,
 }
 
-/// Sorts and groups. With `all`, files of a size of their own are taken too (to hash everything).
+/// Sorts and groups the files. `all` includes files with a unique size, to hash everything.
 pub fn by_size(files: &Files, all: bool) -> Sizes {
     let open = Unsettled::of(files, all);
     let mut keyed: SpillArray<(u64, u64, FileId)> = (0..files.files.len() as u32)
@@ -64,7 +64,7 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
         let members = &sizes.order[begin..];
         if members.len() < least {
             sizes.order.truncate(begin);
-            // Names of a lone inode are kept in `links`: harmless, they get no hash.
+            // Names of a unique inode stay in `links`. This is harmless, because they get no hash.
         } else if !is_settled(files, members, all) {
             sizes.open.push(SizeGroup {
                 size: u64::MAX - same_size[0].0,
@@ -76,7 +76,7 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
     sizes
 }
 
-/// Sizes of which some file has no hash: the others are settled. It errs on the side of too many.
+/// Sizes with at least one unhashed file. May contain too many sizes, but not too few.
 pub(crate) struct Unsettled(Vec<bool>);
 
 impl Unsettled {
@@ -95,7 +95,7 @@ impl Unsettled {
     }
 }
 
-/// Takes one name of each inode; inode numbers repeat between file systems.
+/// Selects one name per inode. Inode numbers repeat between file systems.
 fn inodes(files: &Files, same_ino: &[(u64, u64, FileId)], sizes: &mut Sizes) {
     let begin = sizes.order.len();
     for (_, _, id) in same_ino {
@@ -111,40 +111,40 @@ fn inodes(files: &Files, same_ino: &[(u64, u64, FileId)], sizes: &mut Sizes) {
     }
 }
 
-/// Whether all were compared with each other before and none changed since: all hashes known, or
-/// all compared in the same scan.
+/// Returns whether the files were already compared with each other and are unchanged: all hashes are known, or
+/// all files were compared in the same scan.
 fn is_settled(files: &Files, members: &[FileId], all: bool) -> bool {
     let first = files.file(members[0]).generation;
     members.iter().all(|id| files.hash(*id).is_some())
         || !all && first != 0 && members.iter().all(|id| files.file(*id).generation == first)
 }
 
-/// Files of one content, at least two inodes.
+/// Files of equal content with at least two inodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateGroup<'a> {
     /// Size of each, bytes.
     pub size: u64,
-    /// One name of each inode, sorted by path.
+    /// One name per inode, sorted by path.
     pub files: &'a [FileId],
-    /// Further names of the same inodes: (name, the one in `files`).
+    /// Further hard links: (name, representative in `files`).
     pub links: &'a [(FileId, FileId)],
-    /// How many of the files have blocks of their own: reflinks of each other count once.
+    /// Number of files with their own blocks; reflinks of each other count once.
     pub distinct: u64,
-    /// How many of the files may be one with another of the group, because they lie on file systems
-    /// that may show the same files (overlayfs, FUSE, one disk mounted twice). They promise nothing.
+    /// Number of files that may be the same as another file of the group, because their file systems may show
+    /// the same files (overlayfs, FUSE, one disk mounted twice). Removing them is not counted as a gain.
     pub doubtful: u64,
     gain: u64,
 }
 
 impl DuplicateGroup<'_> {
-    /// Bytes that would be free if one copy were left: what the others take on disk, without holes
-    /// and what they share already, as far as that is known.
+    /// Returns the bytes that are freed if one copy remains, without holes and already shared blocks, as far
+    /// as known.
     pub fn gain(&self) -> u64 {
         self.gain
     }
 
-    /// Bytes that are free only where copies are deleted or moved: hard links do not reach from one file
-    /// system or subvolume to another.
+    /// Returns the part of the gain that requires deleting or moving, because hard links do not cross file
+    /// systems or subvolumes.
     pub fn gain_across(&self, files: &Files) -> u64 {
         let place = |id: &FileId| files.file(*id).fs;
         let Some(first) = self.files.first().map(place) else {
@@ -154,7 +154,7 @@ impl DuplicateGroup<'_> {
             return 0;
         }
         let mut seen: HashSet<(u16, u64)> = HashSet::new();
-        // By file system: bytes of all copies, and of the largest.
+        // For each file system: bytes of all copies, and of the largest.
         let mut places: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
         for id in self.files {
             let share = files.share(*id);
@@ -168,7 +168,7 @@ impl DuplicateGroup<'_> {
         self.gain.saturating_sub(within)
     }
 
-    /// How many files there are beside one copy, without those that may be one file with another.
+    /// Returns the number of copies beyond the first, without files that may be the same as another.
     pub fn redundant(&self) -> u64 {
         self.files.len() as u64 - 1 - self.doubtful.saturating_sub(1)
     }
@@ -200,12 +200,12 @@ struct Head {
     links: u32,
     distinct: u32,
     doubtful: u32,
-    /// The first bytes of the hash: an order that does not depend on that of the walk.
+    /// First bytes of the hash, which give an order that does not depend on the walk.
     tie: u64,
 }
 
 impl Groups {
-    /// How many.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.heads.len()
     }
@@ -215,10 +215,10 @@ impl Groups {
         self.heads.is_empty()
     }
 
-    /// One of them, by its position.
+    /// Returns a group by its position.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// The position does not exist.
     pub fn at(&self, number: usize) -> DuplicateGroup<'_> {
         let head = &self.heads[number];
         DuplicateGroup {
@@ -236,12 +236,12 @@ impl Groups {
         (0..self.heads.len()).map(|number| self.at(number))
     }
 
-    /// Keeps the first ones only.
+    /// Keeps only the first `most` groups.
     pub fn truncate(&mut self, most: usize) {
         self.heads.truncate(most);
     }
 
-    /// Keeps those that are wanted.
+    /// Keeps the groups that `wanted` selects.
     pub fn retain(&mut self, mut wanted: impl FnMut(DuplicateGroup<'_>) -> bool) {
         let mut kept = 0;
         for number in 0..self.heads.len() {
@@ -253,7 +253,7 @@ impl Groups {
         self.heads.truncate(kept);
     }
 
-    /// Leaves out files, and groups that are none without them.
+    /// Removes files, and groups with fewer than two remaining files.
     pub fn retain_files(&mut self, wanted: impl Fn(FileId) -> bool) {
         for head in self.heads.iter_mut() {
             let members = &mut self.members[head.first as usize..][..head.count as usize];
@@ -269,10 +269,10 @@ impl Groups {
         self.retain(|group| group.files.len() > 1);
     }
 
-    /// Counts what the copies have of their own again.
+    /// Recomputes how many copies have their own blocks.
     pub(crate) fn weigh(&mut self, files: &Files, number: usize) {
         let group = self.at(number);
-        // Reflinks of each other, as one.
+        // Groups of reflinks, each counted as one.
         let mut shared: Vec<(u16, u64, u64)> = Vec::new();
         let (mut distinct, mut bytes, mut most) = (0, 0_u64, 0);
         let doubtful = mark_doubtful(files, group.files);
@@ -291,7 +291,7 @@ impl Groups {
                 }
             }
         }
-        // Subvolumes and snapshots of one btrfs share blocks with each other.
+        // Subvolumes and snapshots of one btrfs share blocks.
         shared.iter_mut().for_each(|one| one.0 = files.pool(one.0));
         shared.sort_unstable();
         shared.dedup_by_key(|one| (one.0, one.1));
@@ -301,7 +301,7 @@ impl Groups {
         }
         let head = &mut self.heads[number];
         head.doubtful = doubtful.iter().filter(|one| **one).count() as u32;
-        // Those in doubt are one file at least, and stay.
+        // The doubtful files contain at least one file, which stays.
         let staying = head.doubtful > 0;
         head.distinct = distinct + shared.len() as u32 + u32::from(staying);
         head.gain = if staying { bytes } else { bytes - most };
@@ -314,7 +314,7 @@ impl Groups {
     }
 }
 
-/// Which files may be one with another of them; nothing where none may.
+/// Marks the files that may be the same as another of them; empty if there are none.
 pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     let folder = |id: &FileId| match files.machine(*id) {
         "" => Some(files.dir_path(files.file(*id).dir)),
@@ -323,8 +323,8 @@ pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     doubtful_places(files, ids.iter().map(folder))
 }
 
-/// Which folders may show the same files as another of them; nothing where none may. Those of other
-/// machines are none.
+/// Marks the folders that may show the same files as another of them; empty if there are none. Folders of
+/// other machines are not marked.
 pub(crate) fn doubtful_places<'a>(
     files: &Files,
     folders: impl Iterator<Item = Option<&'a [u8]>>,
@@ -337,12 +337,12 @@ pub(crate) fn doubtful_places<'a>(
     find_possible_aliases(&grounds, |a, b| land.doubt(a, b))
 }
 
-/// The groups of equal hash, largest gain first. Names of files in a group are sorted.
+/// Returns the groups of equal hash, largest gain first. Names in a group are sorted.
 pub fn by_hash(files: &Files) -> Groups {
     let mut groups = Groups::default();
     let ends = bucket_by_content(files, &mut groups.members);
     let mut begin = 0;
-    // Written over what was read already: a group is never longer than its bucket.
+    // Overwrites entries that were already read: a group is never longer than its bucket.
     let mut written = 0;
     for end in ends.iter().map(|end| *end as usize) {
         let bucket = begin..end;
@@ -356,7 +356,7 @@ pub fn by_hash(files: &Files) -> Groups {
     groups
 }
 
-/// Puts files of one content next to each other; returns where each content ends, by its number.
+/// Orders files by content. Returns the end of each content by its number.
 pub(crate) fn bucket_by_content(
     files: &Files,
     members: &mut SpillArray<FileId>,
@@ -427,8 +427,8 @@ fn one_group(
     groups.weigh(files, groups.heads.len() - 1);
 }
 
-/// Whether several of the files are names of one inode: hard links, the same folder seen by two paths in
-/// two scans, or a name that is remembered although the file has another by now.
+/// Returns whether several files are names of one inode: hard links, one folder scanned under two paths, or a
+/// remembered name of a replaced file.
 pub(crate) fn has_repeated_inodes(files: &Files, ids: &[FileId]) -> bool {
     if ids.len() > FEW {
         let mut seen = HashSet::with_capacity(ids.len());
@@ -438,10 +438,10 @@ pub(crate) fn has_repeated_inodes(files: &Files, ids: &[FileId]) -> bool {
     (0..ids.len()).any(|at| after(at).any(|id| files.inode(*id) == files.inode(ids[at])))
 }
 
-/// So few files are compared each with each.
+/// Up to this many files are compared pairwise.
 const FEW: usize = 16;
 
-/// Compares two paths bytewise, as if they were written out.
+/// Compares two full paths bytewise.
 pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> Ordering {
     let (one, two) = (files.file(a), files.file(b));
     if one.dir == two.dir {

@@ -1,8 +1,8 @@
-//! Stage 4: what is remembered, in SQLite.
+//! Stage 4: stores scan results in SQLite.
 //!
-//! One row per folder, its files in a block ([`crate::blob`]); groups are derived when read, so
-//! that there is one truth. Everything a scan changed is written in one transaction, in the order
-//! of the table, so that a crash leaves either the old state or the new one.
+//! The index has one row per folder, with its files in a block ([`crate::blob`]). Groups are computed when the
+//! index is read. A scan writes its changes in one transaction, so after a crash the index has either the old
+//! or the new state.
 
 mod index_lock;
 mod load;
@@ -24,44 +24,44 @@ const APPLICATION: u32 = 0x6173_7964;
 const VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("index.sql");
 
-/// An index, open.
+/// An open index.
 pub struct Index {
     path: PathBuf,
     db: Connection,
     generation: u32,
-    /// Which hashes it holds; `None` while it holds none.
+    /// Kind of the stored hashes; `None` if there are none.
     kind: Option<HashKind>,
-    /// Held while the index may be written.
+    /// Lock held while the index is writable.
     _lock: Option<File>,
 }
 
-/// A root that was scanned.
+/// A scanned root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// Machine, in a merged index; empty for the machine that scanned.
+    /// Machine in a merged index; empty for this machine.
     pub machine: String,
     /// Absolute path.
     pub path: PathBuf,
-    /// When the last scan of it ended, nanoseconds since 1970.
+    /// End of its last scan, nanoseconds since 1970.
     pub scanned: i64,
-    /// Whether that scan was not interrupted.
+    /// The last scan was not interrupted.
     pub complete: bool,
-    /// How it was scanned.
+    /// Options of the last scan.
     pub manner: RootScanOptions,
 }
 
 impl Root {
-    /// Whether it is this folder of this machine.
+    /// Returns whether the root is this folder on this machine.
     pub(crate) fn is_here(&self, path: &Path) -> bool {
         self.machine.is_empty() && self.path == path
     }
 }
 
 impl Index {
-    /// Opens an index to update it, creating it when there is none. Folders above it are created.
+    /// Opens an index for updates. Creates the index and its parent folders if necessary.
     ///
     /// # Errors
-    /// When another process updates it, when the file is not an index, or cannot be written.
+    /// Another process updates the index, the file is not an index, or it cannot be written.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent().filter(|one| !one.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(crate::error::io_error(
@@ -72,7 +72,7 @@ impl Index {
         index_lock::look(path)?;
         index_lock::own(path)?;
         let lock = index_lock::lock(path)?;
-        // Again under the lock: another process may just have made it.
+        // Checks again under the lock, because another process may have created the index.
         let new = !index_lock::look(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
@@ -84,16 +84,16 @@ impl Index {
             ))?;
         }
         index.check()?;
-        // In this mode a crash of the machine cannot leave half a transaction either (SQLite
-        // documentation, PRAGMA synchronous), on any file system that keeps its promises.
+        // In this mode a system crash leaves no partial transaction (SQLite documentation, PRAGMA
+        // synchronous), if the file system honours fsync.
         index.run("PRAGMA synchronous = NORMAL")?;
         Ok(index)
     }
 
-    /// Opens an index to read it.
+    /// Opens an index for reading.
     ///
     /// # Errors
-    /// When there is none, or the file is not an index.
+    /// The index does not exist, or the file is not an index.
     pub fn read(path: &Path) -> Result<Self, Error> {
         if !index_lock::look(path)? {
             return Err(Error::Foreign {
@@ -102,14 +102,14 @@ impl Index {
             });
         }
         if index_lock::sqlite_journal_path(path).exists() {
-            // Who may only read cannot take back what a crash left half written.
+            // A read-only connection cannot roll back a transaction that a crash interrupted.
             Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?
                 .check()
                 .map_err(half_written)?;
         }
         let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         index.check()?;
-        // Reading the blocks from the page cache itself saves copying all of them.
+        // Memory mapping avoids copying the blocks from the page cache.
         index.run("PRAGMA mmap_size = 1073741824")?;
         Ok(index)
     }
@@ -146,17 +146,17 @@ impl Index {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns the path of the index.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of the last scan.
+    /// Returns the number of the last scan.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Which hashes it holds, if any.
+    /// Returns the kind of the stored hashes, if any.
     pub fn kind(&self) -> Option<HashKind> {
         self.kind
     }
@@ -171,10 +171,10 @@ impl Index {
         self.db.execute_batch(sql).map_err(index_error(&self.path))
     }
 
-    /// The blocks of all folders below the roots.
+    /// Loads the blocks of all folders below the roots.
     ///
     /// # Errors
-    /// When the index cannot be read.
+    /// The index cannot be read.
     pub fn remember(&self, roots: &[PathBuf]) -> Result<Memory, Error> {
         let mut memory = Memory::default();
         for root in roots {
@@ -194,7 +194,7 @@ impl Index {
         mut take: impl FnMut(&str, &[u8], &[u8]),
     ) -> Result<(), Error> {
         let (exact, from, to) = path_range(root);
-        // Said so that SQLite finds the rows by the key, and reads nothing else.
+        // Written so that SQLite finds the rows by the key and reads no others.
         let sql = match machine {
             Some(_) => {
                 "SELECT machine, path, block FROM folders WHERE machine = ?1 AND path = ?2 UNION ALL
@@ -226,7 +226,7 @@ impl Index {
         Ok(())
     }
 
-    /// Calls `take` with machine, folder and each file of all folders: nothing is kept in memory.
+    /// Calls `take` with machine, folder and each file of all folders, without keeping them in memory.
     pub(crate) fn entries(
         &self,
         mut take: impl FnMut(&str, &[u8], &BlobEntry<'_>),
@@ -259,7 +259,7 @@ impl Index {
         }
     }
 
-    /// Identities of the file systems of a root's folders on this machine, without those of roots within it.
+    /// Returns the file systems of a root's folders on this machine, without those of roots within it.
     pub(crate) fn filesystems(&self, root: &Path) -> Result<HashSet<i64>, Error> {
         let mut others = self.roots()?;
         others
@@ -283,10 +283,10 @@ impl Index {
         get().map_err(index_error(&self.path))
     }
 
-    /// The roots that were scanned.
+    /// Returns the scanned roots.
     ///
     /// # Errors
-    /// When the index cannot be read.
+    /// The index cannot be read.
     pub fn roots(&self) -> Result<Vec<Root>, Error> {
         let get = || -> rusqlite::Result<Vec<Root>> {
             let mut statement = self.db.prepare_cached(
@@ -311,7 +311,7 @@ impl Index {
     }
 }
 
-/// The path without links in its folders, which are the user's; SQLite follows none then.
+/// Resolves links in the parent folders, which the user controls. SQLite then follows no links.
 fn resolve_folder_links(path: &Path) -> Result<PathBuf, Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -324,7 +324,7 @@ fn resolve_folder_links(path: &Path) -> Result<PathBuf, Error> {
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-/// Bounds of the paths at or below a root: the path itself, and a half-open range.
+/// Returns the bounds of paths at or below a root: the path itself, and a half-open range.
 fn path_range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let Some(root) = root else {
         return (Vec::new(), Vec::new(), vec![0xff; 2]);
@@ -340,7 +340,7 @@ fn path_range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (exact, from, to)
 }
 
-/// Says what it means that SQLite may not write although it only reads.
+/// Explains why SQLite needs write access for reading.
 fn half_written(error: Error) -> Error {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
     match error {

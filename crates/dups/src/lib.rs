@@ -1,10 +1,10 @@
-//! Duplicate files: found fast, remembered in an index, removed safely.
+//! Finds duplicate files, stores the results in an index, and removes duplicates safely.
 //!
-//! A scan runs in stages, one module each: [`walk`] (the tree) → [`group`] (equal sizes, hard links
-//! counted once) → [`compare`](mod@compare) or, on rotating disks, [`rotational`](mod@rotational)
-//! (probes, then the bytes) → [`index`] (what is remembered) → [`report`] and [`format`](mod@format)
-//! (what is told). Acting is [`act`]: a plan as data, printed by a dry run and executed as the same
-//! value, with a journal. Where many machines have more than one table holds, there is [`across`].
+//! A scan has stages with one module each: [`walk`] (directory tree) → [`group`] (equal sizes, hard links
+//! counted once) → [`compare`](mod@compare) or, on rotating disks, [`rotational`](mod@rotational) (probes,
+//! then all bytes) → [`index`] (storage) → [`report`] and [`format`](mod@format) (output). [`act`] acts on
+//! duplicates: a dry run prints a plan, and the same plan is executed with a journal. [`across`] compares
+//! machines whose files do not fit into one table.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate reads the files that the user names and keeps an index"
@@ -59,23 +59,23 @@ pub use scan_options::{RootScanOptions, WalkOptions};
 pub use skip::{Reason, Skip, Skipped};
 pub use table::{FileId, Files, Identity};
 
-/// The wall clock in nanoseconds since 1970, for the ages in filters and reports.
+/// Returns the wall clock in nanoseconds since 1970, for ages in filters and reports.
 pub fn unix_nanos() -> i64 {
     sys::coarse_unix_nanos()
 }
 
-/// An absolute path without `.`, `..` and a slash at its end, and without following links, which is how the index names
-/// everything.
+/// Makes a path absolute without following links, and removes `.`, `..` and a final slash. The index uses such
+/// paths.
 ///
 /// # Errors
-/// When the working folder is unknown or the path is empty.
+/// The working directory is unknown or the path is empty.
 pub fn make_absolute(path: &std::path::Path) -> Result<std::path::PathBuf, Error> {
     use std::path::Component;
     let whole = std::path::absolute(path).map_err(error::io_error(path, "cannot make absolute"))?;
     if whole.components().any(|part| part == Component::ParentDir) {
-        // `..` after a link means the link's target's parent, so the links have to be resolved.
+        // `..` after a link means the parent of the link's target, so links must be resolved.
         return std::fs::canonicalize(path).map_err(error::io_error(path, "cannot resolve"));
     }
-    // Put together anew, because a slash at the end would make it another name.
+    // Rebuild the path, because a final slash would make it a different name.
     Ok(whole.components().collect())
 }

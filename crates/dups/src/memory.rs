@@ -1,4 +1,4 @@
-//! What the index remembers, at hand while folders are walked: the block of each folder by its path.
+//! Holds the index in memory during a walk: the block of each folder by its path.
 
 use crate::store::SpillArray;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default, Debug)]
 pub struct Memory {
     bytes: SpillArray<u8>,
-    /// In the order of the paths, once [`Memory::settle`] was called.
+    /// Rows, ordered by path after [`Memory::settle`].
     rows: SpillArray<Row>,
-    /// Where to find a path in `rows`: open addressing, a power of two long, at most half full;
-    /// [`FREE`] or the number of a row. A search by halves would wait for memory at every step.
+    /// Hash table from paths to rows: open addressing, length a power of two, at most half full. A slot
+    /// contains [`FREE`] or the number of a row. A binary search would wait for memory at every step.
     slots: SpillArray<u32>,
-    /// A bit for each row: whether the walk found the folder and files of it.
+    /// One bit per row: the walk found the folder and files in it.
     seen: Vec<AtomicU64>,
 }
 
-/// No row is there.
+/// Marks an empty slot.
 const FREE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl Memory {
     /// Adds a folder.
     pub(crate) fn add(&mut self, path: &[u8], block: &[u8]) {
         let row = (u32::try_from(path.len()), u32::try_from(block.len()));
-        // What is too long to be remembered is read again.
+        // An entry that is too long is not remembered, so its folder is read again.
         if let (Ok(path_length), Ok(block_length)) = row {
             self.rows.push(Row {
                 at: self.bytes.len() as u64,
@@ -42,7 +42,7 @@ impl Memory {
         }
     }
 
-    /// Puts what was added in order; a folder below two roots counts once.
+    /// Sorts the rows. A folder below two roots counts once.
     pub(crate) fn settle(&mut self) {
         let path = |row: &Row| path_of(&self.bytes, row);
         if !self.rows.is_sorted_by(|a, b| path(a) < path(b)) {
@@ -70,12 +70,12 @@ impl Memory {
             .collect();
     }
 
-    /// How many folders.
+    /// Returns the number of folders.
     pub(crate) fn folders(&self) -> usize {
         self.rows.len()
     }
 
-    /// About how many hashes are remembered.
+    /// Returns the approximate number of hashes.
     pub(crate) fn hashes(&self) -> usize {
         self.bytes.len() / crate::blob::MEAN
     }
@@ -89,12 +89,12 @@ impl Memory {
         path_of(&self.bytes, row)
     }
 
-    /// Where to begin to look for a path.
+    /// Returns the first slot for a path.
     fn slot(&self, path: &[u8]) -> usize {
         twox_hash::XxHash3_128::oneshot(path) as usize & (self.slots.len() - 1)
     }
 
-    /// The block of a folder, and its number.
+    /// Returns the block of a folder and its row number.
     pub(crate) fn find(&self, path: &[u8]) -> Option<(usize, &[u8])> {
         if self.is_empty() {
             return None;
@@ -112,12 +112,12 @@ impl Memory {
         None
     }
 
-    /// Notes that a folder is still there and holds files.
+    /// Marks a folder as existing and not empty.
     pub(crate) fn mark(&self, number: usize) {
         self.seen[number / 64].fetch_or(1 << (number % 64), Ordering::Relaxed);
     }
 
-    /// Folders that were not marked.
+    /// Returns the folders without a mark.
     pub(crate) fn vanished(&self) -> impl Iterator<Item = &[u8]> {
         let marked = |number: usize| {
             self.seen[number / 64].load(Ordering::Relaxed) & 1 << (number % 64) != 0

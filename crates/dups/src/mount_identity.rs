@@ -1,9 +1,9 @@
-//! On which file system a name lies, and whether two names there can be shown to be two files.
+//! Determines the file system of a name, and whether two names are provably different files.
 //!
-//! Device and inode number tell two files apart only within one file system that numbers its own
-//! files. What hands through the files of another (overlayfs, FUSE, ecryptfs), what another machine
-//! keeps (NFS), and one disk mounted twice show one file under two pairs of numbers. So two names
-//! count as two files only where that follows from what is mounted; everything else is not proved.
+//! Device and inode number distinguish files only within one file system with its own inode numbers. File
+//! systems that pass through other files (overlayfs, FUSE, ecryptfs), network file systems (NFS), and a disk
+//! that is mounted twice can show one file under two pairs of numbers. So two names count as two files only if
+//! the mounts prove it.
 
 use crate::sys;
 use assay_facts::mountinfo::{self, Mount};
@@ -13,23 +13,23 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Where files come from that a file system shows.
+/// Origin of a file system's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// Its own disk. Kinds of one family can read each other's disks.
+    /// A disk of the file system, with its family. File systems of one family can read each other's disks.
     Disk(&'static str),
-    /// A pool, which is in use once on a machine; every data set has files of its own.
+    /// A storage pool, which a machine imports once. Each data set has its own files.
     Pool,
-    /// Memory of its own.
+    /// Memory of the file system, such as tmpfs.
     Memory,
-    /// Somebody else's, but numbered reliably within one mount: another machine's (the file number of
-    /// NFS is unique within a file system, RFC 8881 section 5.8.1.20), or that of layers.
+    /// Files of another owner with reliable numbers within one mount: a remote machine (NFS file numbers are
+    /// unique within a file system, RFC 8881 section 5.8.1.20) or overlay layers.
     Numbered,
-    /// Somebody else's, and nobody says which names are one file.
+    /// Files of another owner without reliable numbers.
     Unknown,
 }
 
-/// What the kernel calls them in mountinfo.
+/// Maps the type in mountinfo to the origin.
 fn to_source(fs_type: &str) -> Source {
     match fs_type {
         "ext2" | "ext3" | "ext4" => Source::Disk("ext"),
@@ -43,7 +43,7 @@ fn to_source(fs_type: &str) -> Source {
         "squashfs" => Source::Disk("squashfs"),
         "iso9660" | "udf" => Source::Disk("disc"),
         "hfs" | "hfsplus" => Source::Disk("hfs"),
-        // fuseblk is FUSE over a block device of its own (NTFS, exFAT): it hands nothing through.
+        // fuseblk is FUSE over its own block device (NTFS, exFAT) and passes nothing through.
         "vfat" | "msdos" | "exfat" | "ntfs" | "ntfs3" | "fuseblk" => Source::Disk("dos"),
         "zfs" => Source::Pool,
         "tmpfs" | "ramfs" | "devtmpfs" | "rootfs" => Source::Memory,
@@ -52,10 +52,10 @@ fn to_source(fs_type: &str) -> Source {
     }
 }
 
-/// UUIDs by family and device of the disk's file system.
+/// UUID of the file system on each device, with its family.
 type Uuids = HashMap<DeviceNumber, (&'static str, Option<[u8; 16]>)>;
 
-/// What is mounted.
+/// The current mounts.
 #[derive(Debug, Default)]
 pub(crate) struct Grounds {
     text: Vec<u8>,
@@ -66,16 +66,16 @@ pub(crate) struct Grounds {
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 impl Grounds {
-    /// As it is now.
+    /// Reads the current mounts.
     ///
     /// # Errors
-    /// When `/proc` does not tell.
+    /// `/proc` cannot be read.
     pub fn now() -> Result<Self, String> {
         let mut grounds = Self::default();
         grounds.refresh().map(|()| grounds)
     }
 
-    /// Looks again; cheap when nothing has changed.
+    /// Reads the mounts again if they have changed.
     ///
     /// # Errors
     /// As [`Grounds::now`].
@@ -95,15 +95,15 @@ impl Grounds {
         Ok(())
     }
 
-    /// The mount of this number.
+    /// Returns the mount with this number.
     pub fn mount(&self, id: u64) -> Option<&Mount> {
         self.mounts.iter().find(|mount| u64::from(mount.id) == id)
     }
 
-    /// Whether two files of different numbers on these mounts are two files.
+    /// Checks that two files with different numbers on these mounts are different files.
     ///
     /// # Errors
-    /// Why that is not proved.
+    /// The reason why this is not provable.
     pub fn apart(&self, a: Option<&Mount>, b: Option<&Mount>) -> Result<(), String> {
         let (Some(a), Some(b)) = (a, b) else {
             return Err("it is not known on which mount it lies".into());
@@ -139,8 +139,8 @@ impl Grounds {
         }
     }
 
-    /// Whether the disk of a mount is mounted through another device as well, so that what one of the
-    /// two shows may be out of date.
+    /// Returns whether the disk of a mount is also mounted through another device. Then one of the two mounts
+    /// may show outdated data.
     fn is_double(&self, mount: &Mount) -> bool {
         let uuids = self.uuids();
         let Some(own @ (_, Some(_))) = uuids.get(&mount.dev) else {
@@ -170,7 +170,7 @@ impl Grounds {
     }
 }
 
-/// The UUID of the file system that is mounted at a folder, unless something hides it there.
+/// Returns the UUID of the file system mounted at a folder, unless another mount hides it.
 fn uuid_at(mount: &Mount) -> Option<[u8; 16]> {
     use rustix::fs::OFlags;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -183,17 +183,17 @@ fn describe_mount(mount: &Mount) -> String {
     crate::name::format_readable(sys::path_bytes(&mount.point))
 }
 
-/// The file systems below some folders, by number, and which of them may show the same files.
+/// The numbered file systems below some folders, and the pairs of them that may show the same files.
 #[derive(Debug, Default)]
 pub(crate) struct Landscape {
-    /// Folders at which a file system begins, the longest paths first.
+    /// Folders at which a file system starts, longest paths first.
     stands: Vec<(Vec<u8>, usize)>,
-    /// By number of two file systems: whether files there may be one.
+    /// For two file system numbers: files on them may be the same.
     tangled: Vec<Vec<bool>>,
 }
 
 impl Landscape {
-    /// Of open folders, each under the name that paths begin with.
+    /// Examines the file systems below open folders. Each folder has the name with which paths start.
     pub fn survey<'a, F: AsFd>(roots: impl IntoIterator<Item = (&'a [u8], F)>) -> Self {
         let Ok(grounds) = Grounds::now() else {
             return Self::default();
@@ -242,12 +242,12 @@ impl Landscape {
         self.stands.push((prefix, number));
     }
 
-    /// Whether every file there is told from every other by its numbers.
+    /// Returns whether inode numbers distinguish all files.
     pub fn is_plain(&self) -> bool {
         !self.tangled.iter().flatten().any(|one| *one)
     }
 
-    /// The number of the file system on which a folder lies.
+    /// Returns the number of a folder's file system.
     pub fn ground(&self, folder: &[u8]) -> Option<usize> {
         let folder = sys::path_from_bytes(folder);
         let stand = self
@@ -257,15 +257,15 @@ impl Landscape {
         Some(stand.1)
     }
 
-    /// Whether a file on the one may be a file on the other.
+    /// Returns whether a file on `a` may be the same as a file on `b`.
     pub fn doubt(&self, a: usize, b: usize) -> bool {
         let row = self.tangled.get(a);
         row.and_then(|row| row.get(b)).is_some_and(|one| *one)
     }
 }
 
-/// Which of several files may be one with another of them; each is given by the number of its file
-/// system, `None` where that is another machine's.
+/// Marks the files that may be the same as another of them. Each file is given by the number of its file
+/// system, `None` for another machine.
 pub(crate) fn find_possible_aliases(
     files: &[Option<usize>],
     doubt: impl Fn(usize, usize) -> bool,
@@ -299,7 +299,7 @@ mod tests {
             mounts: mountinfo::parse(lines.as_bytes()).unwrap(),
             uuids: OnceLock::new(),
         };
-        // Nothing of this is mounted here.
+        // None of these file systems is mounted on the test machine.
         grounds.uuids.set(HashMap::new()).unwrap();
         grounds
     }
@@ -353,7 +353,7 @@ mod tests {
         ] {
             assert!(apart(a, b), "{a} {b}");
         }
-        // 2 and 3 are one disk, through two devices; one of the two is out of date for all others too.
+        // 2 and 3 are one disk through two devices. One of them is outdated for all others, too.
         for (a, b) in [
             (2, 3),
             (1, 2),
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_may_be_another_is_left_out_of_account() {
-        // 0 and 1 may show the same files, 2 does not even tell its own apart.
+        // 0 and 1 may show the same files; 2 does not even distinguish its own files.
         let doubt = |a, b| (a, b) == (0, 1) || (a, b) == (1, 0) || (a, b) == (2, 2);
         let found = |list: &[usize]| {
             let list: Vec<Option<usize>> = list.iter().copied().map(Some).collect();

@@ -1,11 +1,12 @@
-//! File names are bytes: how they are shown, and how none is lost.
+//! Formats file names, which are arbitrary bytes, for people and for programs.
 
 use std::fmt::Write as _;
 
-/// A name as people can read it: UTF-8 as it is, control characters (also the invisible ones that
-/// turn text around) and invalid bytes escaped as `\n`, `\t`, `\u{…}` and `\xNN`.
+/// Formats a name for people: valid UTF-8 stays; control characters (including invisible ones that change the
+/// text direction) and invalid bytes are escaped as `
+/// `, `\t`, `\u{…}` and `\xNN`.
 ///
-/// Two different names can look alike here; programs use [`lossless`].
+/// Different names may look alike. Programs use [`encode_lossless`].
 pub fn format_readable(name: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(name)
         && name.iter().all(|byte| (0x20..0x7f).contains(byte))
@@ -32,8 +33,9 @@ pub fn format_readable(name: &[u8]) -> String {
     out
 }
 
-/// A name in STFU-8, as fclones writes and reads it: what is printable UTF-8 stands for itself, a
-/// backslash is doubled, other bytes stand as `\t`, `\n`, `\r` and `\xNN`. No two names look alike.
+/// Encodes a name in STFU-8, as fclones does: printable UTF-8 stays, a backslash is doubled, other bytes
+/// become `\t`, `
+/// `, `\r` or `\xNN`. Different names always look different.
 pub(crate) fn encode_stfu8(name: &[u8]) -> String {
     let mut out = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -56,7 +58,7 @@ pub(crate) fn encode_stfu8(name: &[u8]) -> String {
     out
 }
 
-/// Characters that hide or reorder what surrounds them (Unicode bidirectional controls, joiners).
+/// Returns whether a character hides or reorders its neighbours (Unicode bidirectional controls, joiners).
 fn is_format(c: char) -> bool {
     matches!(
         u32::from(c),
@@ -65,20 +67,20 @@ fn is_format(c: char) -> bool {
     )
 }
 
-/// The bytes of a name as lower-case hexadecimal digits when it is not UTF-8, else nothing, because
-/// then a JSON string carries it exactly.
+/// Returns the bytes of a name in hexadecimal if it is not UTF-8. Returns `None` for UTF-8, which a JSON
+/// string contains exactly.
 pub fn encode_lossless(name: &[u8]) -> Option<String> {
     std::str::from_utf8(name).is_err().then(|| encode_hex(name))
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Encodes bytes in lower-case hexadecimal.
 pub fn encode_hex(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len() * 2);
     push_hex(&mut out, bytes);
     out.into_iter().map(char::from).collect()
 }
 
-/// The same, added to text.
+/// Appends bytes in lower-case hexadecimal.
 pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend(bytes.iter().flat_map(|byte| {
@@ -89,8 +91,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     }));
 }
 
-/// The string that stands for a name in JSON: the name itself when it is UTF-8 (JSON escapes what
-/// it must), else [`readable`].
+/// Returns the JSON string for a name: the name itself if it is UTF-8, else [`format_readable`].
 pub fn for_json(name: &[u8]) -> std::borrow::Cow<'_, str> {
     match std::str::from_utf8(name) {
         Ok(text) => text.into(),
@@ -98,7 +99,7 @@ pub fn for_json(name: &[u8]) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Folder and name of a path.
+/// Splits a path into folder and name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => (b"/", &path[1..]),

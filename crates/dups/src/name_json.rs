@@ -1,5 +1,4 @@
-//! Names in JSON, for `#[serde(with = …)]`: a string when they are UTF-8, else
-//! `{"hex": "…"}`.
+//! Serialises names for `#[serde(with = …)]`: a string if they are UTF-8, else `{"hex": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 

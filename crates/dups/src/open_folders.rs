@@ -1,5 +1,5 @@
-//! Folders kept open from the walk until their files are read: opening a file by its name in an open
-//! folder costs a third of looking its whole path up, which is a tenth of a scan of small files.
+//! Keeps folders open from the walk until their files are read. Opening a file relative to an open folder
+//! costs a third of resolving its whole path, which is a tenth of a scan of small files.
 
 use crate::sys;
 use crate::table::{FileId, Files};
@@ -7,12 +7,12 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::OwnedFd;
 
-/// Most folders kept open: each pins about half a KiB of kernel memory.
+/// Maximum number of open folders. Each uses about half a KiB of kernel memory.
 const MOST: u64 = 65_536;
-/// Descriptors left for everything else: 32 threads with 64 files each, the index, the output.
+/// File descriptors reserved for other uses: 32 threads with 64 files each, the index, the output.
 const RESERVE: u64 = 4096;
 
-/// Allows this process as many descriptors as it may allow itself, and says how many those are.
+/// Raises the limit of file descriptors to its maximum and returns the limit.
 pub(crate) fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -26,7 +26,7 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
     allowed.unwrap_or(u64::MAX)
 }
 
-/// Open folders by number; the others are reached by their paths.
+/// Open folders by number. Other folders are opened by path.
 #[derive(Default, Debug)]
 pub(crate) struct Doors {
     open: Vec<Option<OwnedFd>>,
@@ -34,7 +34,7 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    /// Allows this process as many descriptors as it may allow itself, and keeps its share of them.
+    /// Raises the limit of file descriptors and reserves the share for folders.
     pub fn new() -> Self {
         Self {
             open: Vec::new(),
@@ -42,7 +42,7 @@ impl Doors {
         }
     }
 
-    /// Keeps a folder open, if it may.
+    /// Keeps a folder open if the limit permits.
     pub fn keep(&mut self, dir: u32, fd: OwnedFd) {
         if self.left > 0 {
             self.left -= 1;
@@ -51,7 +51,7 @@ impl Doors {
         }
     }
 
-    /// Opens a file for reading, through no link.
+    /// Opens a file for reading without following links.
     pub fn open(&self, files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
         match self.open.get(files.file(id).dir as usize) {
             Some(Some(folder)) => sys::open_file_at(folder, files.name(id)),

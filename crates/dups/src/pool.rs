@@ -1,4 +1,4 @@
-//! Threads: as many as there are processors while they are busy, more while they wait for a disk.
+//! Runs threads: one per CPU while they compute, more while they wait for a disk.
 
 use crate::Control;
 use crate::sys;
@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// Deepest queue that pays: measured on a virtual solid-state disk, 32 readers took 83 % of the
-/// time of 8, and 64 were no faster.
+/// Maximum number of threads. On a virtual solid-state disk, 32 readers took 83 % of the time of 8; 64 were no
+/// faster.
 const MOST: usize = 32;
-/// How often the load is looked at.
+/// Interval at which the load is measured.
 const TICK: Duration = Duration::from_millis(10);
-/// Below this share of the processors' time the work waits for something: a disk if it has also
-/// given up its processor at least [`WAITS`] times in a tick, else other programs are busy.
+/// Fraction of CPU time below which the threads are waiting. They wait for a disk if they also gave up the CPU
+/// at least [`WAITS`] times in a tick; otherwise other programs use the CPUs.
 const BUSY: f64 = 0.75;
 const WAITS: i64 = 4;
 
-/// How many threads can compute at once.
+/// Returns the number of threads that can compute at once.
 pub(crate) fn count_processors() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get())
 }
 
-/// What a thread returns; its panic is passed on.
+/// Returns a thread's result and passes on its panic.
 pub(crate) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs `work` on several threads at once until all return; `work` takes its tasks from a shared
-/// queue and returns when there are none left. `most` limits the threads (None = adaptive).
-/// Every tick, `tick` runs on the calling thread.
+/// Runs `work` on several threads until all return. `work` takes tasks from a shared queue and returns when
+/// the queue is empty. `most` limits the threads (`None` = adaptive). `tick` runs on the calling thread at
+/// every tick.
 pub(crate) fn run(
     control: &Control<'_>,
     most: Option<usize>,
@@ -45,7 +45,7 @@ pub(crate) fn run(
     let done = Done::default();
     std::thread::scope(|scope| {
         let body = || {
-            // Counted even when `work` panics, so that the caller is not left waiting.
+            // Also counted after a panic of `work`, so that the caller does not wait forever.
             let _count = Count(&done);
             work();
         };
@@ -89,7 +89,7 @@ struct Done {
 }
 
 impl Done {
-    /// Waits a tick; false when all have finished.
+    /// Waits a tick. Returns false when all threads have finished.
     fn wait(&self, running: usize) -> bool {
         let guard = crate::skip::lock(&self.finished);
         if self.count() >= running {

@@ -1,5 +1,5 @@
-//! Files that assay keeps for itself and acts upon: the index, its lock, the journals. Who may write
-//! to them tells assay what to do, so they have to be the user's own.
+//! Checks the owner of files that control assay's actions: the index, its lock and the journals. Others must
+//! not be able to write them.
 
 use crate::Error;
 use crate::error::io_error;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Opens a folder of journals; no link, and nobody else's.
+/// Opens a folder of journals without following links, and checks its owner.
 pub(crate) fn open_journal_folder(path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::empty())
@@ -17,7 +17,7 @@ pub(crate) fn open_journal_folder(path: &Path) -> Result<OwnedFd, Error> {
     Ok(fd)
 }
 
-/// Opens a file in such a folder.
+/// Opens a file in the folder of journals.
 pub(crate) fn file_in_folder(path: &Path, flags: OFlags) -> Result<File, Error> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io_error(path, "cannot open")(
@@ -37,7 +37,7 @@ pub(crate) fn file_in_folder(path: &Path, flags: OFlags) -> Result<File, Error> 
     Ok(fd.into())
 }
 
-/// Checks that nobody else can put another index in the place of one in this folder.
+/// Checks that no other user can replace an index in this folder.
 pub(crate) fn surroundings(path: &Path) -> Result<(), Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let stat = rustix::fs::open(path, flags, Mode::empty())
@@ -55,7 +55,7 @@ pub(crate) fn surroundings(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Checks that a file or folder belongs to this user (or root) and that nobody else may write to it.
+/// Checks that a file or folder belongs to this user (or root) and that no other user can write to it.
 pub(crate) fn check(path: &Path, fd: impl AsFd) -> Result<Stat, Error> {
     let stat =
         rustix::fs::fstat(fd).map_err(|errno| io_error(path, "cannot examine")(errno.into()))?;
@@ -67,7 +67,7 @@ pub(crate) fn check(path: &Path, fd: impl AsFd) -> Result<Stat, Error> {
         ));
     }
     let others = Mode::from_raw_mode(stat.st_mode) & (Mode::WGRP | Mode::WOTH);
-    // A group of which the user is the only member is common, so a folder may be its.
+    // Folders often belong to a group whose only member is the user, so group write is permitted for folders.
     let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     if others.contains(Mode::WOTH) || !folder && !others.is_empty() {
         return Err(foreign_owner_error(

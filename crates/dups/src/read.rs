@@ -1,5 +1,5 @@
-//! Reading one file: opened once, read without mapping, and checked afterwards to be still the
-//! file that was walked over.
+//! Reads a file: opens it once, reads it without mapping, and then checks that it is still the file that the
+//! walk found.
 
 use crate::hash::{HashKind, Hasher};
 use crate::skip::Reason;
@@ -8,23 +8,22 @@ use crate::table::{File, Hash};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// Files up to this many bytes are read whole at once; longer ones are probed first.
+/// Maximum size in bytes of a file that is read completely at once. Longer files are probed first.
 pub const SMALL: u64 = 64 * 1024;
-/// Bytes compared or hashed at once at the beginning of a file, at least [`SMALL`].
+/// Bytes compared or hashed at once at the beginning of a file; at least [`SMALL`].
 pub const CHUNK: usize = 64 * 1024;
-/// Most bytes compared or hashed at once. Measured with pairs of files of 4 to 20 MB in the page
-/// cache (Zen 4, 1 MiB of second-level cache): reading and comparing ran at 8.5 GB/s with 64 KiB and
-/// at 10.9 with 512 KiB.
+/// Maximum bytes compared or hashed at once. With pairs of files of 4 to 20 MB in the page cache (Zen 4, 1 MiB
+/// L2 cache), reading and comparing reached 8.5 GB/s with 64 KiB and 10.9 GB/s with 512 KiB.
 pub const LONG_CHUNK: usize = 512 * 1024;
 /// Bytes of each probe.
 pub const PROBE: usize = 4096;
 
-/// Why a file was not read, and what happened.
+/// Reason why a file was not read.
 #[derive(Debug)]
 pub struct Trouble {
-    /// Unreadable or changed.
+    /// Kind of the reason: unreadable or changed.
     pub reason: Reason,
-    /// What the kernel said or what changed.
+    /// Kernel error, or description of the change.
     pub detail: String,
 }
 
@@ -50,8 +49,8 @@ impl Trouble {
     }
 }
 
-/// Memory to read into, at the beginning of a cache line: the kernel's copy into one that begins in
-/// the middle took 1.3 times as long with 64 KiB at once and 1.6 times with 512 KiB (Zen 4).
+/// A read buffer aligned to a cache line. The kernel's copy into an unaligned buffer took 1.3 times as long
+/// with 64 KiB and 1.6 times with 512 KiB (Zen 4).
 pub struct Buffer {
     bytes: Box<[u8]>,
     begin: usize,
@@ -61,7 +60,7 @@ pub struct Buffer {
 pub const LINE: usize = 64;
 
 impl Buffer {
-    /// Zeros; their pages take memory when they are first used.
+    /// Allocates zeros. Their pages use memory only after their first use.
     pub fn new(length: usize) -> Self {
         let bytes = vec![0; length + LINE].into_boxed_slice();
         let begin = bytes.as_ptr().align_offset(LINE).min(LINE);
@@ -84,7 +83,7 @@ impl std::ops::DerefMut for Buffer {
     }
 }
 
-/// What reading cost, for the report and the benchmark.
+/// Cost of reading, for the report and the benchmark.
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Cost {
     /// Files opened.
@@ -94,7 +93,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Fills `buffer` from `offset`; ending early means the file has shrunk.
+    /// Fills `buffer` from `offset`. An early end means that the file has shrunk.
     pub fn fill(&mut self, fd: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), Trouble> {
         let mut done = 0;
         while done < buffer.len() {
@@ -111,7 +110,7 @@ impl Cost {
         Ok(())
     }
 
-    /// First, middle and last block, into a buffer of three blocks.
+    /// Reads the first, middle and last block into a buffer of three blocks.
     pub fn probe(
         &mut self,
         fd: &OwnedFd,
@@ -158,7 +157,7 @@ impl Cost {
     }
 }
 
-/// Checks that an open file is still in the state in which it was walked over.
+/// Checks that an open file still has the state that the walk found.
 pub fn unchanged(fd: &OwnedFd, file: &File) -> Result<(), Trouble> {
     let now = sys::identity_now(fd).map_err(Trouble::io)?;
     if now == file.id {
@@ -173,18 +172,18 @@ pub fn unchanged(fd: &OwnedFd, file: &File) -> Result<(), Trouble> {
     }))
 }
 
-/// Where a sparse file has holes.
+/// Finds the holes of a sparse file.
 #[derive(Clone, Copy)]
 pub struct Holes {
     sparse: bool,
-    /// Known to be data up to here.
+    /// End of the current data range.
     data_until: u64,
-    /// Known to be a hole up to here.
+    /// End of the current hole.
     hole_until: u64,
 }
 
 impl Holes {
-    /// `sparse`: whether holes are to be looked for at all.
+    /// Creates the search. Without `sparse` it finds no holes.
     pub fn new(sparse: bool) -> Self {
         Self {
             sparse,
@@ -193,7 +192,7 @@ impl Holes {
         }
     }
 
-    /// The end of the hole that `offset` lies in, or `offset` itself when there is data.
+    /// Returns the end of the hole at `offset`, or `offset` itself if it contains data.
     pub fn at(&mut self, fd: &OwnedFd, offset: u64, size: u64) -> u64 {
         use rustix::fs::{SeekFrom, seek};
         if !self.sparse || offset < self.data_until {
@@ -208,7 +207,7 @@ impl Holes {
                 self.data_until = seek(fd, SeekFrom::Hole(offset)).unwrap_or(size);
                 self.hole_until = offset;
             }
-            // No data after `offset` at all.
+            // There is no data after `offset`.
             Err(Errno::NXIO) => self.hole_until = size,
             Err(_) => {
                 self.sparse = false;
@@ -219,7 +218,7 @@ impl Holes {
     }
 }
 
-/// Feeds a hole to a hash.
+/// Hashes the zeros of a hole.
 pub fn zeros(hasher: &mut Hasher, mut length: u64) {
     static ZEROS: [u8; CHUNK] = [0; CHUNK];
     while length > 0 {

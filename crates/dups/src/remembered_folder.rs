@@ -1,11 +1,11 @@
-//! What is remembered of one folder, compared with what is listed.
+//! Compares the remembered files of a folder with its current files.
 
 use crate::blob::{BlobDecoder, BlobEntry};
 use crate::table::{Identity, RememberedFile};
 use std::collections::HashMap;
 
-/// Looks a folder's files up in what is remembered of it, in the order in which they were written,
-/// which is the order in which an unchanged folder is listed again.
+/// Looks up files in the remembered block of a folder. An unchanged folder lists its files in the order of the
+/// block.
 pub(crate) struct Recall<'a> {
     next: Option<BlobDecoder<'a>>,
     block: Option<&'a [u8]>,
@@ -24,7 +24,7 @@ impl<'a> Recall<'a> {
         }
     }
 
-    /// What is remembered of a file if it is still in the very same state.
+    /// Returns the remembered data of a file if its state is unchanged.
     pub fn find(
         &mut self,
         name: &[u8],
@@ -35,7 +35,7 @@ impl<'a> Recall<'a> {
         let entry = self.entry(name);
         match entry {
             Some(entry) if entry.id == id && entry.fsid == fsid && !entry.fresh => {
-                // Some file systems tell only later how much a file takes (ZFS, delayed allocation).
+                // Some file systems report a file's disk usage with a delay (ZFS, delayed allocation).
                 self.complete &= entry.allocated == allocated;
                 Some(RememberedFile {
                     generation: entry.generation,
@@ -50,7 +50,7 @@ impl<'a> Recall<'a> {
         }
     }
 
-    /// Passes a file whose state is not to be trusted.
+    /// Skips a file whose state is not trusted.
     pub fn forget(&mut self, name: &[u8]) {
         self.complete = false;
         let _ = self.entry(name);
@@ -70,7 +70,7 @@ impl<'a> Recall<'a> {
         self.by_name.as_ref()?.get(name).copied()
     }
 
-    /// Whether every file was remembered as it is, and nothing else was.
+    /// Returns whether all remembered files are unchanged and no others exist.
     pub fn was_complete(&mut self) -> bool {
         let exhausted = match &mut self.next {
             Some(decoder) => decoder.next().is_none(),

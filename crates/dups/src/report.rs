@@ -1,16 +1,17 @@
-//! Questions to a table of files: what has no copy, where one file is, what still agrees.
+//! Answers questions about a table of files: which files have no copy, where a file is, which groups still
+//! agree.
 
 use crate::group::{Groups, Unsettled};
 use crate::store::SpillArray;
 use crate::table::{FileId, Files, NO_HASH};
 use std::collections::HashMap;
 
-/// Files without any copy: no other inode in the table has the same content. Folder by folder, both
-/// folders and names in order.
+/// Returns the files without a copy: no other inode in the table has the same content. Ordered by folder and
+/// name.
 ///
-/// Files of one content that are all names of one inode are unique too.
+/// Hard links of one inode with a unique content are unique, too.
 pub fn find_uniques(files: &Files) -> Vec<FileId> {
-    // By content: the first file of it, and whether another inode has it too.
+    // For each content: its first file, and whether another inode has it, too.
     let mut first: SpillArray<FileId> = SpillArray::default();
     first.resize(files.contents(), FileId::MAX);
     let mut copied = vec![false; files.contents()];
@@ -40,7 +41,7 @@ pub fn find_uniques(files: &Files) -> Vec<FileId> {
     found
 }
 
-/// [`uniques`] and [`uncompared`], at once.
+/// Returns [`find_uniques`] and [`find_uncompared`] together.
 pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
     std::thread::scope(|scope| {
         let uncompared = scope.spawn(|| find_uncompared(files));
@@ -50,18 +51,18 @@ pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
     })
 }
 
-/// Files without a hash that were not compared with all others of their size, so that nobody knows
-/// whether they have a copy: scanned apart from them, on machines that did not hash everything, by an
-/// interrupted scan, or unreadable. In the order of the table.
+/// Returns the files without a hash that were not compared with all files of their size, so that it is unknown
+/// whether they have a copy. Reasons: a separate scan, a machine that did not hash everything, an interrupted
+/// scan, or an unreadable file. In the order of the table.
 pub fn find_uncompared(files: &Files) -> Vec<FileId> {
     let unhashed = || {
         let ids = 0..files.files.len() as FileId;
         ids.filter(|id| files.file(*id).hash == NO_HASH)
     };
     let size = |id: FileId| files.file(id).id.size;
-    // The first file of each size that matters, and whether one of them was not compared with it.
+    // For each relevant size: its first file, and whether a file was not compared with it.
     let mut sizes: HashMap<u64, (FileId, bool)> = HashMap::new();
-    // Most sizes do not matter, which this says faster.
+    // A quick test that excludes most sizes.
     let likely = Unsettled::of(files, false);
     for id in unhashed() {
         sizes.entry(size(id)).or_insert((id, false));
@@ -78,7 +79,7 @@ pub fn find_uncompared(files: &Files) -> Vec<FileId> {
         .collect()
 }
 
-/// Whether they are names of one inode, or were last compared with each other in one and the same scan.
+/// Returns whether two files are names of one inode, or were last compared in the same scan.
 fn were_compared_together(files: &Files, a: FileId, b: FileId) -> bool {
     let (one, other) = (files.file(a), files.file(b));
     files.inode(a) == files.inode(b)
@@ -87,7 +88,7 @@ fn were_compared_together(files: &Files, a: FileId, b: FileId) -> bool {
             && files.machine(a) == files.machine(b)
 }
 
-/// The group that each file belongs to, by file; `u32::MAX` = none.
+/// Returns the group of each file; `u32::MAX` means none.
 pub fn group_of(files: &Files, groups: &Groups) -> Vec<u32> {
     let mut of = vec![u32::MAX; files.files.len()];
     for (number, group) in groups.iter().enumerate() {
@@ -98,7 +99,7 @@ pub fn group_of(files: &Files, groups: &Groups) -> Vec<u32> {
     of
 }
 
-/// The file at a path on this machine, if the table has it.
+/// Returns the file at a path on this machine.
 pub fn find(files: &Files, path: &[u8]) -> Option<FileId> {
     let (folder, name) = crate::name::split(path);
     (0..files.dirs.len() as u32)
@@ -107,7 +108,7 @@ pub fn find(files: &Files, path: &[u8]) -> Option<FileId> {
         .find(|id| files.name(*id) == name && files.machine(*id).is_empty())
 }
 
-/// Compares every group byte by byte once more and returns what no longer agrees.
+/// Compares every group byte by byte again and returns the files that no longer agree.
 pub fn validate(
     files: &Files,
     groups: &Groups,

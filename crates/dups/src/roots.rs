@@ -1,5 +1,5 @@
-//! The folders that the user named. Each is opened once; what lies below is reached from there,
-//! through no link, so that who may rename folders there leads nobody out.
+//! Root folders that the user named. Each root is opened once. Files below are opened relative to it without
+//! following links, so that renamed folders cannot redirect assay.
 
 use crate::mount_identity::Landscape;
 use crate::name::split;
@@ -12,23 +12,23 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// Which folder a root is, so that it is known again: in the journal too, after a reboot.
+/// Identity of a root, by which it is recognised later, also in the journal after a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// As the user named it, which is what paths begin with.
+    /// Path as the user named it; paths of files start with it.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Where that led, without links.
+    /// Resolved path without links.
     #[serde(with = "crate::name_json")]
     pub real: Vec<u8>,
     /// Inode number.
     pub ino: u64,
-    /// When it was made, nanoseconds since 1970, where the file system says so.
+    /// Creation time in nanoseconds since 1970, if the file system reports it.
     pub born: Option<i64>,
 }
 
 impl Default for Anchor {
-    /// The top of the tree, of which nothing needs to be known: nobody else can replace it.
+    /// Returns the root of the file tree. Its identity is not needed, because nobody can replace it.
     fn default() -> Self {
         Self {
             path: b"/".to_vec(),
@@ -39,12 +39,12 @@ impl Default for Anchor {
     }
 }
 
-/// `f_type` of overlayfs (linux/magic.h), whose folders get other numbers when they are first written
-/// to and when they are mounted again.
+/// `f_type` of overlayfs (linux/magic.h). Its folders change their inode numbers on the first write and on a
+/// new mount.
 const OVERLAY: u32 = 0x794c_7630;
 
 impl Anchor {
-    /// Of an open folder.
+    /// Reads the identity of an open folder.
     pub(crate) fn of(path: &[u8], fd: impl AsFd) -> Result<Self, Errno> {
         let mask = StatxFlags::INO | StatxFlags::BTIME;
         let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, mask)?;
@@ -57,7 +57,7 @@ impl Anchor {
         })
     }
 
-    /// Opens it again by the path without links, if it is still the same folder.
+    /// Opens the folder again by its resolved path, and checks that it is the same folder.
     pub(crate) fn open(&self) -> Result<OwnedFd, String> {
         let cannot = |errno| {
             format!(
@@ -85,7 +85,7 @@ impl Anchor {
         }
     }
 
-    /// What of a path lies below it.
+    /// Returns the part of a path below the root.
     fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let below = sys::path_from_bytes(path)
             .strip_prefix(sys::path_from_bytes(&self.path))
@@ -94,7 +94,7 @@ impl Anchor {
     }
 }
 
-/// An anchor that holds its folder.
+/// An anchor with its open folder.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub anchor: Arc<Anchor>,
@@ -102,20 +102,20 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Of an open folder that the user named.
+    /// Creates a standing root from an open folder that the user named.
     pub fn new(path: &[u8], fd: OwnedFd) -> Result<Self, Errno> {
         let anchor = Arc::new(Anchor::of(path, &fd)?);
         Ok(Self { anchor, fd })
     }
 
-    /// Opens the folder that the user named. Links on the way there are the user's.
+    /// Opens a folder that the user named. Links in its path are followed, because the user named them.
     fn open(path: &[u8]) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(sys::path_from_bytes(path), flags, Mode::empty())?;
         Self::new(path, fd)
     }
 
-    /// Opens a folder that the user named to put files into, and makes what is missing of it.
+    /// Opens a target folder that the user named, and creates missing parts.
     pub fn make(path: &[u8]) -> Result<Self, String> {
         let cannot = |why: String| {
             format!(
@@ -125,7 +125,7 @@ impl Standing {
         };
         std::fs::create_dir_all(sys::path_from_bytes(path))
             .map_err(|error| cannot(error.to_string()))?;
-        // Nothing there tells the right folder from another, so no link may lead to it.
+        // Nothing identifies the right folder, so no link may lead to it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(sys::path_from_bytes(path), flags, Mode::empty())
             .and_then(|fd| Self::new(path, fd))
@@ -137,7 +137,7 @@ impl Standing {
             })
     }
 
-    /// The folder of a file below it, and the file's name.
+    /// Opens the parent folder of a file below the root. Returns it with the file's name.
     pub fn parent<'p>(&self, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8]), Errno> {
         let (folder, name) = split(self.anchor.below(path).ok_or(Errno::XDEV)?);
         if name.is_empty() {
@@ -147,7 +147,7 @@ impl Standing {
         Ok((sys::open_below(self.fd.as_fd(), folder, flags)?, name))
     }
 
-    /// As [`Standing::parent`], making folders that are missing, closed to all but `owner`.
+    /// Like [`Standing::parent`], but creates missing folders with access only for `owner`.
     pub fn make_parent<'p>(
         &self,
         path: &'p [u8],
@@ -163,19 +163,19 @@ impl Standing {
     }
 }
 
-/// A root's path, and the root once it was opened.
+/// Path of a root, and the root after it was opened.
 type Named = (Vec<u8>, OnceLock<Result<Standing, Errno>>);
 
-/// Roots, each opened when it is first needed.
+/// Roots, each opened at its first use.
 #[derive(Debug, Default)]
 pub struct Roots {
-    /// The longest paths first.
+    /// Roots, longest paths first.
     list: Vec<Named>,
     land: OnceLock<Landscape>,
 }
 
 impl Roots {
-    /// Folders that the user named, as absolute paths.
+    /// Creates roots from absolute paths that the user named.
     pub fn named(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let list = paths
             .into_iter()
@@ -183,7 +183,7 @@ impl Roots {
         Self::sorted(list.collect())
     }
 
-    /// Those that are open.
+    /// Creates roots from open folders.
     pub(crate) fn open(list: impl IntoIterator<Item = Standing>) -> Self {
         let list = list
             .into_iter()
@@ -199,7 +199,7 @@ impl Roots {
         }
     }
 
-    /// The root that a path lies below; of several the nearest.
+    /// Returns the nearest root that contains a path.
     pub(crate) fn of(&self, path: &[u8]) -> Result<&Standing, Errno> {
         let path = sys::path_from_bytes(path);
         let (root, held) = self
@@ -212,18 +212,18 @@ impl Roots {
             .map_err(|errno| *errno)
     }
 
-    /// Opens a file by its absolute path as [`sys::open_file_at`] does.
+    /// Opens a file by its absolute path, as [`sys::open_file_at`] does.
     pub(crate) fn open_file(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let root = self.of(path)?;
         sys::open_without_atime(|flags| root.open_file(path, flags))
     }
 
-    /// The same past the page cache.
+    /// Like [`Self::open_file`], but bypasses the page cache.
     pub(crate) fn open_direct(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.of(path)?.open_file(path, sys::READ | OFlags::DIRECT)
     }
 
-    /// Which file systems lie below them.
+    /// Returns the file systems below the roots.
     pub(crate) fn landscape(&self) -> &Landscape {
         self.land.get_or_init(|| {
             let paths = self.list.iter().map(|one| one.0.as_slice());
@@ -232,15 +232,15 @@ impl Roots {
     }
 }
 
-/// What became of the attempt to open an anchor.
+/// Result of opening an anchor.
 type Opened = (Arc<Anchor>, Result<Rc<Standing>, String>);
 
-/// Anchors of a journal or a plan, each opened once.
+/// Anchors of a journal or plan, each opened once.
 #[derive(Debug, Default)]
 pub(crate) struct Anchors(Vec<Opened>);
 
 impl Anchors {
-    /// The folder of an anchor, held.
+    /// Returns the open folder of an anchor.
     pub fn stand(&mut self, anchor: &Arc<Anchor>) -> Result<Rc<Standing>, String> {
         if let Some((_, held)) = self.0.iter().find(|one| one.0 == *anchor) {
             return held.clone();

@@ -1,4 +1,4 @@
-//! Stage 3 on rotating disks: one reader, in the order in which the data lies on the disk.
+//! Stage 3 on rotating disks: one reader reads in the order of the data on the disk.
 
 use crate::compare::{Job, Learnt};
 use crate::group::Sizes;
@@ -9,14 +9,14 @@ use crate::worker::Worker;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A rotating disk needs at least half a turn on average (4 ms at 7,200/min) for a block elsewhere;
-/// what answers faster does not rotate, whatever it says of itself.
+/// Minimum response time of a rotating disk. It needs on average half a revolution (4 ms at 7,200/min); a
+/// faster disk does not rotate, whatever it reports.
 const TURN: Duration = Duration::from_millis(2);
-/// Blocks read to find out.
+/// Number of blocks read for this test.
 const SAMPLES: usize = 9;
 
-/// Whether the files lie on a disk that rotates: it must both say so (virtual disks often do
-/// wrongly) and be as slow as one.
+/// Returns whether the files are on a rotating disk: the disk must report that it rotates (virtual disks often
+/// do so wrongly) and be as slow as one.
 pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
     let Some(group) = sizes.open.first() else {
         return false;
@@ -31,8 +31,8 @@ pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
     claims_to_rotate(stat.stx_dev_major, stat.stx_dev_minor) && answers_slowly(files, sizes)
 }
 
-/// `queue/rotational` of the disk below a partition or volume (sysfs-block ABI). File systems
-/// without a block device of their own (ZFS, NFS, tmpfs) do not claim it.
+/// Reads `queue/rotational` of the disk below a partition or volume (sysfs-block ABI). File systems without
+/// their own block device (ZFS, NFS, tmpfs) return false.
 fn claims_to_rotate(major: u32, minor: u32) -> bool {
     let base = format!("/sys/dev/block/{major}:{minor}");
     ["queue/rotational", "../queue/rotational"]
@@ -41,7 +41,7 @@ fn claims_to_rotate(major: u32, minor: u32) -> bool {
         .is_some_and(|text| text.trim() == "1")
 }
 
-/// Time to read one block past the page cache, in files spread over all that must be read.
+/// Measures the time to read one block past the page cache, in files spread over all files to read.
 fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
     #[repr(align(4096))]
     struct Block([u8; 4096]);
@@ -58,13 +58,13 @@ fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
         }
     }
     times.sort_unstable();
-    // Where direct reading is impossible the disk's own word stands.
-    // The fast quarter, because other programs only make it slower.
+    // If direct reads are impossible, the reported value applies. The fastest quarter is used, because other
+    // programs only slow the disk down.
     times.get(times.len() / 4).is_none_or(|fast| *fast > TURN)
 }
 
-/// Reads everything that is open in two sweeps over the disk: small files whole and the probes of
-/// large ones, then the large ones whose probes agree. The hash of the whole content decides.
+/// Reads everything in two sweeps over the disk: small files and the probes of large files, then large files
+/// whose probes agree. The hash of the whole content decides.
 pub(crate) fn run(job: Job<'_>) -> Learnt {
     let (files, control) = (job.files, job.control);
     let first: Vec<FileId> = job
@@ -101,8 +101,8 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
     worker.learnt
 }
 
-/// Files in the order of the physical address of their first extent; those whose place is not
-/// known by inode number, which is the next best guess.
+/// Orders files by the physical address of their first extent. Files with an unknown address are ordered by
+/// inode number, as an approximation.
 fn by_place(files: &Files, ids: &[FileId]) -> Vec<FileId> {
     let mut placed: Vec<(u64, u64, FileId)> = ids
         .iter()

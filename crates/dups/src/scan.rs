@@ -1,4 +1,4 @@
-//! A scan from beginning to end: walk, group, compare, remember.
+//! Runs a complete scan: walk, group, compare, store.
 
 use crate::across::requested_hashes::Wanted;
 use crate::compare::{self, Job, Learnt};
@@ -16,47 +16,45 @@ use crate::{Control, Error, rotational, sharing};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How to scan.
+/// Options of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// Where to go and which files to take.
+    /// Roots and file selection.
     pub walk: WalkOptions,
-    /// Whether `walk` and `hash_all` hold only for roots of which the index does not remember how they were
-    /// scanned.
+    /// Use the remembered options of known roots; `walk` and `hash_all` apply only to new roots.
     pub as_before: bool,
-    /// Whether to compare every reported group byte by byte once more at the end, with what is
-    /// on disk then, whatever the index remembers.
+    /// Compare every reported group byte by byte again at the end, whatever the index contains.
     pub paranoid: bool,
-    /// Whether to hash every file, also those of a size of their own, so that indexes of several
-    /// machines can be compared.
+    /// Hash every file, including files with a unique size, so that indexes of several machines can be
+    /// compared.
     pub hash_all: bool,
-    /// Whether to believe nothing that the index remembers.
+    /// Ignore everything that the index remembers.
     pub fresh: bool,
-    /// Which hash names contents; `None` = the one that the index holds.
+    /// Kind of the hash; `None` = the kind in the index.
     pub hash: Option<HashKind>,
-    /// Bytes to read at most between two states of the index that are kept even if the process is
-    /// killed; None = 32 GiB, a minute or so on a fast disk.
+    /// Maximum bytes to read between two saved states of the index, for the case that the process is killed.
+    /// `None` = 32 GiB, about a minute on a fast disk.
     pub checkpoint: Option<u64>,
-    /// What of other machines' contents is to be hashed too.
+    /// Contents of other machines that must be hashed, too.
     pub wanted: Option<Arc<Wanted>>,
-    /// Whether the files lie on a disk that rotates; found out when none is said.
+    /// Whether the files are on a rotating disk; detected if `None`.
     pub rotates: Option<bool>,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Debug)]
 pub struct Scan {
-    /// All files that were looked at.
+    /// All examined files.
     pub files: Files,
     /// Groups of equal content, largest gain first.
     pub groups: Groups,
-    /// What was left out and why.
+    /// Skipped files and reasons.
     pub skipped: Skipped,
-    /// What it cost to read.
+    /// Cost of reading.
     pub cost: Cost,
-    /// Whether it was stopped before the end; what is reported is right but not everything.
+    /// The scan was interrupted. Its results are correct but incomplete.
     pub interrupted: bool,
-    /// Why the index could not be brought up to date, if so (a full disk, say).
+    /// Error that prevented the update of the index, such as a full disk.
     pub index_error: Option<Error>,
 }
 
@@ -129,7 +127,7 @@ pub fn scan(
         if rest.is_empty() || index.is_none() || unsaved < most {
             continue;
         }
-        // A failure will show again at the end.
+        // A failure will occur again at the end.
         if state(&mut index, &files, true).is_none() {
             files.dirs.iter_mut().for_each(|dir| dir.dirty = false);
             unsaved = 0;
@@ -144,9 +142,9 @@ pub fn scan(
     drop(doors);
     spread_to_links(&mut files, &mut skipped, &sizes.links);
     drop(sizes);
-    // Right as long as no link has learnt anything either.
+    // The early groups are valid only if no hard link changed the results.
     let early = early.filter(|_| files.dirs.iter().all(|dir| !dir.dirty));
-    // Without a further look at the files, the index is written while the groups are sorted.
+    // If the files are not read again, the index is written while the groups are sorted.
     if !options.paranoid && !sharing::is_possible(roots) && !control.stopped() {
         let (groups, index_error) = std::thread::scope(|scope| {
             let save = scope.spawn(|| state(&mut index, &files, false));
@@ -199,8 +197,8 @@ pub fn scan(
     })
 }
 
-/// The files by size; and where all is known as it is, so that there will probably be nothing to
-/// compare, meanwhile also the groups, on the other processor.
+/// Returns the files by size. If everything is known, so that probably no comparison is needed, also computes
+/// the groups on another CPU.
 fn sort_by_size(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
     if files.dirs.iter().any(|dir| dir.dirty) {
         return (group::by_size(files, all), None);
@@ -213,7 +211,7 @@ fn sort_by_size(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
     })
 }
 
-/// One index holds one kind of hash.
+/// Returns the kind of hash; an index contains only one kind.
 fn index_hash_kind(options: &ScanOptions, index: Option<&Index>) -> Result<HashKind, Error> {
     let held = index.and_then(|index| Some((index.path(), index.kind()?)));
     match (options.hash, held) {
@@ -229,10 +227,10 @@ fn index_hash_kind(options: &ScanOptions, index: Option<&Index>) -> Result<HashK
 
 /// Default of [`ScanOptions::checkpoint`].
 const PART: u64 = 32 * 1024 * 1024 * 1024;
-/// Files compared between two entries in the table: what is learnt of them lies in memory meanwhile.
+/// Number of files compared between two updates of the table; the results stay in memory until then.
 const PART_FILES: usize = 1 << 20;
 
-/// How many groups make a part; at least one.
+/// Returns the number of groups in a part; at least one.
 fn part_length(open: &[SizeGroup], most: u64) -> usize {
     let mut bytes = 0_u64;
     let mut files = 0;
@@ -245,7 +243,7 @@ fn part_length(open: &[SizeGroup], most: u64) -> usize {
     fitting.count().max(1)
 }
 
-/// Enters what was learnt into the table and marks the folders that the index must be told about.
+/// Adds results to the table and marks folders whose index rows must be updated.
 fn apply(
     files: &mut Files,
     skipped: &mut Skipped,
@@ -280,7 +278,7 @@ fn set_aside(files: &mut Files, id: FileId) {
     mark(files, id);
 }
 
-/// Gives what was learnt of an inode to its further names.
+/// Copies the results of an inode to its further hard links.
 fn spread_to_links(files: &mut Files, skipped: &mut Skipped, links: &[(FileId, FileId)]) {
     for (name, first) in links {
         let (first, old) = (*files.file(*first), *files.file(*name));

@@ -1,26 +1,26 @@
-//! How a root is scanned.
+//! Options of a root's scan.
 
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
 
-/// Where a walk goes and where it does not.
+/// Limits of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WalkOptions {
-    /// Which files are wanted.
+    /// File selection.
     pub filter: Filter,
-    /// Whether to enter folders on other file systems than their root's.
+    /// Enter folders on other file systems than their root's.
     pub other_filesystems: bool,
-    /// Whether to enter `.zfs`, `.snapshot` and `.snapshots`.
+    /// Enter `.zfs`, `.snapshot` and `.snapshots`.
     pub snapshots: bool,
 }
 
-/// What the index remembers of how a root was scanned.
+/// Options of a root that the index remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RootScanOptions {
-    /// Which files were looked at.
+    /// File selection and limits of the walk.
     pub walk: WalkOptions,
-    /// Whether all of them were hashed; see [`ScanOptions::hash_all`].
+    /// All files were hashed; see [`crate::ScanOptions::hash_all`].
     pub hash_all: bool,
 }

@@ -1,5 +1,5 @@
-//! Stage 5, on file systems with reflinks: which copies already share their blocks, so that what
-//! is shared is not promised again.
+//! Stage 5, on file systems with reflinks: finds copies that already share blocks, so that the gain excludes
+//! shared blocks.
 
 use crate::group::Groups;
 use crate::table::{FileId, Files};
@@ -8,18 +8,18 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-/// Most extents looked at; a file in more pieces counts as sharing nothing.
+/// Maximum number of extents examined. A file with more counts as unshared.
 const EXTENTS: usize = 65_536;
 
-/// Whether any root lies on a file system with reflinks. Others below it are only entered when
-/// asked for, and then count as copies in full.
+/// Returns whether a root is on a file system with reflinks. Copies on other file systems below it count as
+/// unshared.
 pub(crate) fn is_possible(roots: &[std::path::PathBuf]) -> bool {
     roots
         .iter()
         .any(|root| fsinfo::has_reflinks(rustix::fs::statfs(root)))
 }
 
-/// Asks where the copies lie whose place is not remembered; returns how many were opened.
+/// Reads the extents of copies with an unknown location. Returns the number of opened files.
 pub(crate) fn locate_copies(files: &mut Files, groups: &mut Groups) -> u64 {
     let mut capable: HashMap<u16, bool> = HashMap::new();
     let mut opened = 0;
@@ -58,15 +58,15 @@ fn open(files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
     files.roots.open_file(&files.path(id))
 }
 
-/// A fingerprint of where a file lies: equal for two files exactly when all their extents are the
-/// same. `None` when the place of a part is not known (not yet written, or inside metadata).
+/// Computes a fingerprint of a file's location. Two files have equal fingerprints exactly if all their extents
+/// are the same. Returns `None` if the location of a part is unknown (not yet written, or in metadata).
 pub(crate) fn extent_fingerprint(fd: &OwnedFd) -> Option<u64> {
     let extents = sys::read_extents(fd, EXTENTS).ok()?;
     if extents.is_empty() || extents.len() >= EXTENTS || extents.iter().any(|one| !one.known) {
         return None;
     }
     let mut hasher = blake3::Hasher::new();
-    // Neighbouring extents of one run may be reported in one piece or in several.
+    // The kernel may report neighbouring extents of one run as one or several.
     let mut runs: Vec<sys::Extent> = Vec::new();
     for extent in extents {
         match runs.last_mut() {

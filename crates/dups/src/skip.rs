@@ -1,22 +1,22 @@
-//! What a scan left out, and why: every file is either looked at or counted here.
+//! Skipped files and their reasons. Every file is either examined or counted here.
 
 use std::sync::Mutex;
 
-/// Why something was left out.
+/// Reason for skipping.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// A symbolic link: never followed below a root.
+    /// A symbolic link; never followed below a root.
     Symlink,
     /// A FIFO, socket or device.
     Special,
-    /// No content, so nothing to gain.
+    /// Empty file, which has nothing to gain.
     Empty,
-    /// Outside the size, age, owner or name limits that the user gave.
+    /// Excluded by the user's limits of size, age, owner or name.
     Filtered,
-    /// Left out by an ignore file.
+    /// Excluded by an ignore file.
     Ignored,
     /// A folder on another file system than its root (a btrfs subvolume counts as one).
     OtherFilesystem,
@@ -24,18 +24,18 @@ pub enum Reason {
     Snapshot,
     /// A file system of the kernel (`/proc`, `/sys` …), whose files have no stored content.
     Pseudo,
-    /// A folder that was already walked: a bind mount, or roots that overlap.
+    /// A folder that was already walked: a bind mount, or overlapping roots.
     SeenAlready,
-    /// A folder that could not be opened or listed.
+    /// A folder that cannot be opened or listed.
     UnreadableFolder,
-    /// A file that could not be opened, read or examined.
+    /// A file that cannot be opened, read or examined.
     Unreadable,
-    /// A file that changed, vanished or was replaced while the scan ran.
+    /// A file that changed, disappeared or was replaced during the scan.
     Changed,
 }
 
 impl Reason {
-    /// All of them, in the order in which they are reported.
+    /// All reasons, in the order of the report.
     pub const ALL: [Self; 12] = [
         Self::Unreadable,
         Self::UnreadableFolder,
@@ -51,7 +51,7 @@ impl Reason {
         Self::SeenAlready,
     ];
 
-    /// In words, for a count behind it.
+    /// Returns the text for a count.
     pub fn words(self) -> &'static str {
         match self {
             Self::Symlink => "symbolic links",
@@ -69,7 +69,7 @@ impl Reason {
         }
     }
 
-    /// Whether the user should be told about each one, not only how many there were.
+    /// Returns whether each skipped file is reported individually, and not only counted.
     pub fn is_trouble(self) -> bool {
         matches!(
             self,
@@ -78,32 +78,32 @@ impl Reason {
     }
 }
 
-/// One thing left out that the user should hear about.
+/// A skipped file that is reported individually.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skip {
     /// Full path, as bytes.
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
-    /// What the kernel said, or what changed.
+    /// Kernel error, or description of the change.
     pub detail: String,
 }
 
-/// Everything left out: counts of all, details of the troublesome.
+/// Counts of all skipped files, and details of the reported ones.
 #[derive(Default, Debug, Clone)]
 pub struct Skipped {
     counts: [u64; Reason::ALL.len()],
-    /// The troublesome ones, sorted by path when the scan ends.
+    /// Reported files, sorted by path at the end of the scan.
     pub details: Vec<Skip>,
 }
 
 impl Skipped {
-    /// How many were left out for this reason.
+    /// Returns the number of files skipped for this reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.counts[reason as usize]
     }
 
-    /// Counts by reason, those that occurred only.
+    /// Returns the counts of the reasons that occurred.
     pub fn counts(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
         Reason::ALL
             .into_iter()
@@ -111,12 +111,12 @@ impl Skipped {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Counts one without details.
+    /// Counts a file without details.
     pub fn add(&mut self, reason: Reason) {
         self.counts[reason as usize] += 1;
     }
 
-    /// Counts one and keeps what happened.
+    /// Counts a file and stores its details.
     pub fn note(&mut self, path: Vec<u8>, reason: Reason, detail: impl Into<String>) {
         self.add(reason);
         self.details.push(Skip {
@@ -126,7 +126,7 @@ impl Skipped {
         });
     }
 
-    /// Takes over another's counts and details.
+    /// Adds the counts and details of another value.
     pub fn absorb(&mut self, other: Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
@@ -135,13 +135,13 @@ impl Skipped {
     }
 }
 
-/// Merges what threads collected.
+/// Merges the results of a thread.
 pub(crate) fn merge(into: &Mutex<Skipped>, from: Skipped) {
     lock(into).absorb(from);
 }
 
-/// Locks; a panic of another thread is passed on by the scope that joins it, so the data behind a
-/// poisoned lock is never reported.
+/// Locks a mutex and ignores poisoning: the scope passes on another thread's panic, so the poisoned data is
+/// never reported.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

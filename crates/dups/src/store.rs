@@ -1,10 +1,8 @@
-//! Growable arrays that stay in memory while they are short and move to a file when they are long,
-//! so that ten million files do not need memory in proportion: the kernel takes pages of a file
-//! back whenever it wants, and nothing has to be swapped.
+//! Growable arrays that move from memory to a file when they become long, so that ten million files need
+//! little memory: the kernel can evict the file's pages, and nothing is swapped.
 //!
-//! The file has no name and is gone with the process. Its blocks are allocated before they are
-//! used, because a full disk under a mapping would end the process by SIGBUS; where they cannot be
-//! had, the array stays in memory.
+//! The file is unnamed and disappears with the process. Its blocks are allocated before use, because a full
+//! disk under a mapping would end the process with SIGBUS. If allocation fails, the array stays in memory.
 
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -12,17 +10,17 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// Bytes that an array may take in memory.
+/// Maximum bytes of an array in memory.
 const LIMIT: usize = 32 * 1024 * 1024;
 
-/// Values that are whole in their bytes: no pointers, nothing to drop.
+/// Values without pointers or destructors.
 pub trait Plain: Copy + 'static {}
 impl<T: Copy + 'static> Plain for T {}
 
-/// An array; used like a slice.
+/// A growable array, usable as a slice.
 pub struct SpillArray<T> {
     place: Place<T>,
-    /// Bytes from which on it moves to a file.
+    /// Number of bytes at which the array moves to a file.
     limit: usize,
 }
 
@@ -65,7 +63,7 @@ impl<T: Plain> SpillArray<T> {
         }
     }
 
-    /// Makes it this long, filled up with `value`.
+    /// Resizes the array and fills new elements with `value`.
     pub fn resize(&mut self, length: usize, value: T) {
         self.truncate(length);
         self.reserve(length - self.len());
@@ -75,7 +73,7 @@ impl<T: Plain> SpillArray<T> {
         }
     }
 
-    /// Makes it at most this long.
+    /// Shortens the array to at most `length`.
     pub fn truncate(&mut self, length: usize) {
         match &mut self.place {
             Place::Memory(values) => values.truncate(length),
@@ -83,7 +81,7 @@ impl<T: Plain> SpillArray<T> {
         }
     }
 
-    /// Makes room for more values, in a file if they are too many for memory.
+    /// Reserves room for more values; moves to a file if necessary.
     fn reserve(&mut self, more: usize) {
         let wanted = self.len() + more;
         let bytes = wanted.saturating_mul(size_of::<T>());
@@ -98,7 +96,7 @@ impl<T: Plain> SpillArray<T> {
                     }
                     self.place = Place::File(mapping);
                 } else {
-                    // No room on disk either: memory it is, and not asked again at every step.
+                    // The disk has no room, so stay in memory and do not try again at every step.
                     self.limit = bytes.saturating_mul(2);
                 }
             }
@@ -151,7 +149,7 @@ impl<T: Plain> FromIterator<T> for SpillArray<T> {
     }
 }
 
-/// Values in a file without a name.
+/// Values in an unnamed file.
 struct Mapping<T> {
     file: OwnedFd,
     base: std::ptr::NonNull<T>,
@@ -176,7 +174,7 @@ impl<T> Mapping<T> {
         })
     }
 
-    /// Maps it anew in a longer file, which also gives back the memory that it was seen through.
+    /// Maps a longer file, which also releases the memory of the old mapping.
     fn grow(&mut self, capacity: usize) -> bool {
         let Some(base) = map(&self.file, capacity) else {
             return false;
@@ -210,7 +208,8 @@ impl<T> Drop for Mapping<T> {
     }
 }
 
-/// Where temporary files may be large: `$TMPDIR`, else /var/tmp (hier(7)); /tmp is often memory.
+/// Returns the directory for large temporary files: `$TMPDIR`, else /var/tmp (hier(7)); /tmp is often in
+/// memory.
 pub(crate) fn temporary_folder() -> PathBuf {
     std::env::var_os("TMPDIR")
         .filter(|one| !one.is_empty())
@@ -280,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a Vec, whether in memory, in a file, or on the way from one to the other.
+        /// Behaves like a Vec, in memory, in a file, and when it moves to a file.
         #[test]
         fn like_a_vec(steps in proptest::collection::vec(step(), 0..40), limit in 0..4000_usize) {
             let mut store = SpillArray::with_limit(limit);

@@ -1,4 +1,4 @@
-//! The system calls of this crate: opening without following links, identities, time, extents.
+//! System calls of this crate: opening without following links, identities, times, extents.
 
 use crate::identity::Identity;
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
@@ -6,10 +6,10 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Longest path that the kernel takes in one call, with its final zero byte (limits.h, PATH_MAX).
+/// Maximum path length of one system call, including the final zero byte (limits.h, PATH_MAX).
 const PATH_MAX: usize = 4096;
 
-/// What is asked about each file.
+/// Requested statx fields of each file.
 pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::MODE)
     .union(StatxFlags::INO)
@@ -22,8 +22,8 @@ pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::CTIME)
     .union(StatxFlags::MNT_ID);
 
-/// Opens `path` below `base` without following any symbolic link in it or leaving the folder, also
-/// when it is longer than the kernel takes at once.
+/// Opens `path` below `base` without following symbolic links or leaving the folder. Supports paths longer
+/// than the kernel's limit.
 pub fn open_below(base: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut rest = path;
     let mut held: Option<OwnedFd> = None;
@@ -47,21 +47,19 @@ fn open_beneath(at: BorrowedFd<'_>, below: &[u8], flags: OFlags) -> Result<Owned
     assay_host::held::open_beneath(at, path_from_bytes(below), flags)
 }
 
-/// How files are opened to be read: never blocking on what replaced them, through no link.
+/// Flags for opening files to read: without blocking and without following links.
 pub const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// Opens a file of an open folder for reading, and leaves its access time alone where that is
-/// allowed.
+/// Opens a file in an open folder for reading, without changing its access time if permitted.
 pub fn open_file_at(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     open_without_atime(|flags| rustix::fs::openat(&folder, name, flags, Mode::empty()))
 }
 
-/// Opens something for reading without a trace in its access time, or with one where that is not
-/// allowed.
+/// Opens a path for reading, without changing its access time if permitted.
 pub fn open_without_atime(
     open: impl Fn(OFlags) -> Result<OwnedFd, Errno>,
 ) -> Result<OwnedFd, Errno> {
@@ -71,8 +69,8 @@ pub fn open_without_atime(
     }
 }
 
-/// Opens a folder below another and makes what is missing of it, for `owner` (user and group) alone.
-/// No link is followed.
+/// Opens a folder below another and creates missing parts with access only for `owner` (user and group).
+/// Follows no links.
 pub fn make_below(
     base: BorrowedFd<'_>,
     path: &[u8],
@@ -98,11 +96,11 @@ pub fn make_below(
             let stat = rustix::fs::fstat(&next)?;
             Ok::<bool, Errno>(stat.st_uid == rustix::process::geteuid().as_raw())
         };
-        // Only what is still ours is given away.
+        // Change the owner only if the folder is still the one created here.
         if made && ours()? {
             let given =
                 rustix::fs::fchown(&next, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-            // Who is not root keeps it.
+            // Without root privileges the owner stays.
             match given {
                 Ok(()) | Err(Errno::PERM) => {}
                 Err(errno) => return Err(errno),
@@ -113,7 +111,7 @@ pub fn make_below(
     Ok(at)
 }
 
-/// Where an open folder is now, without links.
+/// Returns the current path of an open folder, without links.
 pub fn real_path(fd: impl AsFd) -> Result<Vec<u8>, Errno> {
     let link = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     let path = rustix::fs::readlink(link, Vec::new())?.into_bytes();
@@ -123,7 +121,7 @@ pub fn real_path(fd: impl AsFd) -> Result<Vec<u8>, Errno> {
     }
 }
 
-/// Number of the mount through which a file or folder was opened, as mountinfo has it.
+/// Returns the number of the mount of an open file or folder, as in mountinfo.
 pub fn mount_id(fd: impl AsFd) -> Option<u64> {
     let mask = StatxFlags::MNT_ID;
     if let Ok(stat) = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, mask)
@@ -131,19 +129,19 @@ pub fn mount_id(fd: impl AsFd) -> Option<u64> {
     {
         return Some(stat.stx_mnt_id);
     }
-    // Kernels before 5.8.
+    // For kernels before 5.8.
     let path = format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd());
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
     line.trim().parse().ok()
 }
 
-/// statx(2) of an open file.
+/// Calls statx(2) on an open file.
 pub fn stat_fd(fd: impl AsFd) -> Result<Statx, Errno> {
     rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED)
 }
 
-/// Inode, size and times out of statx.
+/// Returns inode, size and times from statx.
 pub fn statx_identity(stat: &Statx) -> Identity {
     Identity {
         ino: stat.stx_ino,
@@ -153,7 +151,7 @@ pub fn statx_identity(stat: &Statx) -> Identity {
     }
 }
 
-/// Identity of an open file as it is now, and its device.
+/// Returns the current identity of an open file.
 pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     let stat = rustix::fs::fstat(fd)?;
     Ok(Identity {
@@ -170,37 +168,37 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     })
 }
 
-/// The same, asked of whoever keeps the file instead of taken from what is remembered of it.
+/// Like [`identity_now`], but asks the server of a network file system instead of the cache.
 pub fn identity_there(fd: impl AsFd) -> Result<Identity, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     rustix::fs::statx(fd, c"", flags, WANTED).map(|stat| statx_identity(&stat))
 }
 
-/// Device number out of statx.
+/// Returns the device number from statx.
 pub fn statx_device(stat: &Statx) -> u64 {
     rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)
 }
 
-/// Seconds and nanoseconds as nanoseconds.
+/// Converts seconds and nanoseconds to nanoseconds.
 pub fn to_nanos(seconds: i64, nanos: u32) -> i64 {
     seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(i64::from(nanos))
 }
 
-/// The wall clock in nanoseconds since 1970, as coarse as the one that stamps files.
+/// Returns the wall clock in nanoseconds since 1970, with the precision of file timestamps.
 pub fn coarse_unix_nanos() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     to_nanos(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// Processor time of this process so far, nanoseconds.
+/// Returns the CPU time of this process in nanoseconds.
 pub fn cpu_time() -> i64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     to_nanos(used.tv_sec, u32::try_from(used.tv_nsec).unwrap_or(0))
 }
 
-/// How often this process has given up its processor to wait (`ru_nvcsw`, getrusage(2)).
+/// Returns the number of voluntary context switches of this process (`ru_nvcsw`, getrusage(2)).
 pub fn count_voluntary_switches() -> i64 {
     // SAFETY: rusage is plain numbers, for which zero is valid, and the kernel fills it.
     unsafe {
@@ -210,17 +208,17 @@ pub fn count_voluntary_switches() -> i64 {
     }
 }
 
-/// A path as the kernel calls want it.
+/// Converts a path to bytes.
 pub fn path_bytes(path: &std::path::Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Bytes as a path.
+/// Converts bytes to a path.
 pub fn path_from_bytes(bytes: &[u8]) -> &std::path::Path {
     std::path::Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// What a kernel error means, without Rust's "(os error N)".
+/// Describes a kernel error without Rust's "(os error N)".
 pub fn describe_errno(error: Errno) -> String {
     let text = std::io::Error::from(error).to_string();
     match text.find(" (os error") {
@@ -229,18 +227,18 @@ pub fn describe_errno(error: Errno) -> String {
     }
 }
 
-/// A run of a file on its device.
+/// An extent of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Where it begins in the file, bytes.
+    /// Offset in the file, bytes.
     pub logical: u64,
-    /// Where it begins on the device (or in the file system's address space), bytes.
+    /// Offset on the device (or in the file system's address space), bytes.
     pub physical: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Whether the physical address means something: not delayed, inline or encoded.
+    /// The physical address is valid: not delayed, inline or encoded.
     pub known: bool,
-    /// Whether it lies in the metadata of the file system.
+    /// The data is in the file system's metadata.
     pub inline: bool,
 }
 
@@ -274,8 +272,8 @@ const FIEMAP_EXTENT_LAST: u32 = 1;
 /// UNKNOWN, DELALLOC, DATA_ENCRYPTED, NOT_ALIGNED, DATA_INLINE, DATA_TAIL (linux/fiemap.h).
 const FIEMAP_VAGUE: u32 = 0x2 | 0x4 | 0x80 | 0x100 | 0x200 | 0x400;
 
-/// Where a file lies, by the FIEMAP ioctl; at most `most` extents. Errors where the file system
-/// does not tell (ZFS, tmpfs, NFS).
+/// Reads at most `most` extents of a file with the FIEMAP ioctl. Fails on file systems without FIEMAP (ZFS,
+/// tmpfs, NFS).
 pub fn read_extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -324,9 +322,9 @@ pub fn read_extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
 /// FIEMAP_EXTENT_DATA_INLINE.
 const FIEMAP_INLINE: u32 = 0x200;
 
-/// Whether the data of an open file lies in the metadata of its file system; false where it does not say.
+/// Returns whether the data of an open file is in the file system's metadata; false if unknown.
 pub fn is_inline(fd: impl AsFd) -> bool {
-    // What is not written yet has no place.
+    // Unwritten data has no location yet.
     let _ = rustix::fs::fdatasync(fd.as_fd());
     read_extents(fd, 2).is_ok_and(|found| found.iter().any(|extent| extent.inline))
 }
@@ -348,17 +346,17 @@ struct DedupeRange {
     reserved: u32,
 }
 
-/// What the kernel did with a range.
+/// Result of deduplicating a range.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deduped {
-    /// This many bytes are shared now.
+    /// Number of bytes that are now shared.
     Bytes(u64),
-    /// The ranges differ; nothing was done.
+    /// The ranges differ; nothing was changed.
     Differs,
 }
 
-/// Shares a range of `from` with `to` by FIDEDUPERANGE: the kernel locks both, compares, and does
-/// nothing when they differ (ioctl_fideduperange(2)).
+/// Shares a range of `from` with `to` by FIDEDUPERANGE. The kernel locks both files, compares them, and
+/// changes nothing if they differ (ioctl_fideduperange(2)).
 pub fn dedupe_range(
     from: impl AsFd,
     to: impl AsFd,
@@ -394,14 +392,13 @@ pub fn dedupe_range(
     }
 }
 
-/// Takes a read lease: succeeds only when nobody has the file open for writing, and from then on
-/// anybody who wants to waits until the lease is given back (fcntl(2), F_SETLEASE). The process
-/// must ignore SIGIO.
+/// Takes a read lease: succeeds only if nobody has the file open for writing. Later writers wait until the
+/// lease is released (fcntl(2), F_SETLEASE). The process must ignore SIGIO.
 pub fn lease(fd: impl AsFd) -> Result<(), Errno> {
     set_lease(fd, libc::F_RDLCK)
 }
 
-/// Gives a lease back.
+/// Releases a lease.
 pub fn release(fd: impl AsFd) {
     let _ = set_lease(fd, libc::F_UNLCK);
 }
@@ -414,7 +411,7 @@ fn set_lease(fd: impl AsFd, kind: libc::c_int) -> Result<(), Errno> {
     }
 }
 
-/// Whether a lease is still whole: nobody has begun to open the file for writing.
+/// Returns whether a lease is still intact: nobody has tried to open the file for writing.
 pub fn lease_holds(fd: impl AsFd) -> bool {
     // SAFETY: fcntl without an argument touches no memory of ours.
     unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
@@ -430,11 +427,11 @@ const FS_IOC_GETFSUUID: libc::c_ulong = 0x8011_1500;
 const XFS_IOC_FSGEOMETRY_V1: libc::c_ulong = 0x8070_5864;
 /// `_IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)`: 1024 bytes (linux/btrfs.h).
 const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
-/// The flags of that, and the flag that asks for the UUID on disk; it stands from byte 64 on.
+/// Offset of the flags in this structure, and the flag that requests the UUID on disk (at byte 64).
 const BTRFS_FLAGS_AT: usize = 48;
 const BTRFS_METADATA_UUID: u64 = 1 << 2;
 
-/// The UUID that a disk's file system carries. `kind` is its name in mountinfo.
+/// Returns the UUID of a file system on disk. `kind` is its type in mountinfo.
 pub fn read_fs_uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
     let ask = |request: libc::c_ulong, fill: &dyn Fn(&mut [u8; 1024])| {
         let mut answer = [0; 1024];
@@ -445,7 +442,7 @@ pub fn read_fs_uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
     };
     let part = |answer: [u8; 1024], at: usize| answer[at..].first_chunk::<16>().copied();
     let found = match kind {
-        // A disk mounted a second time gets another UUID in memory; this is the one on disk.
+        // A btrfs disk that is mounted twice gets another UUID in memory; this is the UUID on disk.
         "btrfs" => {
             let flags = BTRFS_METADATA_UUID.to_ne_bytes();
             let fill =
@@ -458,7 +455,7 @@ pub fn read_fs_uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
         "xfs" => part(ask(XFS_IOC_FSGEOMETRY_V1, &|_| {})?, 64),
         _ => match ask(FS_IOC_GETFSUUID, &|_| {}) {
             Some(answer) if answer[0] == 16 => part(answer, 1),
-            // Its f_fsid is made of the UUID (ext4_statfs()).
+            // ext4 derives f_fsid from the UUID (ext4_statfs()).
             _ if matches!(kind, "ext2" | "ext3" | "ext4") => {
                 let id = crate::fsinfo::read_fs_info(&fd, 0).fsid.to_ne_bytes();
                 let mut uuid = [0; 16];

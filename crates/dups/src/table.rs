@@ -1,5 +1,5 @@
-//! The files of a scan: 56 bytes each plus the name, 36 more for each content that several have. Long
-//! tables lie in a file ([`crate::store`]).
+//! Table of the files of a scan: 56 bytes per file plus its name, and 36 bytes per duplicated content. Long
+//! tables are stored in a file ([`crate::store`]).
 
 use crate::contents::{Contents, Numbering};
 pub use crate::hash::Hash;
@@ -8,13 +8,13 @@ pub use crate::identity::Identity;
 use crate::roots::Roots;
 use crate::store::SpillArray;
 
-/// Number of a file in [`Files::files`].
+/// Index of a file in [`Files::files`].
 pub type FileId = u32;
 
-/// No hash known; see [`File::hash`].
+/// Marks a file without a known hash; see [`File::hash`].
 pub const NO_HASH: u32 = u32::MAX;
 
-/// A slice of the bytes of [`Files`].
+/// A range in the bytes of [`Files`].
 #[derive(Clone, Copy, Debug)]
 pub struct BytesSpan {
     at: u64,
@@ -26,13 +26,13 @@ pub struct BytesSpan {
 pub struct Dir {
     /// Absolute path.
     pub path: BytesSpan,
-    /// Number of its file system in [`Files::filesystems`].
+    /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
-    /// Its first file; they are contiguous.
+    /// Index of its first file; the files of a folder are contiguous.
     pub first: FileId,
-    /// How many files of it are in the table.
+    /// Number of its files in the table.
     pub count: u32,
-    /// Whether the index does not yet hold what this table knows of the folder.
+    /// The index has to be updated with this folder's data.
     pub dirty: bool,
 }
 
@@ -43,13 +43,13 @@ pub struct File {
     pub id: Identity,
     /// Position of the name in the bytes of [`Files`].
     name_at: u64,
-    /// Number of its folder in [`Files::dirs`].
+    /// Index of its folder in [`Files::dirs`].
     pub dir: u32,
-    /// Number of its hash, or [`NO_HASH`]: the same for equal contents.
+    /// Number of its hash, or [`NO_HASH`]. Equal contents have equal numbers.
     pub hash: u32,
-    /// The scan that last compared this file with all others of its size; 0 = none.
+    /// Number of the scan that last compared this file with all others of its size; 0 = none.
     pub generation: u32,
-    /// Number of its file system in [`Files::filesystems`].
+    /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
     name_len: u8,
     flags: u8,
@@ -60,7 +60,7 @@ const FRESH: u8 = 2;
 const ASIDE: u8 = 4;
 
 impl File {
-    /// One of which nothing is known but its state.
+    /// Creates a file with a known state and no other data.
     pub(crate) fn known(id: Identity) -> Self {
         Self {
             id,
@@ -74,23 +74,23 @@ impl File {
         }
     }
 
-    /// Whether it takes less space on disk than its length, so that it may have holes.
+    /// Returns whether the file uses less disk space than its length, so that it may have holes.
     pub fn is_sparse(&self) -> bool {
         self.flags & SPARSE != 0
     }
 
-    /// Whether it changed so shortly before it was examined that a further change might not show
-    /// in its times. Nothing that is remembered of it is trusted.
+    /// Returns whether the file changed so shortly before its examination that a further change might not show
+    /// in its times. Its remembered data is not trusted.
     pub fn is_fresh(&self) -> bool {
         self.flags & FRESH != 0
     }
 
-    /// Whether it was set aside: unreadable, or changed during the scan.
+    /// Returns whether the file was set aside: it is unreadable, or changed during the scan.
     pub fn is_aside(&self) -> bool {
         self.flags & ASIDE != 0
     }
 
-    /// Sets it aside.
+    /// Marks the file as unreadable or changed.
     pub fn set_aside(&mut self) {
         self.flags |= ASIDE;
         self.hash = NO_HASH;
@@ -103,17 +103,17 @@ impl File {
 pub struct NewFile {
     /// Inode, size and times.
     pub id: Identity,
-    /// Number of its file system.
+    /// Index of its file system.
     pub fs: u16,
-    /// Bytes that it takes on disk, when they are fewer than its size.
+    /// Bytes on disk, if fewer than the size.
     pub allocated: Option<u64>,
     /// See [`File::is_fresh`].
     pub fresh: bool,
-    /// What the index remembers of this very state: generation, and hash if there is one.
+    /// Remembered data of this exact state.
     pub known: Option<RememberedFile>,
 }
 
-/// What the index remembers of a file.
+/// Remembered data of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct RememberedFile {
     /// See [`File::generation`].
@@ -124,10 +124,10 @@ pub struct RememberedFile {
     pub share: Option<u64>,
 }
 
-/// What is known of a file system.
+/// A file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Which machine's, for merged indexes; empty for this one.
+    /// Machine in merged indexes; empty for this machine.
     pub machine: String,
     /// Identity that survives a reboot (`f_fsid` of statfs(2), else the device number).
     pub fsid: i64,
@@ -142,17 +142,17 @@ pub struct Files {
     pub dirs: SpillArray<Dir>,
     /// Files, in the order of their folders.
     pub files: SpillArray<File>,
-    /// Hashes, each once.
+    /// Hashes, each stored once.
     pub(crate) contents: Contents,
-    /// Which hash they are.
+    /// Kind of the hashes.
     pub kind: HashKind,
     /// File systems.
     pub filesystems: Vec<FileSystem>,
-    /// The folders of this machine below which they lie.
+    /// Roots of this machine that contain the files.
     pub roots: Roots,
-    /// By file, see [`Files::share`]; empty when none has any, 0 = unknown.
+    /// Fingerprints by file, see [`Files::share`]; empty if there are none, 0 = unknown.
     shares: SpillArray<u64>,
-    /// By file, see [`Files::allocated`]; empty when none takes less than its size.
+    /// Bytes on disk by file, see [`Files::allocated`]; empty if no file uses less than its size.
     allocated: SpillArray<u64>,
 }
 
@@ -170,14 +170,14 @@ impl Files {
         index(self.dirs.len() - 1)
     }
 
-    /// Adds a file to the folder added last; `name` is at most 255 bytes, as Linux guarantees.
+    /// Adds a file to the last added folder. `name` has at most 255 bytes, as Linux guarantees.
     pub fn add_file(&mut self, dir: u32, name: &[u8], new: NewFile) -> FileId {
         let hash = new.known.and_then(|known| known.hash);
         let number = hash.map_or(NO_HASH, |hash| self.add_hash(hash));
         self.put(dir, name, new, number)
     }
 
-    /// Adds a file as [`Files::add_file`] does; its hash gets its number when `numbering` is finished.
+    /// Like [`Files::add_file`], but the hash gets its number when `numbering` finishes.
     pub(crate) fn add_file_later(
         &mut self,
         dir: u32,
@@ -219,30 +219,30 @@ impl Files {
         id
     }
 
-    /// The number of a hash, added if new.
+    /// Returns the number of a hash and adds it if it is new.
     pub fn add_hash(&mut self, hash: Hash) -> u32 {
         self.contents.add(hash)
     }
 
-    /// How many different contents are known by their hash.
+    /// Returns the number of different known hashes.
     pub fn contents(&self) -> usize {
         self.contents.len()
     }
 
-    /// Fingerprint of the physical extents of a file that lies on a file system with reflinks:
-    /// files with the same one share all their blocks.
+    /// Returns the fingerprint of a file's physical extents, on file systems with reflinks. Files with equal
+    /// fingerprints share all their blocks.
     pub fn share(&self, file: FileId) -> Option<u64> {
         let share = self.shares.get(file as usize).copied();
         share.filter(|share| *share != 0)
     }
 
-    /// Notes where a file lies, see [`Files::share`].
+    /// Sets the fingerprint of a file's extents, see [`Files::share`].
     pub fn set_share(&mut self, file: FileId, share: u64) {
-        // Zero means unknown; as a fingerprint it is as rare as any other.
+        // Zero means unknown, so a fingerprint of zero is replaced.
         set(&mut self.shares, file, share.max(1));
     }
 
-    /// Bytes that a file takes on disk at most: less than its size if it has holes or is compressed.
+    /// Returns the maximum disk space of a file in bytes: less than its size if it has holes or is compressed.
     pub fn allocated(&self, file: FileId) -> u64 {
         let one = self.file(file);
         match one.is_sparse() {
@@ -251,8 +251,8 @@ impl Files {
         }
     }
 
-    /// The first file system whose files can share blocks with this one: subvolumes of one btrfs have
-    /// one half of their `f_fsid` in common (`btrfs_statfs`, fs/btrfs/super.c).
+    /// Returns the first file system that can share blocks with this one: subvolumes of one btrfs have half of
+    /// their `f_fsid` in common (`btrfs_statfs`, fs/btrfs/super.c).
     pub fn pool(&self, fs: u16) -> u16 {
         let Some(own) = self.filesystems.get(usize::from(fs)) else {
             return fs;
@@ -263,7 +263,7 @@ impl Files {
         first.and_then(|at| u16::try_from(at).ok()).unwrap_or(fs)
     }
 
-    /// Number of a file system, added if new.
+    /// Returns the index of a file system and adds it if it is new.
     pub fn filesystem(&mut self, wanted: FileSystem) -> u16 {
         let found = self.filesystems.iter().position(|one| *one == wanted);
         let at = found.unwrap_or_else(|| {
@@ -282,7 +282,7 @@ impl Files {
         }
     }
 
-    /// The bytes of a span.
+    /// Returns the bytes of a span.
     fn text(&self, span: BytesSpan) -> &[u8] {
         let at = span.at as usize;
         &self.bytes[at..at + span.len as usize]
@@ -308,7 +308,7 @@ impl Files {
         )
     }
 
-    /// Adds the full path of a file to a text.
+    /// Appends the full path of a file.
     pub fn push_path(&self, file: FileId, to: &mut Vec<u8>) {
         let dir = self.dir_path(self.files[file as usize].dir);
         to.extend_from_slice(dir);
@@ -318,7 +318,7 @@ impl Files {
         to.extend_from_slice(self.name(file));
     }
 
-    /// Machine that a file is on; empty for this one.
+    /// Returns the machine of a file; empty for this machine.
     pub fn machine(&self, file: FileId) -> &str {
         &self.filesystems[usize::from(self.files[file as usize].fs)].machine
     }
@@ -333,20 +333,20 @@ impl Files {
         self.contents.hash(self.files[file as usize].hash)
     }
 
-    /// The files of a folder.
+    /// Returns the files of a folder.
     pub fn dir_files(&self, dir: u32) -> std::ops::Range<FileId> {
         let dir = &self.dirs[dir as usize];
         dir.first..dir.first + dir.count
     }
 
-    /// What tells one inode from all others.
+    /// Returns the identity of a file's inode.
     pub fn inode(&self, file: FileId) -> (u16, u64) {
         let file = self.file(file);
         (file.fs, file.id.ino)
     }
 }
 
-/// Sets a value in a list by file that is only as long as it has to be.
+/// Sets a value in a list by file; the list grows only as far as needed.
 fn set(list: &mut SpillArray<u64>, file: FileId, value: u64) {
     if list.len() <= file as usize {
         list.resize(file as usize + 1, 0);
@@ -365,7 +365,7 @@ pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Table positions are 32 bits wide: four thousand million files need another machine anyway.
+/// Converts a table position to 32 bits, enough for four thousand million files.
 pub(crate) fn index(at: usize) -> u32 {
     u32::try_from(at).expect("more than 4 billion entries in one scan")
 }

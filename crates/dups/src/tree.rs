@@ -1,4 +1,4 @@
-//! Where the bytes to gain lie: a tree of folders, each with what its redundant copies take.
+//! Builds a tree of folders with the bytes that their redundant copies use.
 
 use crate::group::{Groups, mark_doubtful};
 use crate::table::{FileId, Files};
@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 /// A folder.
 #[derive(Debug, Default)]
 pub struct Node {
-    /// Bytes on disk of copies beyond the first of each group, here and below.
+    /// Bytes on disk of copies beyond the first of each group, in this folder and below.
     pub bytes: u64,
-    /// Folders in it, by name.
+    /// Subfolders by name.
     pub children: BTreeMap<Vec<u8>, Node>,
-    /// Redundant copies in it, each with the number of its group.
+    /// Redundant copies in this folder, each with the number of its group.
     pub files: Vec<(FileId, u32)>,
 }
 
-/// Builds the tree. Each copy after the first in its group counts in its own folder, unless it may be
-/// one file with another.
+/// Builds the tree. Each copy beyond the first in its group counts in its folder, unless it may be the same
+/// file as another.
 pub fn build_tree(files: &Files, groups: &Groups) -> Node {
     let mut root = Node::default();
     for (number, group) in groups.iter().enumerate() {
         let in_doubt = mark_doubtful(files, group.files);
-        // Those in doubt stay, and so a copy.
+        // Doubtful files stay, so a copy remains.
         let staying = usize::from(group.doubtful == 0);
         for (at, id) in group.files.iter().enumerate().skip(staying) {
             if in_doubt.get(at).is_some_and(|one| *one) {
@@ -45,7 +45,7 @@ pub fn build_tree(files: &Files, groups: &Groups) -> Node {
 }
 
 impl Node {
-    /// Goes down as long as everything lies in one folder; returns its path and itself.
+    /// Descends while all bytes are in one subfolder. Returns the path and the node.
     pub fn top(&self) -> (Vec<u8>, &Self) {
         let (mut path, mut top) = (Vec::new(), self);
         while let (1, Some((name, only))) = (top.children.len(), top.children.iter().next()) {
@@ -59,7 +59,7 @@ impl Node {
         (path, top)
     }
 
-    /// Folders in it, most bytes first.
+    /// Returns the subfolders, most bytes first.
     pub fn folders(&self) -> Vec<(&[u8], &Self)> {
         let mut found: Vec<(&[u8], &Self)> = self
             .children

@@ -1,5 +1,5 @@
-//! Stage 1: the tree. Folders are listed and their files examined on plain threads, relative to
-//! open folders, without following links.
+//! Stage 1: walks the directory tree. Threads list folders and examine their files relative to open folders,
+//! without following links.
 
 use crate::contents::Numbering;
 use crate::filter::{IgnoreChain, glob_excludes};
@@ -22,28 +22,28 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Names under which file systems and tools keep snapshots: ZFS, NetApp, snapper.
+/// Names of snapshot folders: ZFS, NetApp, snapper.
 pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snapshots"];
-/// Bytes of folder listing read at once.
+/// Bytes of a folder listing read at once.
 const LISTING: usize = 32 * 1024;
 
-/// What a walk found.
+/// Result of a walk.
 pub(crate) struct Walked {
-    /// The files wanted.
+    /// Selected files.
     pub files: Files,
-    /// What was left out.
+    /// Skipped files and folders.
     pub skipped: Skipped,
-    /// Folders with files that are not known as they are.
+    /// Open folders with files that are not known yet.
     pub doors: Doors,
-    /// Device and inode of all folders entered.
+    /// Device and inode of all folders that were entered.
     pub entered: HashSet<(u64, u64)>,
 }
 
-/// Walks the roots (absolute paths), each in its own way, and returns the files wanted. A root within
-/// another is looked at in its own way too.
+/// Walks the roots (absolute paths), each with its own options, and returns the selected files. A root within
+/// another root keeps its own options.
 ///
 /// # Errors
-/// When a root cannot be opened, or a glob is malformed.
+/// A root cannot be opened, or a glob is invalid.
 pub(crate) fn walk(
     roots: &[(PathBuf, RootScanOptions)],
     memory: &Memory,
@@ -135,7 +135,7 @@ fn into_inner<T>(mutex: Mutex<T>) -> T {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A root, open.
+/// An open root.
 struct Place<'a> {
     path: &'a std::path::Path,
     fd: OwnedFd,
@@ -144,7 +144,7 @@ struct Place<'a> {
     options: &'a WalkOptions,
 }
 
-/// A file system with its number in the table.
+/// A file system and its index in the table.
 #[derive(Clone, Copy)]
 struct FsRef {
     device: u64,
@@ -164,11 +164,11 @@ fn number_file_system(files: &mut Files, device: u64, info: FsInfo) -> FsRef {
     }
 }
 
-/// A folder to be listed.
+/// A folder to list.
 struct Task {
     path: Box<[u8]>,
     root: usize,
-    /// The file system of the folder above it.
+    /// File system of the parent folder.
     fs: FsRef,
     ignores: Option<Arc<IgnoreChain>>,
 }
@@ -198,7 +198,7 @@ struct Walker<'a> {
     started: i64,
 }
 
-/// What one thread keeps between folders.
+/// Buffers that a thread reuses for each folder.
 struct Scratch {
     listing: Box<[MaybeUninit<u8>]>,
     names: Vec<u8>,
@@ -429,7 +429,7 @@ impl Walker<'_> {
         scratch.names.extend_from_slice(name);
     }
 
-    /// Hands a folder's files to the table.
+    /// Adds a folder's files to the table.
     fn keep(&self, task: &Task, fs: FsRef, fd: OwnedFd, dirty: bool, scratch: &mut Scratch) {
         if scratch.pending.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! One thread of stage 3: opens, probes, hashes, and compares files side by side.
+//! One thread of stage 3: opens, probes, hashes and compares files.
 
 use crate::Control;
 use crate::compare::Learnt;
@@ -18,7 +18,7 @@ pub(crate) struct Worker<'a> {
     control: &'a Control<'a>,
     pub learnt: Learnt,
     reported: u64,
-    /// Most bytes taken from a file at once, and the length of each buffer.
+    /// Maximum bytes read from a file at once; length of each buffer.
     pub longest: usize,
     buffers: Vec<Buffer>,
     arena: Buffer,
@@ -31,7 +31,7 @@ pub(crate) struct Open {
     holes: Holes,
 }
 
-/// Files that agreed so far, and the hash so far of what they agreed on.
+/// Files that agree so far, and the hash of their common part.
 struct Class {
     members: Vec<Open>,
     hasher: Hasher,
@@ -87,7 +87,7 @@ impl<'a> Worker<'a> {
         self.doors.open(self.files, id).map_err(Trouble::io)
     }
 
-    /// Reads a small file whole in one call and checks it.
+    /// Reads a small file completely in one call and checks it.
     fn whole(&mut self, id: FileId, into: &mut [u8]) -> Result<(), Trouble> {
         let fd = self.open(id)?;
         self.learnt.cost.fill(&fd, into, 0)?;
@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
         self.arena = arena;
     }
 
-    /// Hashes each file whose hash is not known.
+    /// Hashes each file without a known hash.
     pub(crate) fn hash_all(&mut self, members: &[FileId]) {
         let mut buffer = self.buffer();
         for id in members {
@@ -190,7 +190,7 @@ impl<'a> Worker<'a> {
         for id in members {
             match self.open(*id) {
                 Ok(fd) => {
-                    // Probes jump; read-ahead around them would only cost.
+                    // Probes read distant blocks, for which read-ahead is useless.
                     let advice = rustix::fs::Advice::Random;
                     let _ = rustix::fs::fadvise(&fd, 0, None, advice);
                     open.push(Open {
@@ -205,7 +205,7 @@ impl<'a> Worker<'a> {
         open
     }
 
-    /// Probes a group of large files and reads on only where the probes agree.
+    /// Probes a group of large files and continues only with files whose probes agree.
     fn large(&mut self, members: &[FileId]) {
         let mut probed = Vec::with_capacity(members.len());
         for open in self.open_all(members) {
@@ -239,7 +239,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads files of one size in step and splits them where they differ.
+    /// Reads files of one size in parallel and separates them where they differ.
     pub(crate) fn side_by_side(&mut self, open: Vec<Open>) {
         let Some(first) = open.first() else { return };
         let size = self.files.file(first.id).id.size;
@@ -289,7 +289,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads one chunk of each file of a class; those that agree stay together, lone ones leave.
+    /// Reads one chunk of each file of a class. Files that agree stay together; single files leave.
     fn step(&mut self, class: Class, offset: u64, length: usize, into: &mut Vec<Class>) {
         let mut parts: Vec<(Buffer, Vec<Open>)> = Vec::new();
         let mut scratch = self.buffer();
@@ -321,16 +321,15 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Bytes to read at once from here on: little at first, because what differs mostly does so
-    /// early, and never more than a quarter of what agreed. Ends at a multiple of [`CHUNK`], on
-    /// which BLAKE3 is fast.
+    /// Returns the number of bytes to read next: few at first, because most differences are early, and at most
+    /// a quarter of the bytes that agreed. Ends at a multiple of [`CHUNK`], on which BLAKE3 is fast.
     fn stride(&self, offset: u64) -> usize {
         let quarter = usize::try_from(offset / 4).unwrap_or(usize::MAX);
         let length = 1 << quarter.max(1).ilog2();
         length.clamp(CHUNK, self.longest) - offset as usize % CHUNK
     }
 
-    /// Pages of a new one take memory when they are first used.
+    /// Allocates a buffer. Its pages use memory only after their first use.
     fn buffer(&mut self) -> Buffer {
         self.buffers
             .pop()

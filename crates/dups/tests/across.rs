@@ -1,4 +1,5 @@
-//! Exports of several machines, and what is asked of them: against plain counting, killed, damaged, given twice.
+//! Exports of several machines and the answers computed from them: compared with direct counting, after a
+//! kill, with damaged files, and with repeated files.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Everything hashed, whatever has a copy.
+/// Options that hash every file, with or without a copy.
 fn all(kind: HashKind) -> ScanOptions {
     ScanOptions {
         hash_all: true,
@@ -33,7 +34,8 @@ fn teller(machine: &str, export: &str) -> Teller {
     }
 }
 
-/// The files of a machine: some that all have, some of its own, several of one content, hard links.
+/// Creates the files of a machine: some that all machines have, some of its own, several with one content,
+/// hard links.
 fn files(root: &Path, machine: u64) {
     for number in 0..60 {
         put(
@@ -61,7 +63,7 @@ fn scanned(dir: &Path, name: &str, kind: HashKind) -> Index {
     index
 }
 
-/// Inodes by content and machine, by plain means.
+/// Inodes by content and machine, counted directly.
 type Truth = HashMap<Vec<u8>, BTreeMap<String, BTreeSet<u64>>>;
 
 fn truth(dir: &Path, machines: &[&str]) -> Truth {
@@ -135,7 +137,7 @@ fn agrees(answer: &CommonFiles, truth: &Truth) {
 
 const MACHINES: [&str; 3] = ["web1", "_odd name", "db"];
 
-/// Three machines, exported with prefixes of one, two and three digits.
+/// Exports three machines with prefixes of one, two and three digits.
 fn fleet(kind: HashKind) -> (tempfile::TempDir, PathBuf, Vec<Index>) {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("hashes");
@@ -165,7 +167,7 @@ fn the_answer_is_that_of_plain_counting() {
     }
 }
 
-/// Each machine for itself, or all in one index that was merged: the same, and no path in either.
+/// Separate indexes and one merged index give the same export, and neither contains a path.
 #[test]
 fn a_merged_index_exports_the_same_and_no_path_is_told() {
     let (dir, to, indexes) = fleet(HashKind::Xxh3);
@@ -188,7 +190,7 @@ fn a_merged_index_exports_the_same_and_no_path_is_told() {
                 );
             }
             assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
-            // Spark passes over names like these.
+            // Spark ignores files with such names.
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             assert!(!name.starts_with(['_', '.']), "{name}");
         }
@@ -208,7 +210,7 @@ fn a_new_export_replaces_the_old_one() {
     let answer = ask(std::slice::from_ref(&to), 5, 2).unwrap();
     assert_eq!(answer.problems, [""; 0]);
     agrees(&answer, &truth(dir.path(), &MACHINES));
-    // Nothing is left of the 4096 folders of three digits that only it had.
+    // None of the machine's 4096 folders of three digits remains.
     let digits = |folder: std::io::Result<std::fs::DirEntry>| folder.unwrap().file_name().len();
     let left = std::fs::read_dir(&to).unwrap().map(digits);
     assert!(left.max() < Some("prefix=abc".len()));
@@ -227,7 +229,7 @@ fn what_is_given_twice_counts_once() {
         },
         once
     );
-    // And under another name.
+    // A file under another name.
     let file = to.join("prefix=3/web1.parquet");
     std::fs::copy(&file, to.join("prefix=3/copy.parquet")).unwrap();
     let again = ask(std::slice::from_ref(&to), 9, 1).unwrap();
@@ -235,7 +237,7 @@ fn what_is_given_twice_counts_once() {
     agrees(&again, &truth(dir.path(), &MACHINES));
 }
 
-/// More files than are merged at once: runs are made of them first.
+/// More files than can be merged at once: they are first merged into runs.
 #[test]
 fn more_machines_than_are_merged_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -246,7 +248,7 @@ fn more_machines_than_are_merged_at_once() {
     for number in 1..30 {
         export(&index, &to, 1, &teller(&format!("m{number}"), "x")).unwrap();
     }
-    // By runs of runs.
+    // With runs of runs.
     let answer = ask_merging(std::slice::from_ref(&to), 1, 2, 3).unwrap();
     assert_eq!(answer, ask(std::slice::from_ref(&to), 1, 2).unwrap());
     assert_eq!(
@@ -265,7 +267,7 @@ fn more_machines_than_are_merged_at_once() {
 fn what_is_not_whole_is_said() {
     let (_dir, to, indexes) = fleet(HashKind::Xxh3);
     let ask = |to: &Path| ask(&[to.to_path_buf()], 3, 1);
-    // Cut while it was copied.
+    // Cut off while it was copied.
     let cut = to.join("prefix=5/web1.parquet");
     let whole = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
@@ -289,7 +291,7 @@ fn what_is_not_whole_is_said() {
     );
     std::fs::write(&cut, &whole).unwrap();
     assert_eq!(ask(&to).unwrap().problems, [""; 0]);
-    // Two machines of one name, and rows that belong elsewhere.
+    // Two machines with one name, and rows that belong in another file.
     let strange = Teller {
         id: Some("another".into()),
         ..teller("web1", "first")
@@ -316,7 +318,7 @@ fn hashes_of_two_kinds_are_not_compared() {
     assert!(error.to_string().contains("--hash"), "{error}");
 }
 
-/// Files of a machine that says what it likes: the answer is wrong, but it ends and does not overflow.
+/// Files of a machine with arbitrary numbers: the answer is wrong, but the program ends and nothing overflows.
 #[test]
 fn attack_numbers_that_overflow() {
     use assay_columns::{CellValue, TableWriter};
@@ -371,7 +373,7 @@ fn a_second_export_at_the_same_time_is_refused() {
     assert_ne!(done["web1"], Exported::default());
 }
 
-/// Scanned so that only what has copies on the same machine is hashed.
+/// Scans so that only contents with copies on the same machine are hashed.
 fn half_hashed(dir: &Path, name: &str) -> Index {
     let mut index = Index::open(&dir.join(format!("{name}.db"))).unwrap();
     scan_tree(&dir.join(name), &ScanOptions::default(), Some(&mut index));
@@ -385,7 +387,8 @@ fn offered(index: &Index, to: &Path, teller: &Teller) -> Offered {
     done
 }
 
-/// The whole protocol: what several machines have is found as if all had been hashed, and the rest is not hashed.
+/// The complete exchange: it finds the contents that several machines have, as if all files were hashed, and
+/// hashes no other file.
 #[test]
 fn only_what_another_machine_has_is_hashed() {
     let dir = tempfile::tempdir().unwrap();
@@ -393,11 +396,11 @@ fn only_what_another_machine_has_is_hashed() {
     let mut indexes = BTreeMap::new();
     for (number, name) in (1..).zip(MACHINES) {
         files(&at(name), number);
-        // Different where no sample looks.
+        // Two files that differ outside of the sample.
         let mut large = noise(5, 300_000);
         large[70_000] = number as u8;
         put(at(name).join("large"), &large);
-        // A further name of what only this machine has in its index by one.
+        // Another name of a content that only this machine has; its index has one name more.
         std::fs::hard_link(at(name).join("all/7"), at(name).join("again")).unwrap();
         indexes.insert(name, half_hashed(dir.path(), name));
     }
@@ -433,7 +436,7 @@ fn only_what_another_machine_has_is_hashed() {
         };
         assert!(hashed("all/3") && hashed("all/7") && hashed("again") && hashed("large"));
         assert!(!hashed("own/3"));
-        // Remembered: another scan reads nothing.
+        // The hashes are stored: another scan reads nothing.
         let again = scan_tree(&at(name), &ScanOptions::default(), Some(index));
         assert_eq!(again.cost, assay_dups::read::Cost::default());
         export(index, &hub, 1, &teller(name, "x")).unwrap();
@@ -449,14 +452,14 @@ fn only_what_another_machine_has_is_hashed() {
         (answer.shared_groups, answer.shared_bytes),
         (shared.count() as u64, bytes as u64)
     );
-    // For another machine, or no such table.
+    // A table for another machine, or a table of another kind.
     let error = Wanted::read(&done[0].path, Some("another")).unwrap_err();
     assert!(error.to_string().contains("another machine"), "{error}");
     let error = Wanted::read(&offers[0], None).unwrap_err();
     assert!(error.to_string().contains("dups-wanted"), "{error}");
 }
 
-/// More offers than are merged at once, with files that change between the two halves.
+/// More offers than can be merged at once, with files that change between the two steps.
 #[test]
 fn many_offers_and_a_file_that_changed() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Acting: what is promised is done, what changed is left alone, nothing is ever lost.
+//! Tests of actions: the plan's promises are kept, changed files are left unchanged, and no content is ever
+//! lost.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -95,7 +96,7 @@ fn deletes_and_back_but_never_the_last_copy() {
         3
     );
     assert_eq!(std::fs::read(place.root().join("c")).unwrap(), b"content");
-    // The copy that is to stay vanishes in the middle: the others stay.
+    // The kept copy disappears during the action: the others stay.
     let plan = place.plan(&Action::Delete, &PlanRules::default());
     let kept = plan.steps[0].keep.path.clone();
     let (outcome, _) = place.act(&plan, &|moment, _| {
@@ -119,7 +120,8 @@ fn moves_and_back() {
     }
 }
 
-/// To memory, where that is another file system: copied, compared, and copied back by undo.
+/// Moves to a file system in memory, if that is another file system: files are copied, compared, and copied
+/// back by undo.
 #[test]
 fn moves_to_another_file_system_and_back() {
     let place = Place::new();
@@ -257,14 +259,14 @@ fn what_would_change_meaning_is_refused() {
     assert!(plan.steps.is_empty());
     insta::assert_snapshot!(plan.refused[0].why, @"the copy that stays has other permissions");
     std::fs::set_permissions(&b, std::fs::Permissions::from_mode(0o644)).unwrap();
-    // Open for writing somewhere.
+    // The file is open for writing.
     let plan = place.plan(&Action::Hardlink, &PlanRules::default());
     let writer = std::fs::File::options().write(true).open(&b).unwrap();
     let (outcome, _) = place.act(&plan, &|_, _| {});
     let why = assay_testing::normalize_output(&outcome.refused[0].why, &[(place.root(), "TREE")]);
     insta::assert_snapshot!(why, @"TREE/bb is open for writing in some program");
     drop(writer);
-    // Replaced by a link to the copy that stays.
+    // The file was replaced by a link to the kept copy.
     let plan = place.plan(&Action::Delete, &PlanRules::default());
     std::fs::remove_file(&b).unwrap();
     std::os::unix::fs::symlink(place.root().join("a"), &b).unwrap();
@@ -312,7 +314,7 @@ fn the_index_learns_what_was_done() {
     assert_eq!(files.files.len(), 2);
 }
 
-/// On btrfs and XFS made in a file, where that is possible (root, loop devices, mkfs).
+/// Runs on btrfs and XFS in a file, if possible (root, loop devices, mkfs).
 #[test]
 fn reflinks_are_made_and_recognised() {
     for (kind, arguments) in [("btrfs", &["-q"][..]), ("xfs", &["-q"][..])] {
@@ -359,7 +361,7 @@ fn reflinks_are_made_and_recognised() {
     }
 }
 
-/// What holes do not take cannot be gained.
+/// Holes use no space, so removing them cannot free any.
 #[test]
 fn only_what_a_file_takes_is_promised() {
     let place = Place::new();

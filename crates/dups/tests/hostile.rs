@@ -1,4 +1,4 @@
-//! Trees that turn against the one who reads them: permissions taken away, kernel file systems.
+//! Trees that are hostile to the scan: permissions removed, kernel file systems.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -14,8 +14,8 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs `work` on a thread without root's rights; threads that it starts inherit that. `None` when
-/// the test itself is not root, and so has none to lose.
+/// Runs `work` on a thread without root's permissions; threads that it starts inherit that. `None` if the test
+/// does not run as root.
 fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     if !rustix::process::geteuid().is_root() {
         assay_testing::skipped("root", "to become somebody else");
@@ -33,8 +33,8 @@ fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     })
 }
 
-/// Read while a third of it becomes unreadable and readable again, folders too: what is reported is
-/// true, and what could not be read has a line.
+/// Scans while a third of the tree becomes unreadable and readable again, folders included: all reported
+/// groups are correct, and every unreadable file is listed.
 #[test]
 fn permission_lost_half_way() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn permission_lost_half_way() {
     if ended.is_none() {
         return;
     }
-    // For good: every second file, and a folder.
+    // Permanently: every second file, and a folder.
     for number in 0..240 {
         let folder = root.join(format!("d{}", number % 6));
         set_mode(&folder, 0o755);
@@ -114,7 +114,7 @@ fn permission_lost_half_way() {
     );
 }
 
-/// File systems of the kernel below the root are not entered, even when others are.
+/// The scan does not enter kernel file systems below the root, even if it enters others.
 #[test]
 fn kernel_file_systems_are_left_out() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,8 +144,8 @@ fn kernel_file_systems_are_left_out() {
     }
 }
 
-/// A tree mounted into itself, and a folder of it mounted beside itself: each folder counts once, the
-/// scan ends, and nothing is a copy of itself.
+/// A tree mounted inside itself, and a folder mounted next to itself: each folder counts once, the scan ends,
+/// and no file is a copy of itself.
 #[test]
 fn bind_mounts_that_lead_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -165,13 +165,13 @@ fn bind_mounts_that_lead_back() {
     let found = scan_tree(&root, &options, None);
     assert_eq!(found.groups.len(), 1);
     assert_eq!(found.files.files.len(), 2);
-    // Which of two views comes first is the file system's affair; behind one lies nothing further.
+    // The file system determines which view comes first; the scan does not continue below the other.
     let again = found.skipped.count(Reason::SeenAlready);
     assert!((1..=2).contains(&again), "{again}");
 }
 
-/// Files whose size is not what can be read, as some of `/proc` and `/sys` are: sysfs files say 4096
-/// bytes. When the file system is not recognised, they are set aside with a line.
+/// Files whose size differs from their readable length, like some in `/proc` and `/sys`: sysfs files report
+/// 4096 bytes. On an unrecognised file system they are skipped and listed.
 #[test]
 fn files_shorter_than_they_say() {
     let size = std::fs::metadata("/sys/kernel/uevent_seqnum").map(|meta| meta.len());
@@ -191,7 +191,7 @@ fn open(path: &str) -> std::os::fd::OwnedFd {
     std::fs::File::open(path).unwrap().into()
 }
 
-/// Ignore files that are pipes or links: nobody waits, and nothing else is read.
+/// Ignore files that are pipes or links: the scan does not wait, and reads no other file.
 #[test]
 fn ignore_files_that_are_none() {
     let dir = tempfile::tempdir().unwrap();

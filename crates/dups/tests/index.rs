@@ -1,4 +1,4 @@
-//! What the index remembers, and what it must not believe.
+//! Tests of the index: the data that it stores, and stale data that it must not trust.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -49,7 +49,7 @@ fn only_what_changed_is_read_again() {
     let_settle();
     let mut index = Index::open(&dir.path().join("index.db")).unwrap();
     scan_tree(&root, &ScanOptions::default(), Some(&mut index));
-    // A further copy of a large file: itself, and the probes of those of its size.
+    // A further copy of a large file: reads it, and the samples of the files with its size.
     put(root.join("new"), &noise(3, 200_000));
     std::fs::remove_file(root.join("one/7")).unwrap();
     let_settle();
@@ -64,7 +64,7 @@ fn only_what_changed_is_read_again() {
     assert_eq!(third.cost.opens, 0);
 }
 
-/// The edit that fooled the caches of other programs: same size, mtime set back.
+/// An edit that other programs' caches miss: same size, with the mtime set back.
 #[test]
 fn an_edit_with_its_time_set_back_is_no_duplicate() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn an_edit_with_its_time_set_back_is_no_duplicate() {
     let a = put(root.join("a"), b"same content");
     put(root.join("b"), b"same content");
     let mut index = Index::open(&dir.path().join("index.db")).unwrap();
-    // At once after the scan as well as later.
+    // Both immediately after the scan and later.
     for settle in [true, false, true, false] {
         std::fs::write(&a, b"same content").unwrap();
         if settle {
@@ -90,7 +90,7 @@ fn an_edit_with_its_time_set_back_is_no_duplicate() {
     }
 }
 
-/// Files that were compared in different scans have not been compared with each other.
+/// Files that were hashed in different scans have not been compared with each other.
 #[test]
 fn roots_scanned_apart_are_compared_when_scanned_together() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn roots_scanned_apart_are_compared_when_scanned_together() {
         put(root.join(name), &noise(seed, 9_000));
     }
     let_settle();
-    // A disk that rotates is read in another order, with a hash of everything that is read.
+    // A rotating disk is read in another order, and everything read is hashed.
     let options = ScanOptions {
         rotates: Some(false),
         ..ScanOptions::default()
@@ -109,7 +109,7 @@ fn roots_scanned_apart_are_compared_when_scanned_together() {
         let found = scan_tree(&root.join(part), &options, Some(&mut index));
         assert!(found.groups.is_empty());
     }
-    // All are of one size: of what has no hash nobody knows whether the other folder has a copy.
+    // All files have one size. Whether the other folder has a copy of an unhashed file is unknown.
     let files = index.load(&[]).unwrap();
     let unknown = assay_dups::report::find_uncompared(&files);
     let unhashed = (0..4).filter(|id| files.hash(*id).is_none());
@@ -204,7 +204,7 @@ fn a_foreign_or_truncated_index_is_named_and_left_alone() {
     insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"index DIR/cut.db: database disk image is malformed; if the file is damaged, move it away and scan again");
 }
 
-/// As a process leaves it that is killed while it writes: readers see the state before.
+/// The state after a process was killed while writing: readers see the previous state.
 #[test]
 fn a_half_written_index_is_as_before() {
     let dir = tempfile::tempdir().unwrap();
@@ -293,7 +293,7 @@ fn indexes_of_several_machines_answer_one_question() {
     assert_eq!(assay_dups::report::find_uniques(&files).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
     assert!(assay_dups::report::find_uncompared(&files).is_empty());
-    // A machine that has not hashed everything: its file may be the one that the others have.
+    // A machine that has not hashed all files: its file may equal the file of the other machines.
     put(dir.path().join("old/film"), &noise(1, 3000));
     let db = dir.path().join("old.db");
     let mut old = Index::open(&db).unwrap();
@@ -350,7 +350,7 @@ fn folders_that_are_copies() {
     }
 }
 
-/// A file with names in two folders and a copy in a third was a copy in one pair only.
+/// A file with names in two folders and a copy in a third folder is a copy in both pairs.
 #[test]
 fn a_name_of_a_copy_is_a_copy_wherever_it_lies() {
     let dir = tempfile::tempdir().unwrap();
@@ -370,11 +370,11 @@ fn a_name_of_a_copy_is_a_copy_wherever_it_lies() {
         .map(|one| (end(one.a), end(one.b)))
         .collect();
     pairs.sort_unstable();
-    // a and c have one and the same file, which is no copy.
+    // a and c have the same file, which is not a copy.
     assert_eq!(pairs, [('a', 'b'), ('b', 'c')]);
 }
 
-/// States kept on the way to the end of a long scan do not get lost at its end.
+/// States stored during a long scan are still in the index at its end.
 #[test]
 fn a_scan_kept_in_parts_is_whole_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
@@ -398,8 +398,8 @@ fn a_scan_kept_in_parts_is_whole_at_the_end() {
     assert_eq!(again.cost.opens, 0);
 }
 
-/// A disk that is full under the index: the scan says so and its result is whole; the index is as it
-/// was before.
+/// The disk of the index is full: the scan reports it and its result is complete; the index keeps its previous
+/// state.
 #[test]
 fn a_full_disk_under_the_index() {
     let dir = tempfile::tempdir().unwrap();
@@ -420,7 +420,7 @@ fn a_full_disk_under_the_index() {
     let mut index = Index::open(&db).unwrap();
     let first = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert!(first.index_error.is_none(), "{:?}", first.index_error);
-    // More names than the disk holds.
+    // More names than the disk can store.
     for number in 0..3000 {
         let name = format!("more/{number}-{}", "long".repeat(30));
         put(root.join(name), &noise(number / 2, 500));
@@ -435,7 +435,7 @@ fn a_full_disk_under_the_index() {
     drop(index);
     let kept = Index::read(&db).unwrap().load(&[]).unwrap();
     assert_eq!(kept.files.len(), first.files.files.len());
-    // With room again the same index goes on.
+    // With free space the same index continues.
     std::fs::remove_dir_all(root.join("more")).unwrap();
     let mut index = Index::open(&db).unwrap();
     let again = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
@@ -443,7 +443,8 @@ fn a_full_disk_under_the_index() {
     assert_eq!(again.cost.opens, 0);
 }
 
-/// Each folder as it was scanned last; one that a later scan went through is no root any more.
+/// Each folder is rescanned with the options of its last scan; a folder inside a later scan's root is no
+/// longer a root.
 #[test]
 fn every_root_is_scanned_again_in_its_own_way() {
     let dir = tempfile::tempdir().unwrap();
@@ -471,11 +472,11 @@ fn every_root_is_scanned_again_in_its_own_way() {
     };
     scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     scan_tree(&sub, &large, Some(&mut index));
-    // Several times, because threads might meet in another order.
+    // Repeated, because the threads may run in another order.
     for _ in 0..5 {
         assert_eq!(both(&mut index, &again), (2, 3));
     }
-    // A later scan of the whole decides for its part too.
+    // A later scan of the whole tree replaces the options of its part.
     scan_tree(&root, &large, Some(&mut index));
     assert_eq!(both(&mut index, &again), (1, 2));
     assert_eq!(both(&mut index, &ScanOptions::default()), (1, 4));
@@ -483,7 +484,8 @@ fn every_root_is_scanned_again_in_its_own_way() {
     assert_eq!(index.roots().unwrap().len(), 2);
 }
 
-/// By a link, by another mount, or renamed between two scans: one inode is one file.
+/// A folder reached through a link, through another mount, or renamed between two scans: one inode is one
+/// file.
 #[test]
 fn one_folder_by_two_paths_is_no_copy_of_itself() {
     let dir = tempfile::tempdir().unwrap();
@@ -512,8 +514,7 @@ fn one_folder_by_two_paths_is_no_copy_of_itself() {
     assert_eq!(groups(&index), (6, Some((2, 2))));
 }
 
-/// What lies on a disk that is not mounted, or on another file system, is not forgotten by a scan of what is
-/// around it.
+/// A scan does not forget the roots inside it that are not mounted or are on another file system.
 #[test]
 fn a_root_that_was_not_gone_through_stays_remembered() {
     let dir = tempfile::tempdir().unwrap();
@@ -542,7 +543,7 @@ fn a_root_that_was_not_gone_through_stays_remembered() {
         assert_eq!(remembered(&index), 3);
     }
     assert_eq!(presence(&index), Presence::There);
-    // Nothing of its own left: the disk within it does not say where it lies.
+    // No file of its own remains, and the disk inside it does not show its path.
     std::fs::remove_file(root.join("a")).unwrap();
     scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     let outer = index.roots().unwrap().remove(0);

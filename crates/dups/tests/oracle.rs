@@ -1,4 +1,4 @@
-//! The same groups as plain SHA-256 of everything, on trees made to be difficult.
+//! Compares the groups with plain SHA-256 of all files, on difficult trees.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -16,16 +16,16 @@ use std::path::Path;
 struct Spec {
     folder: u8,
     name: Vec<u8>,
-    /// Which content: files of one seed and size are equal up to the flips.
+    /// Seed of the content: files with the same seed and size are equal except for flipped bytes.
     seed: u8,
     size: usize,
-    /// Byte to change, as a fraction of the size in 256ths.
+    /// Position of the byte to change, as a fraction of the size in 256ths.
     flip: Option<u8>,
     kind: u8,
 }
 
 fn specs() -> impl Strategy<Value = Vec<Spec>> {
-    // Around the limits of the stages: probes, small files, chunks.
+    // Sizes near the limits of the stages: samples, small files, chunks.
     let sizes = prop_oneof![
         4 => Just(1_usize), 4 => Just(100), 2 => Just(4096), 2 => Just(12_289),
         2 => Just(131_072), 2 => Just(131_073), 2 => Just(262_144), 1 => Just(400_001),
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(groups_of(&found), wanted);
     }
 
-    /// Scan, change some files, scan again with the index: still the truth.
+    /// Scans, changes some files, and scans again with the index: the groups must be correct.
     #[test]
     fn same_groups_when_remembered(before in specs(), after in specs(), gone in any::<[bool; 60]>()) {
         let dir = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// More files of one size than are read side by side, differing where no probe looks.
+/// More files of one size than are read in parallel; they differ outside of the samples.
 #[test]
 fn large_groups() {
     let dir = tempfile::tempdir().unwrap();
@@ -174,10 +174,10 @@ fn large_groups() {
     }
 }
 
-/// Where the bytes of a file differ from the others' of its size.
+/// Positions at which a file differs from the others of its size.
 fn changes() -> impl Strategy<Value = Vec<Option<(u32, u8)>>> {
     let change = (any::<u32>(), 1..4_u8);
-    // Few places, so that changed files are equal to each other too.
+    // Few positions, so that changed files can be equal to each other too.
     let few = prop_oneof![Just(0_u32), Just(70_000), Just(599_999), Just(u32::MAX / 3)];
     let one = prop_oneof![2 => change, 3 => (few, 1..3_u8)];
     proptest::collection::vec(proptest::option::weighted(0.7, one), 2..90)
@@ -186,8 +186,8 @@ fn changes() -> impl Strategy<Value = Vec<Option<(u32, u8)>>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Files of one size that differ in a byte anywhere, in several classes, some times more of them
-    /// than are read side by side: large ones in pieces that grow.
+    /// Files of one size that differ in one byte at any position, in several classes, and partly more files
+    /// than are read in parallel; large files are read in growing pieces.
     #[test]
     fn same_groups_when_one_byte_differs(changes in changes(), size in prop_oneof![
         Just(600_000_usize), Just(2_100_000), Just(70_001), Just(65_536), Just(65_537), Just(3_000), Just(1),
@@ -209,8 +209,8 @@ proptest! {
     }
 }
 
-/// Files read on two threads while another program truncates, replaces and removes them: nothing
-/// is reported as a duplicate that was not one, and the scan ends.
+/// Two threads read files while another program truncates, replaces and removes them: no reported group
+/// contains a file that was not a duplicate, and the scan ends.
 #[test]
 fn files_that_change_are_set_aside() {
     let dir = tempfile::tempdir().unwrap();

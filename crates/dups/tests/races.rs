@@ -1,4 +1,4 @@
-//! Acting while other programs change the same files, and killed in the middle: nothing is lost.
+//! Acts while other programs change the same files, and after a kill: no content is lost.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -14,22 +14,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// One way in which another program gets between.
+/// A change that another program makes during an action.
 #[derive(Clone, Copy, Debug)]
 enum Race {
-    /// Writes to the file by its name; waits for the lease if need be.
+    /// Writes to the file by its name; waits for the lease if necessary.
     Write,
-    /// The same, then sets the time back.
+    /// As `Write`, and sets the time back.
     WriteQuietly,
-    /// Writes through a descriptor opened before.
+    /// Writes through a descriptor that was opened before.
     WriteOpen,
-    /// Saves as editors do: a new file renamed over the old.
+    /// Saves as editors do: renames a new file over the old one.
     Replace,
-    /// Appends to the copy that stays.
+    /// Appends to the kept copy.
     WriteKept,
-    /// Removes the copy that stays.
+    /// Removes the kept copy.
     RemoveKept,
-    /// Makes it shorter.
+    /// Truncates the file.
     Truncate,
 }
 
@@ -51,19 +51,19 @@ const MOMENTS: [Moment; 6] = [
     Moment::Done,
 ];
 
-/// A thousand edits at every moment of a step: each must be found afterwards where it was made.
+/// A thousand edits at all moments of a step: each must exist afterwards under the edited name.
 #[test]
 fn no_edit_is_lost_in_a_thousand_races() {
     race(1000, false, None);
 }
 
-/// The same where names are changed without the flags of renameat2.
+/// As above, with renames without the flags of renameat2.
 #[test]
 fn no_edit_is_lost_by_plain_renames() {
     race(336, true, None);
 }
 
-/// The same while files are moved to another file system, where memory is one.
+/// As above, while files are moved to a file system in memory, if there is one.
 #[test]
 fn no_edit_is_lost_on_the_way_to_another_file_system() {
     let far = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -125,7 +125,7 @@ fn race(turns: usize, plain: bool, far: Option<&Path>) {
                         }
                         true
                     });
-                    // Time to arrive at the lease.
+                    // Time to reach the lease.
                     std::thread::sleep(std::time::Duration::from_millis(2));
                     *editor.borrow_mut() = Some(handle);
                 }
@@ -156,7 +156,8 @@ fn race(turns: usize, plain: bool, far: Option<&Path>) {
                 "lost edit {about}"
             );
         } else if !(matches!(race, Race::RemoveKept) && moment == Moment::Done) {
-            // Who removes the other copy once the first is gone wants it so.
+            // A program that removes the kept copy after the first was removed destroys the content
+            // deliberately.
             assert!(
                 contents.contains(&b"the content".to_vec()),
                 "lost content {about}"
@@ -182,7 +183,7 @@ fn race(turns: usize, plain: bool, far: Option<&Path>) {
             _ => done += 1,
         }
     }
-    // Both ends of the road were taken.
+    // Both orders of the race occurred.
     assert!(
         put_back * 10 > turns * 3 && done * 10 > turns,
         "{put_back} put back, {done} done"
@@ -200,7 +201,7 @@ fn a_kill_between_plain_renames_is_recovered() {
     kill("trash", true);
 }
 
-/// The trash lies on another file system where memory is one.
+/// The target folder is on another file system, in memory if possible.
 #[test]
 fn a_kill_while_moving_far_is_recovered() {
     let far = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -231,7 +232,7 @@ fn kill(trash: &str, plain: bool) {
             };
             let plan = place.plan(&action, &PlanRules::default());
             assert_eq!(plan.steps.len(), 5);
-            // A panic in the middle leaves the names as a kill would: nothing is tidied up.
+            // A panic in the middle leaves the names as a kill would, without any cleanup.
             let third = plan.steps[2].clone();
             let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 place.act(&plan, &|now, step| {

@@ -1,4 +1,5 @@
-//! What the kernel refuses is refused by the plan already, with the reason, and promises nothing.
+//! Actions that the kernel would refuse: the plan refuses them already, with the reason, and promises no
+//! space.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -38,7 +39,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The only group is refused as a whole: no step, nothing to gain, a reason for every copy but one.
+/// Checks that the only group is refused completely: no step, no space, and a reason for every copy but one.
 fn refused_whole(found: &Scan, action: &Action, refused: usize) -> ActPlan {
     let plan = planned(found, action);
     assert!(plan.steps.is_empty(), "{action:?}: {:?}", plan.steps);
@@ -73,7 +74,7 @@ fn copies_on_two_file_systems() {
     refused_whole(&found, &Action::Hardlink, 1);
     refused_whole(&found, &Action::Reflink, 1);
     assert_eq!(planned(&found, &Action::Delete).gain(), 60_000);
-    // With a second copy beside it that one is linked, and the other place keeps one.
+    // With a second copy on the same file system, that copy is linked, and the other file system keeps one.
     put(far.path().join("c"), &noise(1, 60_000));
     let found = look(&[&near, far.path()]);
     let group = found.groups.at(0);
@@ -107,7 +108,7 @@ fn content_in_the_metadata_is_not_shared() {
         refused_whole(&found, &Action::Reflink, 2);
         assert_eq!(planned(&found, &Action::Hardlink).steps.len(), 2);
     }
-    // Compressed it is short enough.
+    // Compressed, the file is short enough.
     let root = mount.0.join("compressed");
     std::fs::create_dir(&root).unwrap();
     if ran("chattr", &["+c", text(&root)]) {
@@ -144,7 +145,7 @@ fn subvolumes_share_blocks_but_no_links() {
     );
     let again = look(&[&mount.0]);
     assert_eq!(again.groups.at(0).gain(), 0, "shared across subvolumes");
-    // A snapshot shares all of it from the start, and cannot be changed.
+    // A snapshot shares all blocks from the start, and cannot be changed.
     let shot = mount.0.join("shot");
     assert!(ran(
         "btrfs",
@@ -156,7 +157,7 @@ fn subvolumes_share_blocks_but_no_links() {
         refused_whole(&found, &action, 1);
     }
     assert!(planned(&found, &Action::Reflink).steps.is_empty());
-    // One that shares nothing with it, and lies in a read-only snapshot.
+    // A copy that shares no block, in a read-only snapshot.
     put(two.join("c"), &noise(9, 200_000));
     assert!(ran(
         "btrfs",
@@ -197,7 +198,7 @@ fn no_copy_on_write_and_already_shared() {
     put(root.join("bb"), &noise(1, 100_000));
     rustix::fs::sync();
     refused_whole(&look(&[&root]), &Action::Reflink, 1);
-    // Shared behind the back of the index, after the scan.
+    // The blocks were shared after the scan, so the index does not know it.
     let root = mount.0.join("shared");
     let a = put(root.join("a"), &noise(2, 100_000));
     let b = put(root.join("bb"), &noise(2, 100_000));
@@ -244,7 +245,7 @@ fn what_chattr_seals_is_left_alone() {
         }
         assert!(free_again(&target));
     }
-    // The copy that is to stay cannot get another name.
+    // The kept copy cannot get another name.
     let root = mount.0.join("kept");
     let a = put(root.join("a"), &noise(1, 5000));
     put(root.join("bb"), &noise(1, 5000));
@@ -298,7 +299,7 @@ fn a_swap_file_in_use() {
     assert_eq!(sums, [0, 0]);
 }
 
-/// ext4 gives a file 65,000 names at most: the next copy stays as well, and takes the rest.
+/// ext4 permits at most 65,000 names per file: another copy is kept and takes the remaining names.
 #[test]
 fn as_many_names_as_a_file_can_have() {
     let place = Place::new();

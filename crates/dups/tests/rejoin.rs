@@ -1,5 +1,5 @@
-//! Undo of names that were one file: rsnapshot-like rotations come back as they were, with as many
-//! inodes and bytes as before, killed at any moment, on full disks, and beside other programs.
+//! Undo of names that were one file: rotations like those of rsnapshot are restored with the same number of
+//! inodes and bytes, also after a kill at any moment, on full disks, and beside other programs.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Which names are one file, with what the file is: mtime, mode and content.
+/// Sets of names that are one file, with the file's mtime, mode and content.
 type Partition = BTreeSet<(BTreeSet<PathBuf>, i64, u32, Vec<u8>)>;
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -50,7 +50,7 @@ fn partition(root: &Path) -> Partition {
     sets.collect()
 }
 
-/// Bytes that all files take, each inode once.
+/// Returns the bytes of all files, each inode counted once.
 fn taken(root: &Path) -> u64 {
     let mut inodes = BTreeMap::new();
     for path in files_below(root) {
@@ -66,8 +66,8 @@ fn set_time(path: &Path, seconds: u64) {
     file.set_modified(time).unwrap();
 }
 
-/// Two hosts with the same files, each rotated by `cp -al`: of every content two inodes with one name
-/// in each rotation, the groups interleaved in every folder.
+/// Creates two hosts with the same files, each rotated with `cp -al`: every content has two inodes with one
+/// name in each rotation, and the groups are interleaved in every folder.
 fn rotate(root: &Path, files: u64, rotations: u64, size: usize) {
     for (number, host) in ["alpha", "beta"].into_iter().enumerate() {
         for file in 0..files {
@@ -104,7 +104,7 @@ fn far(place: &Place) -> Option<(tempfile::TempDir, Action)> {
     (device(far.path()) != device(place.dir.path())).then_some((far, action))
 }
 
-/// The actions, each with the folder that it moves to.
+/// Returns the actions, each with the folder to which it moves files.
 fn actions(place: &Place) -> Vec<(Action, Option<tempfile::TempDir>)> {
     let near = place.dir.path().join("trash").into_os_string();
     let mut all = vec![
@@ -149,7 +149,7 @@ fn rotations_come_back_as_the_files_they_were() {
     }
 }
 
-/// Killed at every moment of several names, twice over: the next undo goes on.
+/// Undo is killed at every moment of several names, twice: the next undo continues.
 #[test]
 fn attack_a_kill_at_any_moment_of_undo() {
     let moments = [
@@ -216,7 +216,7 @@ fn attack_a_kill_at_any_moment_of_undo() {
     assay_testing::attacked("undo of hard links, killed", tried, held);
 }
 
-/// Names outside of what is acted on keep the file, so nothing is freed and nothing is copied.
+/// Names outside the actions keep the file, so the action frees nothing and undo copies nothing.
 #[test]
 fn names_that_were_left_alone_are_joined_again() {
     for action in [Action::Hardlink, Action::Delete] {
@@ -247,7 +247,8 @@ fn names_that_were_left_alone_are_joined_again() {
     }
 }
 
-/// A name that nobody scanned keeps the file, and cannot be found again: refused, unless it is wanted.
+/// A name that was not scanned keeps the file and cannot be found again: undo refuses, unless a copy is
+/// permitted.
 #[test]
 fn a_file_with_unknown_names_costs_a_copy() {
     let place = Place::new();
@@ -276,8 +277,8 @@ fn a_file_with_unknown_names_costs_a_copy() {
     assert_eq!(partition(&place.root()).len(), 4);
 }
 
-/// Removed, replaced, edited, with its folder gone, and the file's other name edited: each is left
-/// as it is, and the others are one file again.
+/// Names that were removed, replaced or edited, or whose folder or other names changed: each is left
+/// unchanged, and the others become one file again.
 #[test]
 fn names_that_changed_meanwhile_are_left_alone() {
     let place = Place::new();
@@ -328,7 +329,8 @@ fn names_that_changed_meanwhile_are_left_alone() {
     }
 }
 
-/// Journals of before: no line says which names were one file, but the steps have its numbers.
+/// Journals of earlier versions: no line records which names were one file, but the steps contain the file
+/// numbers.
 #[test]
 fn journals_without_this_knowledge_are_read() {
     let place = Place::new();
@@ -361,7 +363,7 @@ fn journals_without_this_knowledge_are_read() {
     assert_eq!(partition(&place.root()), before);
 }
 
-/// Fills a file system up to so many free bytes.
+/// Fills a file system until this number of bytes is free.
 fn fill(point: &Path, leave: u64) -> PathBuf {
     let path = point.join("filler");
     let file = std::fs::File::create(&path).unwrap();
@@ -382,7 +384,7 @@ fn fill(point: &Path, leave: u64) -> PathBuf {
     path
 }
 
-/// On small file systems: with room for what act freed all comes back; with less undo is refused.
+/// Small file systems: with the space that the action freed, everything is restored; with less, undo refuses.
 #[test]
 fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
     for (kind, arguments) in [
@@ -410,7 +412,7 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
         let cost = plan_undo(journal.path()).unwrap();
         assert!(cost.is_costly(), "{kind}: {cost:?}");
         assert_eq!(cost.short.len(), 1, "{kind}: {cost:?}");
-        // Gone on with nevertheless: what has no room is named, and nothing is lost.
+        // Continued anyway: names without space are listed, and nothing is lost.
         let undone = undo_journal(journal.path(), &UndoOptions::default()).unwrap();
         assert!(!undone.refused.is_empty(), "{kind}");
         no_asides(&root);
@@ -431,7 +433,7 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
     }
 }
 
-/// Files that shared their blocks with the copy that stayed take no room when they come back.
+/// Files that shared their blocks with the kept copy use no space when they are restored.
 #[test]
 fn what_shared_its_blocks_shares_them_again() {
     for kind in ["btrfs", "xfs"] {
@@ -474,7 +476,8 @@ fn what_shared_its_blocks_shares_them_again() {
     }
 }
 
-/// Names of one file below two mounts: links do not reach there, so a copy is refused unless wanted.
+/// Names of one file below two mounts: hard links cannot cross mounts, so undo refuses unless a copy is
+/// permitted.
 #[test]
 fn names_below_two_mounts() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Folders exchanged for links while files are acted on and taken back, and what a copy has to keep.
+//! Folders replaced by links during an action and during undo, and attributes that a copy must keep.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const NOBODY: u32 = 65_534;
 
-/// Everything that can be seen of what lies in a folder: inode, content, ctime.
+/// Returns all visible data of a folder: inode, content, ctime.
 fn state(folder: &Path) -> BTreeMap<PathBuf, (u64, Vec<u8>, i64, i64)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -42,20 +42,20 @@ fn state(folder: &Path) -> BTreeMap<PathBuf, (u64, Vec<u8>, i64, i64)> {
     found
 }
 
-/// Puts a link to the victim in the place of a folder, and the folder back.
+/// Replaces a folder by a link to the victim, and later restores the folder.
 fn swap(folder: &Path, away: &Path, victim: &Path, wait: impl Fn()) {
     if std::fs::rename(folder, away).is_ok() {
         let _ = symlink(victim, folder);
         wait();
         let _ = std::fs::remove_file(folder);
-        // Folders that were made meanwhile go.
+        // Folders created in the meantime are removed.
         let _ = std::fs::remove_dir_all(folder);
         let _ = std::fs::rename(away, folder);
     }
 }
 
-/// A folder of the tree, and that to which files are moved, exchanged by their owner for links to a
-/// folder with the same names, sizes and contents: nothing there changes, whatever is done here.
+/// The owner replaces folders of the tree, and the target folder, by links to a folder with the same names,
+/// sizes and contents. No action may change anything in that folder.
 #[test]
 fn attack_folders_exchanged_for_links() {
     if !rustix::process::geteuid().is_root() {
@@ -131,7 +131,7 @@ fn attack_folders_exchanged_for_links() {
             rival.join().unwrap();
             let _ = std::fs::rename(&away, &folder);
             let _ = std::fs::rename(&trash_away, &trash);
-            // Now in peace.
+            // Now without interference.
             undo_journal(&journal, &UndoOptions::default()).unwrap();
             tried += FILES;
             let untouched = state(&victim) == before;
@@ -147,7 +147,7 @@ fn attack_folders_exchanged_for_links() {
     attacked("folders exchanged for links", tried, held);
 }
 
-/// The same at every moment of a step, by turns: what is swapped in stays until the step is over.
+/// As above at every moment of a step: each replaced folder stays replaced until the step has ended.
 #[test]
 fn attack_a_link_at_every_moment() {
     const MOMENTS: [Moment; 5] = [
@@ -190,7 +190,7 @@ fn attack_a_link_at_every_moment() {
                             symlink(&victim, &folder).unwrap();
                         }
                     });
-                    // With the link still there, and then without.
+                    // First with the link still there, then without it.
                     let _ = recover(&journal);
                     let _ = undo_journal(&journal, &UndoOptions::default());
                     tried += 1;
@@ -213,7 +213,7 @@ fn attack_a_link_at_every_moment() {
     attacked("a link at every moment", tried, held);
 }
 
-/// A journal that somebody else put there, or may write to, is not carried out.
+/// A journal that belongs to another user, or that another user may write to, is not executed.
 #[test]
 fn attack_journals_of_others() {
     if !rustix::process::geteuid().is_root() {
@@ -256,7 +256,7 @@ fn attack_journals_of_others() {
     attacked("journals of others", tried, held);
 }
 
-/// An index, or what lies beside it, that is a link or belongs to somebody else is not written.
+/// An index, or a file next to it, that is a link or belongs to another user is not written.
 #[test]
 fn attack_indexes_of_others() {
     use assay_dups::Index;
@@ -353,8 +353,8 @@ fn adorned(path: &Path) -> Adorned {
     )
 }
 
-/// Moved to another file system, deleted, linked: all that a file had comes back with it, although
-/// the copy that stayed has none of it.
+/// Files are moved to another file system, deleted and linked: all attributes of a file are restored, although
+/// the kept copy has none of them.
 #[test]
 fn capabilities_and_all_the_rest_are_kept() {
     if !rustix::process::geteuid().is_root() {
@@ -387,7 +387,7 @@ fn capabilities_and_all_the_rest_are_kept() {
     }
 }
 
-/// What cannot be kept on the other file system is not moved there.
+/// A file with attributes that the other file system cannot store is not moved there.
 #[test]
 fn without_equality_no_move() {
     let far = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -395,7 +395,7 @@ fn without_equality_no_move() {
     put(place.root().join("a"), b"content");
     let b = put(place.root().join("bb"), b"content");
     let file = std::fs::File::open(&b).unwrap();
-    // Memory has nothing to bring to disk at once.
+    // A file system in memory does not support this flag.
     let flags = rustix::fs::ioctl_getflags(&file).map(|flags| flags | rustix::fs::IFlags::SYNC);
     if flags
         .and_then(|flags| rustix::fs::ioctl_setflags(&file, flags))
@@ -416,7 +416,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     done.status.success().then_some(told)
 }
 
-/// Unmounts when the test ends in the middle.
+/// Unmounts if the test fails.
 struct Unmount(PathBuf);
 
 impl Drop for Unmount {
@@ -425,7 +425,8 @@ impl Drop for Unmount {
     }
 }
 
-/// Mounted anew under another device number, nothing cached, the index gone: undo needs none of it.
+/// The file system is mounted again with another device number, nothing is cached, and the index is missing:
+/// undo needs none of them.
 #[test]
 fn undo_after_the_disk_was_mounted_again() {
     for (name, over) in [("disk", false), ("overlay", true)] {
@@ -487,12 +488,12 @@ fn undo_after_the_disk_was_mounted_again() {
             assert!(run("umount", &[&text(&merged)]).is_some());
         }
         assert!(run("umount", &[&text(&disk)]).is_some());
-        // In between another disk takes the device.
+        // In the meantime another disk uses the device.
         run("losetup", &["-d", &first]).unwrap();
         let rival = run("losetup", &["-f", "--show", &text(&other)]).unwrap();
         let second = attach().unwrap();
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
-        // The folder below the mount is another one.
+        // The folder below the mount point is another one.
         assert_eq!(
             undo_journal(&journal, &UndoOptions::default())
                 .unwrap()

@@ -1,5 +1,5 @@
-//! One file seen in two places: whatever is mounted how, no content loses its last copy, no kept name
-//! its file, and undo brings all back.
+//! One file visible at two places: with any kind of mount, no content loses its last copy, no kept name loses
+//! its file, and undo restores everything.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Something to be undone when a stage ends.
+/// A command that cleans up when a stage ends.
 struct Guard(&'static str, PathBuf);
 
 impl Drop for Guard {
@@ -33,17 +33,17 @@ fn run(program: &str, arguments: &[&str], paths: &[&Path]) -> bool {
     done.is_ok_and(|done| done.status.success())
 }
 
-/// Two places at which the same files can be seen.
+/// Two places at which the same files are visible.
 struct View {
     a: PathBuf,
     b: PathBuf,
-    /// Whether what is seen there are two files each, so that one may go.
+    /// Whether the two places contain different files, so that one copy may be removed.
     two_files: bool,
-    /// The last first.
+    /// Cleanups; the last one runs first.
     _guards: Vec<Guard>,
 }
 
-/// Each content has two real copies and a hard link; one is compressible, one large.
+/// Creates contents with two real copies and a hard link each; one is compressible, one is large.
 fn fill(base: &Path) {
     for (name, content) in [("p", noise(1, 5000)), ("r", noise(2, 200_000))] {
         put(base.join("x").join(name), &content);
@@ -101,7 +101,7 @@ fn layer_above(dir: &Path) -> Option<View> {
     })
 }
 
-/// The merged files have metadata above and data below.
+/// The merged files have their metadata in the upper layer and their data in the lower layer.
 fn layer_below_metacopy(dir: &Path) -> Option<View> {
     let [lower, merged] = folders(dir, ["lower", "merged"]);
     fill(&lower);
@@ -123,7 +123,7 @@ fn layer_below_metacopy(dir: &Path) -> Option<View> {
     })
 }
 
-/// The layers lie on two file systems, so that numbers cannot be mapped.
+/// The layers are on two file systems, so that inode numbers cannot be mapped.
 fn layers_on_two_disks(dir: &Path) -> Option<View> {
     let [far, merged] = folders(dir, ["far", "merged"]);
     let disk = mount(&["-t", "tmpfs", "tmpfs"], &far)?;
@@ -138,7 +138,7 @@ fn layers_on_two_disks(dir: &Path) -> Option<View> {
     })
 }
 
-/// Two folders of one overlay, their files still in the layer below.
+/// Two folders of one overlay, with their files still in the lower layer.
 fn within_an_overlay(dir: &Path) -> Option<View> {
     let [lower, merged] = folders(dir, ["lower", "merged"]);
     fill(&lower.join("one"));
@@ -181,7 +181,7 @@ fn bind(dir: &Path) -> Option<View> {
     })
 }
 
-/// Only a folder further below is seen a second time.
+/// Only a folder further below is visible twice.
 fn bind_within(dir: &Path) -> Option<View> {
     let [a, b] = folders(dir, ["a", "b/within"]);
     fill(&a);
@@ -315,7 +315,7 @@ fn unionfs(dir: &Path) -> Option<View> {
     fuse(dir, "unionfs-fuse", &[])
 }
 
-/// What lies below a place: content, permissions and time by path.
+/// Contents below a place: content, permissions and time by path.
 type Seen = BTreeMap<PathBuf, (Vec<u8>, u32, i64)>;
 
 fn seen(root: &Path) -> Seen {
@@ -360,8 +360,8 @@ fn subject(path: &Path) -> Subject {
     }
 }
 
-/// Acts on two views, by the plan and then past it, and takes it back. What the plan did is checked
-/// in between.
+/// Acts on two views, first by the plan and then regardless of it, and undoes the action. Checks the result of
+/// the plan in between.
 fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> Result<u64, String> {
     let before = contents(&[&view.a, &view.b]);
     let as_it_was = (seen(&view.a), seen(&view.b));
@@ -448,7 +448,7 @@ fn attack_one_file_seen_twice() {
     let (mut tried, mut held) = (0, 0);
     for (part, name, stage) in STAGES {
         let mut done = 0;
-        // In memory: each step of each action waits for the disk.
+        // In memory, because each step of each action waits for the disk.
         let memory = || tempfile::tempdir_in("/dev/shm").unwrap();
         let (trash, far) = (memory(), tempfile::tempdir().unwrap());
         let to = |dir: &tempfile::TempDir| Action::Move(dir.path().as_os_str().as_bytes().to_vec());
@@ -468,7 +468,7 @@ fn attack_one_file_seen_twice() {
             for (number, action) in actions.iter().enumerate() {
                 for forced in [false, true] {
                     for (which, keep) in [&view.a, &view.b].into_iter().enumerate() {
-                        // The short form keeps now the one, now the other.
+                        // The short form alternates the kept place.
                         if attack_factor() == 1 && (number + usize::from(forced) + which) % 2 == 1 {
                             continue;
                         }
@@ -483,7 +483,7 @@ fn attack_one_file_seen_twice() {
                     }
                 }
             }
-            // Real copies are acted on.
+            // The action changes real copies.
             assert!(done > 0 || !view.two_files, "{name}");
         }
         eprintln!("{name}: {done} steps done by plan");
@@ -491,7 +491,7 @@ fn attack_one_file_seen_twice() {
     attacked("one file seen twice", tried, held);
 }
 
-/// What is seen twice promises nothing, and is counted.
+/// Files that are visible twice promise no space, and are counted.
 #[test]
 fn what_is_seen_twice_promises_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -513,7 +513,7 @@ fn what_is_seen_twice_promises_nothing() {
             related.same.iter().all(|one| one.doubtful == 2),
             "{roots:?}"
         );
-        // Where both have one identity, they are names of one file.
+        // If both places have one identity, they are names of one file.
         assert!(doubtful == 2 || found.groups.is_empty(), "{roots:?}");
         assert_eq!(gain, 0, "{roots:?}");
         let rules = PlanRules::default();

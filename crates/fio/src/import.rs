@@ -1,4 +1,4 @@
-//! A result that somebody else measured, as a run with samples.
+//! Imports a foreign fio result as a run with samples.
 
 use crate::json::FioDocument;
 use crate::options::{JobOptions, SyncOption};
@@ -12,20 +12,20 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a result does not tell.
+/// Data that a result does not contain.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Name of the file, without its directory.
+    /// Name of the file without its directory.
     pub file: String,
     /// `Run::uid`.
     pub uid: String,
     /// `Run::assay_version`.
     pub version: String,
-    /// Taken when the result has no time.
+    /// Time used if the result contains none.
     pub now: Timestamp,
 }
 
-/// Jobs that are copies of one another (`numjobs`): neighbours of one name, group and options.
+/// Groups equal jobs (`numjobs`): neighbours with the same name, group and options.
 #[must_use]
 pub fn find_groups(document: &FioDocument) -> Vec<Range<usize>> {
     let jobs = &document.jobs;
@@ -45,8 +45,8 @@ pub fn find_groups(document: &FioDocument) -> Vec<Range<usize>> {
     out
 }
 
-/// The run that a result describes: one round, one sample for each group of equal jobs. Names of
-/// workloads are those of the jobs, made plain and unique. Jobs that only trim are left out.
+/// Converts a result to a run: one round, one sample for each group of equal jobs. Workload names are the job
+/// names, simplified and unique. Omits jobs that only trim.
 #[must_use]
 pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
     let ended = document
@@ -134,7 +134,7 @@ pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
     (run, samples)
 }
 
-/// The longest direction: `job_runtime` is a sum when jobs are grouped.
+/// Returns the longest direction: `job_runtime` is a sum if jobs are grouped.
 fn longest_direction(job: &Worker) -> Nanos {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
@@ -146,7 +146,7 @@ fn subtract_time(time: Timestamp, by: Nanos) -> Timestamp {
     time.checked_sub(by).unwrap_or(time)
 }
 
-/// From the options, else from what was done.
+/// Determines the pattern from the options, else from the operations.
 fn find_pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
     let (reads, writes, random) = if options.given("rw").is_some() {
         let access = options.access;
@@ -167,7 +167,7 @@ fn find_pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
 
 fn to_workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize) -> Workload {
     let block_size = if job.fio.options.is_empty() {
-        // Without options the mean size of an I/O is what is known.
+        // Without options, only the mean size of an I/O is known.
         let io = job.read().or(job.write());
         Bytes(io.map_or(4096, |io| io.bytes.0.checked_div(io.count).unwrap_or(4096)))
     } else if pattern.reads() {
@@ -235,8 +235,8 @@ fn to_target(options: &JobOptions) -> TargetInfo {
     }
 }
 
-/// A name that may stand in a criterion: letters, digits, `-` and `_`, at most 60 of them; with a
-/// number when it came before.
+/// Makes a name valid for a criterion: letters, digits, `-` and `_`, at most 60; adds a number if it occurred
+/// before.
 fn unique_name(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {

@@ -1,7 +1,7 @@
-//! Job files: what assay gives to fio, and shows so that it can be run again by hand.
+//! Writes job files for fio, which users can also run manually.
 //!
-//! Every size is in plain bytes, because fio swaps the meaning of `KiB` and `kB` (`kib` = 1000
-//! unless `kb_base=1000`; fio HOWTO, "kb_base"). Options and defaults: fio 3.33 HOWTO.
+//! Sizes are in plain bytes, because fio swaps the meaning of `KiB` and `kB` (`kib` = 1000 unless
+//! `kb_base=1000`; fio HOWTO, "kb_base"). Options and defaults: fio 3.33 HOWTO.
 
 use assay_model::workload::{Durability, Engine};
 use assay_model::{Bytes, Nanos, Workload};
@@ -11,44 +11,43 @@ use std::path::Path;
 
 /// Percentiles that every job reports.
 pub const PERCENTILES: &str = "50:90:95:99:99.9:99.99";
-/// fio reads a line of a job file into 4096 bytes (`__parse_jobs_ini`, fio init.c).
+/// Maximum length of a file name: fio reads a line into 4096 bytes (`__parse_jobs_ini`, fio init.c).
 const MAX_FILENAME: usize = 4000;
-/// Longest name in a `sockaddr_un` (unix(7)).
+/// Maximum length of a name in a `sockaddr_un` (unix(7)).
 const MAX_SOCKET: usize = 107;
-/// Largest stretch that a file system compresses at once: a record of ZFS, 1 MiB unless a module
-/// parameter was raised.
+/// Largest compression unit of a file system: a record of ZFS, 1 MiB by default.
 const LARGEST_WINDOW: u64 = 1 << 20;
-/// Substituted in job files (`fio_keywords`, fio options.c).
+/// Keywords that fio replaces in job files (`fio_keywords`, fio options.c).
 const KEYWORDS: [&str; 4] = ["$pagesize", "$mb_memory", "$ncpus", "$jobname"];
 
-/// Why no job file can be written.
+/// Reasons why no job file can be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
-    /// The path would not survive fio's own syntax.
+    /// fio's syntax cannot express the path.
     #[error("`{path}`: {reason}; use another path, or a link to this one")]
     Filename {
-        /// The path, control characters escaped.
+        /// The path with escaped control characters.
         path: String,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: &'static str,
     },
-    /// A workload that leaves something open or that no fio job can express.
+    /// The workload is incomplete or impossible in fio.
     #[error("workload `{name}`: {reason}")]
     Workload {
-        /// Its name, control characters escaped.
+        /// Name of the workload with escaped control characters.
         name: String,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: String,
     },
 }
 
-/// The job file for a workload on `size` bytes of `filename`.
+/// Renders the job file for a workload on `size` bytes of `filename`.
 ///
-/// Each of several sequential jobs works on its own share of the file; random jobs share all of it,
-/// with different offsets. `seed` decides offsets and data.
+/// Several sequential jobs each use their own part of the file; random jobs use all of it with different
+/// offsets. `seed` determines offsets and data.
 ///
 /// # Errors
-/// A path that fio cannot take, an engine or time that is not settled, a file that is too small.
+/// fio cannot express the path, the engine or time is not set, or the file is too small.
 pub fn render(
     workload: &Workload,
     filename: &Path,
@@ -64,15 +63,15 @@ pub fn render(
     render_job(workload, Place::File(&escape(filename)?), size, seed)
 }
 
-/// The job file for a workload with engine nbd on the first `size` bytes of an export behind a unix
-/// socket. A relative `socket` is looked up from fio's work directory, where a link to the real one
-/// keeps it as short as the kernel wants.
+/// Renders the job file for a workload with engine nbd on the first `size` bytes of an export behind a Unix
+/// socket. A relative `socket` refers to fio's work directory, where a link keeps the path within the kernel's
+/// limit.
 ///
-/// NBD knows one flush: `fsync` and `fdatasync` both mean it. `sync=` and `direct=` reach only
-/// files that fio opens itself, so `dsync` is refused rather than ignored (fio 3.33 engines/nbd.c).
+/// NBD has one kind of flush, for both `fsync` and `fdatasync`. `sync=` and `direct=` affect only files that
+/// fio opens, so `dsync` is refused and not ignored (fio 3.33 engines/nbd.c).
 ///
 /// # Errors
-/// Another engine, `dsync`, a socket whose name is too long, or as [`render`].
+/// Another engine, `dsync`, a socket path that is too long, or as [`render`].
 pub fn render_nbd(
     workload: &Workload,
     socket: &Path,
@@ -100,8 +99,8 @@ pub fn render_nbd(
     render_job(workload, Place::Nbd(&uri), size, seed)
 }
 
-/// `nbd+unix:///EXPORT?socket=PATH` (the NBD project's doc/uri.md), every byte that is not plain
-/// escaped, so that no name can end the value of an option.
+/// Returns `nbd+unix:///EXPORT?socket=PATH` (the NBD project's doc/uri.md). Escapes all special bytes, so that
+/// no name can end the value of an option.
 #[must_use]
 pub fn nbd_uri(socket: &Path, export: &str) -> String {
     let escaped = |bytes: &[u8]| -> String {
@@ -125,7 +124,7 @@ pub fn nbd_uri(socket: &Path, export: &str) -> String {
     )
 }
 
-/// What a job works on, in fio's syntax.
+/// Target of a job, in fio's syntax.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     File(&'a str),
@@ -221,9 +220,8 @@ fn render_job(
     line("randrepeat", &0);
     line("randseed", &seed);
     if pattern.writes() {
-        // From one MiB on no compressor sees two blocks at once, and fio's own first filling of its
-        // buffer, scrambled anew for every write, neither compresses nor repeats. Refilling would
-        // take up to 60 % of a CPU from the load.
+        // From one MiB on, no compressor sees two blocks at once, and fio's initial buffer, scrambled for
+        // every write, neither compresses nor repeats. Refilling would take up to 60 % of a CPU.
         if block < LARGEST_WINDOW {
             line("refill_buffers", &1);
         }
@@ -243,16 +241,15 @@ fn render_job(
         line("unlink", &0);
     }
     line("percentile_list", &PERCENTILES);
-    // The latency that a program sees includes the submission, which `clat` leaves out.
+    // Percentiles of the latency including the submission, as a program sees it; `clat` excludes it.
     line("lat_percentiles", &1);
     Ok(format!("[{name}]\n{text}"))
 }
 
-/// The job file that writes `size` bytes of data that neither compress nor repeat, and waits until
-/// they are on the device.
+/// Renders the job file that writes `size` bytes of data that neither compress nor repeat, and syncs them.
 ///
 /// # Errors
-/// A path that fio cannot take, or no size.
+/// fio cannot express the path, or the size is zero.
 pub fn layout_job(filename: &Path, size: Bytes, seed: u64) -> Result<String, RenderError> {
     if size.0 == 0 {
         return Err(RenderError::Workload {
@@ -273,7 +270,7 @@ fn to_millis(time: Nanos) -> u64 {
     time.0.div_ceil(1_000_000)
 }
 
-/// A path as the value of `filename`: fio separates several by `:` and unescapes `\:`.
+/// Escapes a path for `filename`: fio separates several by `:` and unescapes `\:`.
 fn escape(path: &Path) -> Result<String, RenderError> {
     let fail = |reason| {
         Err(RenderError::Filename {
@@ -296,7 +293,7 @@ fn escape(path: &Path) -> Result<String, RenderError> {
     if text.contains(['#', ';']) {
         return fail("fio cuts a value at `#` or `;` and would use another file");
     }
-    // fio hands a value with such a keyword to a shell.
+    // fio passes a value with such a keyword to a shell.
     if text.contains("${") || KEYWORDS.iter().any(|keyword| text.contains(keyword)) {
         return fail("fio replaces what follows the `$`");
     }

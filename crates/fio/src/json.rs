@@ -1,13 +1,13 @@
-//! fio's JSON and JSON+ results, versions 2.x to 3.4x.
+//! Parses fio's JSON and JSON+ results, versions 2.x to 3.4x.
 //!
-//! Differences between versions that are evened out here (fio `stat.c`, releases named):
-//! `clat`, `slat`, `lat` in microseconds become `*_ns` in 2.99; `io_bytes` counts KiB before 2.21;
-//! `bw_bytes` is new in 3.2, `sync` in 3.4, `job_runtime` in 3.8, `N` in 3.18; JSON+ bins were
-//! indices, later values. Text may stand before, between and after the documents, and
-//! `--status-interval` prints several documents, each with the totals since the start.
+//! Differences between versions that are normalised here (fio `stat.c`, releases named): `clat`, `slat`, `lat`
+//! in microseconds become `*_ns` in 2.99; `io_bytes` counts KiB before 2.21; `bw_bytes` is new in 3.2, `sync`
+//! in 3.4, `job_runtime` in 3.8, `N` in 3.18; JSON+ bins were indices, later values. Text may precede,
+//! separate and follow the documents, and `--status-interval` prints several documents, each with the totals
+//! since the start.
 //!
-//! Results are read in one pass straight into the model: no tree of values, so that a JSON+ file
-//! of 100 MB costs about its own size in memory.
+//! Results are parsed in one pass directly into the model without a tree of values, so a JSON+ file of 100 MB
+//! needs about its own size in memory.
 
 mod read;
 mod repair;
@@ -16,54 +16,54 @@ mod scalars;
 use assay_model::sample::Worker;
 use std::collections::BTreeMap;
 
-/// What kind of document it is.
+/// Kind of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// `jobs`: fio ran here.
+    /// `jobs`: fio ran locally.
     #[default]
     Normal,
-    /// `client_stats`: fio `--client`; the entry "All clients", a sum over the others, is left out.
+    /// `client_stats`: fio `--client`. The entry "All clients", the sum of the others, is omitted.
     Client,
 }
 
 /// One JSON document of fio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FioDocument {
-    /// As printed: `fio-3.33`; empty when missing.
+    /// Version as printed: `fio-3.33`; empty if missing.
     pub fio_version: String,
-    /// `timestamp_ms`, else `timestamp` × 1000: milliseconds since 1970, when it was printed.
+    /// `timestamp_ms`, else `timestamp` × 1000: time of the output in milliseconds since 1970.
     pub timestamp_ms: Option<i64>,
-    /// The longest `elapsed` of a job, seconds since fio began, stages before it included; 0 when missing.
+    /// Maximum `elapsed` of a job: seconds since fio started, including earlier stages; 0 if missing.
     pub elapsed_s: u64,
-    /// `global options`.
+    /// The `global options` of the document.
     pub global_options: BTreeMap<String, String>,
-    /// One entry per job, or per group when group_reporting was on.
+    /// One entry per job, or per group with group_reporting.
     pub jobs: Vec<Worker>,
-    /// Names of jobs whose directions were reported as one (`unified_rw_reporting`); their figures
-    /// stand under `write` when the job writes, else under `read`.
+    /// Indexes of jobs whose directions were reported together (`unified_rw_reporting`). Their figures are
+    /// under `write` if the job writes, else under `read`.
     pub unified: Vec<usize>,
-    /// `disk_util`: the block devices fio found under the files.
+    /// `disk_util`: the block devices below the files.
     pub disks: Vec<DiskUtil>,
-    /// Run here or on other machines.
+    /// Local or client run.
     pub kind: DocumentKind,
 }
 
 impl FioDocument {
-    /// Major and minor version: `(3, 33)`.
+    /// Returns major and minor version: `(3, 33)`.
     #[must_use]
     pub fn version(&self) -> Option<(u32, u32)> {
         parse_version(&self.fio_version)
     }
 }
 
-/// One entry of `disk_util`: differences of the device's counters over the whole fio process.
+/// An entry of `disk_util`: differences of the device's counters over the whole fio process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskUtil {
     /// Kernel name.
     pub name: String,
-    /// Reads completed.
+    /// Completed reads.
     pub read_ios: u64,
-    /// Writes completed.
+    /// Completed writes.
     pub write_ios: u64,
     /// Milliseconds spent reading, summed over requests.
     pub read_ms: u64,
@@ -75,46 +75,46 @@ pub struct DiskUtil {
     pub util: f64,
 }
 
-/// Why a result could not be read.
+/// Reasons why a result cannot be parsed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum JsonError {
-    /// Nothing but white space.
+    /// Only white space.
     #[error(
         "it is empty: fio wrote no result; it was killed, or its output went elsewhere (--output)"
     )]
     Empty,
-    /// No `{` that begins a document of fio.
+    /// No `{` starts a fio document.
     #[error(
         "no fio result in it: expected `{{ \"fio version\": … }}`; run fio with --output-format=json+{hint}"
     )]
     NoDocument {
-        /// What it looks like instead, starting with `; `, or nothing.
+        /// Probable kind of the text, starting with `; `; or empty.
         hint: String,
     },
-    /// It ends in the middle of a document.
+    /// The text ends in the middle of a document.
     #[error(
         "cut off at line {line} (byte {byte}): the end of the JSON is missing; {} and {jobs} of the cut one could still be read; run fio again, or copy the whole file",
         count(documents.len(), "complete document"),
         jobs = count(partial.jobs.len(), "complete job")
     )]
     Truncated {
-        /// 1-based line.
+        /// Line, from 1.
         line: usize,
-        /// 0-based byte.
+        /// Byte offset, from 0.
         byte: usize,
-        /// Complete documents before.
+        /// Earlier complete documents.
         documents: Vec<FioDocument>,
-        /// What was complete in the one that is cut.
+        /// Complete parts of the truncated document.
         partial: Box<FioDocument>,
     },
-    /// Not JSON, or a value of the wrong type.
+    /// Invalid JSON, or a value of the wrong type.
     #[error("line {line}, column {column}: {message}; this is not what fio 2.x to 3.4x print")]
     Syntax {
-        /// 1-based line.
+        /// Line, from 1.
         line: usize,
-        /// 1-based column.
+        /// Column, from 1.
         column: usize,
-        /// What is wrong there.
+        /// Description of the error.
         message: String,
     },
 }
@@ -127,7 +127,7 @@ fn count(n: usize, what: &str) -> String {
     }
 }
 
-/// Major and minor of `fio-3.33`, `fio-2.2.10`, `fio-3.33-15-gabcd`.
+/// Parses major and minor version from `fio-3.33`, `fio-2.2.10`, `fio-3.33-15-gabcd`.
 #[must_use]
 pub fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text
@@ -137,12 +137,13 @@ pub fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Reads every document in `text`, in order.
+/// Parses every document in `text`, in order.
 ///
-/// Bytes that are not UTF-8 (file names) are replaced by U+FFFD.
+/// Invalid UTF-8 (in file names) is replaced by U+FFFD.
 ///
 /// # Errors
-/// Empty, no document, cut off (with what could be read), or wrong syntax with its line.
+/// The text is empty, contains no document, is truncated (with the readable part), or has a syntax error (with
+/// its line).
 pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<FioDocument>, JsonError> {
     let text = String::from_utf8_lossy(text.as_ref());
     match read::read_documents(&text) {
@@ -154,8 +155,7 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<FioDocument>, JsonError> {
     }
 }
 
-/// The document that counts: `--status-interval` prints totals since the start again and again,
-/// so the last one holds everything.
+/// Returns the last document: with `--status-interval`, each contains the totals since the start.
 #[must_use]
 pub fn final_document(documents: &[FioDocument]) -> Option<&FioDocument> {
     documents.last()

@@ -1,9 +1,9 @@
-//! fio's languages: command lines, job files, JSON results. Pure.
+//! Formats of fio: command lines, job files, JSON results. No I/O.
 //!
-//! - [`json`] reads what fio 2.x to 3.4x print with `--output-format=json` or `json+`.
+//! - [`json`] parses the output of fio 2.x to 3.4x with `--output-format=json` or `json+`.
 //! - [`job`] writes the job files that assay runs and shows.
-//! - [`import`] turns a foreign result into a run.
-//! - [`options`] reads what a command line or a job file asks for, by fio's own rules.
+//! - [`import`] converts a foreign result to a run.
+//! - [`options`] parses the options of a command line or job file by fio's own rules.
 
 pub mod import;
 pub mod job;

@@ -1,4 +1,4 @@
-//! What a command line, a job file or the options in a result ask for, by the rules of fio itself.
+//! Parses the options of a command line, a job file or a result by fio's own rules.
 //!
 //! Names, aliases, types and defaults: `fio --cmdhelp=all` of fio 3.33 and its HOWTO.
 
@@ -26,8 +26,8 @@ use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Options that stand without a value (`empty or boolean value` in `--cmdhelp`). fio does not echo
-/// them in the `job options` of a result unless a value was given.
+/// Options without a value (`empty or boolean value` in `--cmdhelp`). fio omits them in the `job options` of a
+/// result unless they had a value.
 const FLAGS: [&str; 12] = [
     "bs_unaligned",
     "norandommap",
@@ -43,7 +43,7 @@ const FLAGS: [&str; 12] = [
     "refill_buffers",
 ];
 
-/// Other names of an option: alias and name.
+/// Aliases of options: alias and name.
 const ALIASES: [(&str, &str); 19] = [
     ("readwrite", "rw"),
     ("blocksize", "bs"),
@@ -66,13 +66,13 @@ const ALIASES: [(&str, &str); 19] = [
     ("ss_dur", "steadystate_duration"),
 ];
 
-/// Why a command line or a job file could not be read.
+/// Reasons why a command line or job file cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{message}")]
 pub struct OptionsError {
-    /// `file:line: `, or nothing for a command line.
+    /// Position `file:line: `, or empty for a command line.
     pub place: String,
-    /// What is wrong and what was expected.
+    /// Error, and the expected value.
     pub message: String,
 }
 
@@ -85,10 +85,10 @@ impl OptionsError {
     }
 }
 
-/// When writes are durable (`sync=`).
+/// Durability of writes (`sync=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncOption {
-    /// Not by opening.
+    /// Not by an open flag.
     #[default]
     No,
     /// O_SYNC.
@@ -97,14 +97,14 @@ pub enum SyncOption {
     Dsync,
 }
 
-/// What `rw=` says.
+/// Value of `rw=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Something is read.
+    /// The job reads.
     pub reads: bool,
-    /// Something is written.
+    /// The job writes.
     pub writes: bool,
-    /// Something is trimmed.
+    /// The job trims.
     pub trims: bool,
     /// Offsets are random.
     pub random: bool,
@@ -133,72 +133,72 @@ impl Access {
         })
     }
 
-    /// Both reads and writes.
+    /// Returns whether the job reads and writes.
     #[must_use]
     pub fn mixed(self) -> bool {
         self.reads && self.writes
     }
 }
 
-/// Where the options come from, which decides what absence means.
+/// Source of the options, which determines the meaning of a missing option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OptionSource {
-    /// Command line or job file: everything is there.
+    /// Command line or job file: all options are known.
     #[default]
     Complete,
     /// `job options` of a result: options without a value are missing.
     Echo,
 }
 
-/// Effective options of one job: what was given, else fio's default.
+/// Effective options of one job: the given value, else fio's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
     /// Job name.
     pub name: String,
-    /// What was given, by fio's first name for it; empty for an option without a value. Options
-    /// that are not listed as fields are here too. What may be a secret is left out, see [`harmless`].
+    /// Given options by fio's main name; an option without a value is empty. Includes options that are not
+    /// fields. Possible secrets are omitted, see [`harmless_value`].
     pub given: BTreeMap<String, String>,
-    /// Where they come from.
+    /// Source of the options.
     pub source: OptionSource,
-    /// `rw`, sequential reads when absent.
+    /// `rw`; default sequential reads.
     pub access: Access,
-    /// `ioengine`, `psync` when absent (Linux).
+    /// `ioengine`; default `psync` (Linux).
     pub engine: String,
-    /// `iodepth`, 1 when absent.
+    /// `iodepth`; default 1.
     pub iodepth: u64,
-    /// `direct`, or not `buffered`.
+    /// `direct`, or the opposite of `buffered`.
     pub direct: bool,
-    /// `sync`.
+    /// Value of `sync`.
     pub sync: SyncOption,
-    /// `fsync`: flush after this many writes, 0 = never.
+    /// `fsync`: flush after this many writes; 0 = never.
     pub fsync: u64,
-    /// `fdatasync`, likewise.
+    /// `fdatasync`, in the same way.
     pub fdatasync: u64,
     /// `end_fsync` or `fsync_on_close`.
     pub end_fsync: bool,
-    /// `bs` of reads and of writes, 4096 when absent; the smallest where a range is given.
+    /// `bs` of reads and of writes; default 4096; the minimum of a range.
     pub block_size: (Bytes, Bytes),
-    /// `numjobs`, 1 when absent.
+    /// `numjobs`; default 1.
     pub numjobs: u64,
-    /// `size`, else `filesize`, when given in bytes.
+    /// `size`, else `filesize`, if given in bytes.
     pub size: Option<Bytes>,
-    /// `runtime`.
+    /// Value of `runtime`.
     pub runtime: Option<Nanos>,
-    /// `ramp_time`.
+    /// Value of `ramp_time`.
     pub ramp: Option<Nanos>,
-    /// Options that were given a value that is not known, by fio's first name; they are not in `given`.
+    /// Options with an unknown value, by fio's main name; `given` does not contain them.
     pub unknown: BTreeSet<String>,
-    /// Whether options may have been given that nobody knows of.
+    /// Further unknown options may have been given.
     pub open: bool,
-    /// What was chosen for it of loops and branches of a script: `NAME=VALUE …`.
+    /// Values chosen for loops and branches of a script: `NAME=VALUE …`.
     pub chosen: String,
 }
 
 impl JobOptions {
-    /// From options by name; the job's name is `name` unless an option says otherwise.
+    /// Builds options from names and values. The job's name is `name` unless an option sets it.
     ///
     /// # Errors
-    /// A value that fio would refuse too, with its option.
+    /// fio would refuse a value, too; names the option.
     pub fn from_given(
         name: &str,
         given: impl IntoIterator<Item = (String, String)>,
@@ -207,7 +207,8 @@ impl JobOptions {
         let mut all: BTreeMap<String, String> = BTreeMap::new();
         for (key, value) in given {
             let key = canonical_name(&key);
-            // Both write one field of fio (`odirect`, options.c): the last counts. An echo has no order.
+            // Both options write one field of fio (`odirect`, options.c), so the last counts. An echo has no
+            // order.
             let other = match key.as_str() {
                 "direct" => "buffered",
                 "buffered" => "direct",
@@ -230,8 +231,8 @@ impl JobOptions {
         Ok(options)
     }
 
-    /// From what a result echoes. Values that make no sense count as absent: the job ran, so this
-    /// is not the place to refuse it.
+    /// Builds options from the echo in a result. Invalid values count as absent: the job ran, so they are no
+    /// reason to refuse.
     #[must_use]
     pub fn from_result(job: &Worker) -> Self {
         let mut given = job.fio.options.clone();
@@ -239,7 +240,7 @@ impl JobOptions {
             let pairs = given.iter().map(|(k, v)| (k.clone(), v.clone()));
             match Self::from_given(&job.name, pairs, OptionSource::Echo) {
                 Ok(options) => break options,
-                // The message begins with the option.
+                // The message starts with the option.
                 Err(error) => {
                     let key = error.message.split('=').next().unwrap_or_default();
                     let before = given.len();
@@ -251,13 +252,13 @@ impl JobOptions {
             }
         };
         if options.given("ioengine").is_none() && (options.is_of_windows() || reached_depth(job)) {
-            // The default of Windows (os/os-windows.h); everywhere else it is synchronous.
+            // Default on Windows (os/os-windows.h); synchronous everywhere else.
             options.engine = "windowsaio".to_owned();
         }
         options
     }
 
-    /// Whether files are named as on Windows: `C\:\x`, `.\x`, `\\.\PhysicalDrive0`.
+    /// Returns whether file names are Windows paths: `C\:\x`, `.\x`, `\\.\PhysicalDrive0`.
     fn is_of_windows(&self) -> bool {
         let names = ["filename", "directory"]
             .into_iter()
@@ -282,7 +283,7 @@ impl JobOptions {
                 )
             })?,
         };
-        // `ioengine=external:/path` and engines with options behind a colon.
+        // `ioengine=external:/path`, and engines with options after a colon.
         self.engine = self
             .given("ioengine")
             .and_then(|text| text.split(':').next())
@@ -325,25 +326,25 @@ impl JobOptions {
         Ok(())
     }
 
-    /// What was given for an option, none when it was not.
+    /// Returns the given value of an option.
     #[must_use]
     pub fn given(&self, key: &str) -> Option<&str> {
         self.given.get(key).map(String::as_str)
     }
 
-    /// Whether a yes-or-no option is on; `default` when it was not given or makes no sense.
+    /// Returns a boolean option; `default` if it is absent or invalid.
     #[must_use]
     pub fn is_on(&self, key: &str, default: bool) -> bool {
         self.boolean(key, default).unwrap_or(default)
     }
 
-    /// Whether options without a value would be seen here.
+    /// Returns whether options without a value are known.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.source == OptionSource::Complete
     }
 
-    /// Whether every write is durable, or at least flushed regularly.
+    /// Returns whether every write is durable, or writes are flushed regularly.
     #[must_use]
     pub fn flushes(&self) -> bool {
         self.sync != SyncOption::No
@@ -352,20 +353,20 @@ impl JobOptions {
             || self.given("sync_file_range").is_some()
     }
 
-    /// A number that was given; none when it was not or makes no sense.
+    /// Returns a given number; `None` if it is absent or invalid.
     #[must_use]
     pub fn count_of(&self, key: &str) -> Option<u64> {
         self.count(key).ok().flatten()
     }
 
-    /// The first number of an option such as `rate=10m,5m`.
+    /// Returns the first number of an option such as `rate=10m,5m`.
     #[must_use]
     pub fn first_bytes(&self, key: &str) -> Option<u64> {
         let text = self.given(key)?.split(',').next()?;
         parse_bytes(text, self.kb_base()).filter(|value| *value > 0)
     }
 
-    /// `kb_base`, 1024 when absent.
+    /// Returns `kb_base`; default 1024.
     #[must_use]
     pub fn kb_base(&self) -> u64 {
         match self.given("kb_base") {
@@ -405,7 +406,7 @@ impl JobOptions {
             .ok_or_else(|| refuse(key, text, "a size such as 4k, 1g or 50%"))
     }
 
-    /// Of reads and writes; the smallest of a range or split.
+    /// Returns the block sizes of reads and writes; the minimum of a range or split.
     fn block_sizes(&self, base: u64) -> Result<(Bytes, Bytes), OptionsError> {
         let (key, text) = match ["bs", "bsrange", "bssplit"]
             .into_iter()
@@ -449,12 +450,12 @@ impl JobOptions {
     }
 }
 
-/// Every option that fio 3.33 knows (`--cmdhelp=all`, `--enghelp`), one a line, with some of newer
-/// releases and of engines that a distribution leaves out.
+/// All options of fio 3.33 (`--cmdhelp=all`, `--enghelp`), one per line, with some of newer releases and of
+/// engines that distributions omit.
 const NAMES: &str = include_str!("options/names.txt");
 
-/// The option that was probably meant by `key`; none when fio knows it (also shortened, as
-/// getopt_long takes it) or when nothing is close.
+/// Returns the option that `key` was probably meant to be; `None` if fio knows `key` (also abbreviated, as in
+/// getopt_long) or nothing is similar.
 #[must_use]
 pub fn find_meant_option(key: &str) -> Option<&'static str> {
     const CLOSE: usize = 2;
@@ -476,7 +477,7 @@ fn refuse(key: &str, value: &str, expected: &str) -> OptionsError {
     ))
 }
 
-/// fio's first name for an option; `-` and `_` are not the same to fio, but pasted text mixes them.
+/// Returns fio's main name of an option. fio distinguishes `-` and `_`, but pasted text mixes them.
 fn canonical_name(key: &str) -> String {
     let key = key.trim().to_ascii_lowercase();
     let found = ALIASES.iter().find(|(alias, _)| *alias == key);

@@ -1,65 +1,66 @@
-//! Alarms: what is wrong on machines that are asked again and again. Each is told once when it is raised and once
-//! when it is over, with its evidence and since when; nobody has to clear one by hand. What cannot be read
-//! now is neither raised nor over.
+//! Alarms about findings on machines that are checked repeatedly. An alarm is reported once when it is raised
+//! and once when it ends, with evidence and start time. Nobody has to clear an alarm. An unreadable state
+//! neither raises nor ends an alarm.
 
 use assay_model::finding::{Certainty, Checked, Finding, Severity};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A machine is not reached when it was not, so many times in a row: one lost packet is no alarm.
+/// Number of consecutive failures after which a machine counts as not reached, so that one lost packet raises
+/// no alarm.
 const NOT_REACHED: u32 = 2;
 
-/// The key of the alarm that a machine is not reached: no rule is called so.
+/// Key of the alarm that a machine is not reached; no rule has this name.
 const REACH: &str = "not-reached";
 
-/// Alarms of one machine at most, the worst first: a machine that makes up a hundred thousand does not drown those of
-/// the others.
+/// Maximum number of alarms per machine, the worst first, so that one machine cannot hide the alarms of the
+/// others.
 const MOST: usize = 500;
 
-/// The key of the alarm that there are more.
+/// Key of the alarm that a machine has further findings.
 const MORE: &str = "more-findings";
 
-/// Something that is wrong.
+/// An alarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alarm {
-    /// The machine, as it is called.
+    /// Name of the machine.
     pub machine: String,
-    /// What names the alarm from one time to the next: the rule, and what it is about.
+    /// Identifies the alarm across checks: the rule and its subject.
     pub key: String,
-    /// The page of the catalogue; none when the machine is not reached, or has more findings than are told one by one.
+    /// Advice page; `None` if the machine is not reached, or for the alarm about further findings.
     pub rule: Option<String>,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// One line.
+    /// Description in one line.
     pub title: String,
-    /// Where the machine says so.
+    /// Evidence: files and lines on the machine.
     pub evidence: Vec<String>,
-    /// Seen first.
+    /// Time of the first observation.
     pub since: Timestamp,
 }
 
-/// An alarm that is over.
+/// An alarm that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Over {
-    /// What it was.
+    /// The alarm.
     #[serde(flatten)]
     pub alarm: Alarm,
-    /// Seen for the first time that it is no longer so.
+    /// Time of the first check without the finding.
     pub until: Timestamp,
 }
 
-/// What is to be told.
+/// Alarms to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct News {
-    /// Raised since it was told last, the worst first.
+    /// Alarms raised since the last report, the worst first.
     pub raised: Vec<Alarm>,
-    /// Over since then.
+    /// Alarms that ended since the last report.
     pub over: Vec<Over>,
 }
 
 impl News {
-    /// Whether there is nothing to tell.
+    /// Returns whether there is nothing to report.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.raised.is_empty() && self.over.is_empty()
@@ -73,26 +74,26 @@ struct Standing {
     told: bool,
 }
 
-/// All alarms that stand, and what was not told yet.
+/// All active alarms, and the unreported changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alarms {
     standing: Vec<Standing>,
     over: Vec<Over>,
-    /// How often in a row a machine was not reached.
+    /// Number of consecutive failures to reach each machine.
     missed: BTreeMap<String, u32>,
 }
 
-/// What was seen of a machine.
+/// Result of checking a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum MachineState<'a> {
-    /// What a check found, without what somebody has accepted.
+    /// Findings of a check, without those that a user accepted.
     Checked(&'a Checked),
-    /// It was not reached: why.
+    /// The machine was not reached, for this reason.
     Failed(&'a str),
 }
 
 impl Alarms {
-    /// Takes in what was seen of a machine. Findings below a severity are no alarms.
+    /// Updates the alarms of a machine. Findings below severity `least` raise no alarm.
     pub fn look(&mut self, machine: &str, seen: MachineState<'_>, least: Severity, now: Timestamp) {
         match seen {
             MachineState::Failed(why) => {
@@ -136,7 +137,7 @@ impl Alarms {
         self.standing = others;
         for one in mine {
             let key = &one.alarm.key;
-            // A rule that could not be read as a whole has lost sight of what it is about, too.
+            // A rule that failed as a whole has no result for any of its subjects.
             let lost = unknown
                 .iter()
                 .any(|finding| one.alarm.rule.as_ref() == Some(&finding.rule));
@@ -174,10 +175,10 @@ impl Alarms {
         }
     }
 
-    /// Raises an alarm. One that stands is told again only when it got worse.
+    /// Raises an alarm. An active alarm is reported again only if its severity increased.
     fn raise(&mut self, new: Alarm) {
         let same = |alarm: &Alarm| alarm.machine == new.machine && alarm.key == new.key;
-        // Over, and nobody was told: then it was never over.
+        // The alarm had ended but this was not reported, so it counts as never ended.
         let back = self.over.iter().position(|over| same(&over.alarm));
         if let Some(back) = back {
             let alarm = self.over.remove(back).alarm;
@@ -196,7 +197,7 @@ impl Alarms {
         }
     }
 
-    /// What was not told yet.
+    /// Returns the unreported changes.
     #[must_use]
     pub fn news(&self) -> News {
         let new = self.standing.iter().filter(|one| !one.told);
@@ -208,13 +209,13 @@ impl Alarms {
         news
     }
 
-    /// Everything was told.
+    /// Marks all changes as reported.
     pub fn told(&mut self) {
         self.standing.iter_mut().for_each(|one| one.told = true);
         self.over.clear();
     }
 
-    /// What stands, the worst first.
+    /// Returns the active alarms, the worst first.
     #[must_use]
     pub fn standing(&self) -> Vec<Alarm> {
         let mut all: Vec<Alarm> = self.standing.iter().map(|one| one.alarm.clone()).collect();
@@ -222,7 +223,7 @@ impl Alarms {
         all
     }
 
-    /// Forgets a machine, which is watched no longer. Whether anything was known of it.
+    /// Removes a machine that is no longer watched. Returns whether it was known.
     pub fn forget(&mut self, machine: &str) -> bool {
         let before = (self.standing.len(), self.over.len(), self.missed.len());
         self.standing.retain(|one| one.alarm.machine != machine);
@@ -277,7 +278,7 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + hour * 3600).unwrap()
     }
 
-    /// What is told after a look, as `+key` and `-key`.
+    /// Returns the changes after a check as `+key` and `-key`.
     fn told(alarms: &mut Alarms, hour: i64, seen: MachineState<'_>) -> Vec<String> {
         alarms.look("box", seen, Severity::Medium, at(hour));
         let news = alarms.news();
@@ -383,17 +384,17 @@ mod tests {
         let good = checked(&[]);
         alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(0));
         assert_eq!(alarms.news().raised.len(), 1);
-        // The message did not go out.
+        // The message was not sent.
         alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(1));
         assert_eq!(alarms.news().raised.len(), 1);
         alarms.told();
         alarms.look("box", MachineState::Checked(&good), Severity::Low, at(2));
         assert_eq!(alarms.news().over.len(), 1);
-        // That one neither, and it is back: nobody ever heard that it was over.
+        // This message was not sent either, and the alarm is back: its end was never reported.
         alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(3));
         assert!(alarms.news().is_empty());
         assert_eq!(alarms.standing()[0].since, at(0));
-        // Raised and over between two messages: nothing to tell.
+        // Raised and ended between two messages: nothing to report.
         let mut alarms = Alarms::default();
         alarms.look("box", MachineState::Checked(&bad), Severity::Low, at(0));
         alarms.look("box", MachineState::Checked(&good), Severity::Low, at(1));

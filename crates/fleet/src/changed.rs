@@ -1,6 +1,6 @@
-//! What changed on a machine between two bundles of it, and why. Both are read by the collectors of this
-//! version, so a difference is one of the machine; what another catalogue made of the older one is told apart.
-//! What changes all the time, such as free memory, is no change.
+//! Compares two bundles of a machine and explains the differences. This version's collectors parse both, so a
+//! difference comes from the machine. Differences due to another catalogue are reported separately. Values
+//! that change all the time, such as free memory, are ignored.
 
 mod cause;
 mod packages;
@@ -14,24 +14,24 @@ use assay_model::finding::{Certainty, Checked, Finding};
 use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A machine at one time.
+/// State of a machine at one time.
 pub struct Then<'a> {
-    /// What is known of it, read by this version.
+    /// Facts, parsed by this version.
     pub facts: &'a Facts,
-    /// What this version's catalogue finds.
+    /// Findings of this version's catalogue.
     pub checked: &'a Checked,
-    /// What was written down then.
+    /// Record of the check at that time.
     pub entry: &'a Entry,
-    /// When its kernel started, in seconds since 1970.
+    /// Boot time in seconds since 1970.
     pub booted: Option<i64>,
-    /// All packages, where they are known.
+    /// All packages, if known.
     pub packages: Option<Packages>,
 }
 
-/// A fact under a key that means the same on both sides.
+/// Facts under keys that have the same meaning on both sides.
 pub type ComparableFact<'a> = BTreeMap<String, &'a Fact>;
 
-/// What changed, findings first, the worst of them first.
+/// Returns the changes: findings first, the worst of them first.
 #[must_use]
 pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     let (before, after) = (named(old.facts), named(new.facts));
@@ -51,7 +51,7 @@ pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     all
 }
 
-/// What is true otherwise where facts alone are known, such as those that are stored with a run.
+/// Compares only facts, such as those stored with a run.
 #[must_use]
 pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
     let checked = Checked::default();
@@ -71,8 +71,8 @@ pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
     changes(&then(old), &then(new))
 }
 
-/// Facts under keys that mean the same the next time: mounts by where they are, not by their number in a list;
-/// nothing that changes all the time.
+/// Returns the facts under stable keys: mounts by mount point and not by number. Omits values that change all
+/// the time.
 #[must_use]
 pub fn named(facts: &Facts) -> ComparableFact<'_> {
     let mut found = ComparableFact::new();
@@ -88,7 +88,7 @@ pub fn named(facts: &Facts) -> ComparableFact<'_> {
     found
 }
 
-/// Keys whose value is another one. What could not be asked then, or cannot be now, says nothing.
+/// Returns the keys with different values. A value that is unknown on one side is not a difference.
 fn differing(before: &ComparableFact<'_>, after: &ComparableFact<'_>) -> BTreeSet<String> {
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differ = |key: &&&String| {
@@ -112,7 +112,7 @@ fn differing(before: &ComparableFact<'_>, after: &ComparableFact<'_>) -> BTreeSe
         .collect()
 }
 
-/// Things of which facts are known, and how many.
+/// Counts the facts of each subject.
 fn subjects<'a>(side: &ComparableFact<'a>) -> BTreeMap<&'a Subject, usize> {
     let mut found = BTreeMap::new();
     for fact in side.values() {
@@ -129,11 +129,11 @@ fn facts(
 ) -> Vec<Change> {
     let mut all = Vec::new();
     let mut told: BTreeSet<&Subject> = BTreeSet::new();
-    // A machine may tell of as many things as it likes: each is looked at once.
+    // A machine may report any number of subjects, so each is visited only once.
     let (things_before, things_after) = (subjects(before), subjects(after));
     for key in differ {
         let (old, new) = (before.get(key).copied(), after.get(key).copied());
-        // A thing that came or went is one change, and not one for each thing that is known of it.
+        // A new or missing subject is one change, and not one per fact.
         if let (Some(fact), None) | (None, Some(fact)) = (old, new)
             && !fact.subject.is_machine()
         {
@@ -209,7 +209,7 @@ fn findings(old: &Then<'_>, new: &Then<'_>, causes: &cause::Causes<'_>) -> Vec<C
                 causes.of_finding(finding),
             ));
         } else if !judged_then.contains(name.as_str()) && judged_now.contains(name.as_str()) {
-            // It was so before; only nobody looked for it.
+            // The finding existed before, but no rule checked for it.
             all.push(change(
                 Kind::FindingCame,
                 finding,
@@ -226,7 +226,7 @@ fn findings(old: &Then<'_>, new: &Then<'_>, causes: &cause::Causes<'_>) -> Vec<C
             ));
         }
     }
-    // What was found then and would not be found today on the same bundle.
+    // Findings of the old check that this version's catalogue does not find in the same bundle.
     for one in &old.entry.findings {
         if !judged_now.contains(one.fingerprint.as_str()) {
             all.push(Change {
@@ -247,7 +247,7 @@ fn names(told: &[Told]) -> BTreeSet<&str> {
     told.iter().map(|one| one.fingerprint.as_str()).collect()
 }
 
-/// The file of a place, with the line where it is known.
+/// Returns the file of a place, with the line if known.
 fn file_of(place: &FactPlace) -> Option<(&str, String)> {
     match place {
         FactPlace::File {

@@ -1,5 +1,5 @@
-//! What was collected before: of each machine its bundles, by the hash of their contents, and a line for each
-//! time that it was asked. It grows no further than [`keep`] says.
+//! History of collected bundles: for each machine its bundles, named by a hash of their content, and a log
+//! line per check. [`keep`] limits the size.
 
 use assay_model::finding::{Certainty, Checked, Severity};
 use jiff::Timestamp;
@@ -11,29 +11,29 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A machine that was asked once.
+/// One check of a machine in the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When, by the clock here.
+    /// Time of the check, by the local clock.
     pub at: Timestamp,
-    /// Hash of the bundle (BLAKE3), which names it.
+    /// BLAKE3 hash of the bundle; also the bundle's file name.
     pub bundle: String,
-    /// The version of assay that judged it.
+    /// Version of assay that judged the bundle.
     pub assay: String,
-    /// What was found then, by the catalogue of that version.
+    /// Findings of that version's catalogue.
     pub findings: Vec<Told>,
 }
 
-/// A finding as far as it is remembered.
+/// The stored part of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Told {
-    /// What names it from one check to the next.
+    /// Fingerprint that identifies the finding across checks.
     pub fingerprint: String,
-    /// How bad it was.
+    /// Severity of the finding.
     pub severity: Severity,
 }
 
-/// What is remembered of a check: what is not known is no finding.
+/// Returns the findings to store. Unknown results are not findings.
 #[must_use]
 pub fn told(checked: &Checked) -> Vec<Told> {
     let all = checked.findings.iter();
@@ -49,45 +49,44 @@ pub fn told(checked: &Checked) -> Vec<Told> {
     told
 }
 
-/// Why something could not be kept or read.
+/// A history file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct HistoryError {
     /// The file or directory.
     pub path: PathBuf,
-    /// The kernel's answer.
+    /// Error of the kernel.
     #[source]
     pub source: io::Error,
 }
 
-/// The directory in which it is kept.
+/// Directory of the history.
 #[derive(Clone, Debug)]
 pub struct History {
     dir: PathBuf,
 }
 
 const LOG: &str = "log.jsonl";
-/// The machine's name, where that of its directory does not tell it.
+/// File with the machine's name, used if the directory name does not contain it.
 const NAME: &str = "name";
 
-/// What the log of a machine holds.
+/// Log of a machine.
 #[derive(Default)]
 struct Lines {
-    /// What this version understands, the oldest first.
+    /// Entries that this version understands, oldest first.
     known: Vec<Entry>,
-    /// What another version wrote.
+    /// Lines written by other versions of assay.
     foreign: Vec<Foreign>,
 }
 
-/// A line that is not understood here, and the bundle that it is about: another version of assay goes on with
-/// them.
+/// A line that this version does not understand, and its bundle. Another version of assay uses both.
 struct Foreign {
     line: String,
     bundle: String,
 }
 
 impl Foreign {
-    /// None for what a kill cut off.
+    /// Parses a line; returns `None` for an incomplete line that a killed process left.
     fn read(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct About {
@@ -102,13 +101,13 @@ impl Foreign {
 }
 
 impl History {
-    /// In a directory of this user's, which is made when something is kept.
+    /// Uses a directory of this user. The first stored bundle creates the directory.
     #[must_use]
     pub fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// The machines of which something is known.
+    /// Lists the machines with a history.
     ///
     /// # Errors
     /// The directory cannot be listed.
@@ -133,11 +132,11 @@ impl History {
         (self::directory(&name) == directory).then_some(name)
     }
 
-    /// What is known of a machine, the oldest first. A line that a kill cut off is passed over, and so is one
-    /// of another version of assay that is not understood here.
+    /// Returns the entries of a machine, oldest first. Skips an incomplete line of a killed process, and lines
+    /// of other versions.
     ///
     /// # Errors
-    /// The log is there and cannot be read.
+    /// The log exists but cannot be read.
     pub fn entries(&self, machine: &str) -> Result<Vec<Entry>, HistoryError> {
         self.lines(machine).map(|lines| lines.known)
     }
@@ -160,10 +159,10 @@ impl History {
         Ok(all)
     }
 
-    /// A bundle.
+    /// Reads a bundle.
     ///
     /// # Errors
-    /// It is gone, or cannot be read, or is not what was kept.
+    /// The bundle is missing, unreadable or damaged.
     pub fn bundle(&self, machine: &str, entry: &Entry) -> Result<Vec<u8>, HistoryError> {
         let path = self.file(machine, &entry.bundle);
         let bytes = std::fs::read(&path).map_err(|error| fail(&path, error))?;
@@ -176,8 +175,8 @@ impl History {
         }
     }
 
-    /// Keeps a bundle and what was found in it, and lets go what is too old. Killed at any point, the
-    /// bundle is there with its line or is not known at all.
+    /// Stores a bundle and its findings, and removes old ones. If the process is killed, either both the
+    /// bundle and its log line exist, or the bundle is unknown.
     ///
     /// # Errors
     /// The directory or a file in it cannot be written.
@@ -207,7 +206,7 @@ impl History {
             assay: assay.to_owned(),
             findings: told(checked),
         };
-        // Another assay may do the same at this moment.
+        // Another process may do the same now.
         let lock = dir.join("lock");
         let locked = open(&lock, true).and_then(|file| {
             flock(&file, FlockOperation::LockExclusive)?;
@@ -221,7 +220,7 @@ impl History {
         let log = dir.join(LOG);
         let line = serde_json::to_string(&entry).map_err(|error| fail(&log, error.into()))?;
         let appended = open(&log, true).and_then(|mut file| {
-            // What a kill left without its end is no part of the next line.
+            // An incomplete line of a killed process must not become part of the next line.
             let before = std::fs::read(&log)?;
             let torn = before.last().is_some_and(|&byte| byte != b'\n');
             let text = format!("{}{line}\n", if torn { "\n" } else { "" });
@@ -278,13 +277,13 @@ impl History {
     }
 
     fn file(&self, machine: &str, hash: &str) -> PathBuf {
-        // A log that somebody changed names no file elsewhere.
+        // A manipulated log must not refer to files elsewhere.
         let hash: String = hash.chars().filter(char::is_ascii_hexdigit).collect();
         self.place(machine).join(format!("{hash}.bundle"))
     }
 }
 
-/// Which of these times stay: the newest twelve, the newest of each of the last 31 days, and the newest of
+/// Selects the times to keep: the newest twelve, the newest of each of the last 31 days, and the newest of
 /// each of the last 53 weeks.
 #[must_use]
 pub fn keep(times: &[Timestamp], now: Timestamp) -> Vec<bool> {
@@ -296,7 +295,7 @@ pub fn keep(times: &[Timestamp], now: Timestamp) -> Vec<bool> {
     for (rank, &at) in order.iter().enumerate() {
         let second = times[at].as_second();
         let age = now.as_second().saturating_sub(second);
-        // 1970 began on a Thursday.
+        // 1970 started on a Thursday.
         let (day, week) = (
             second.div_euclid(DAY),
             (second + 3 * DAY).div_euclid(7 * DAY),
@@ -308,7 +307,8 @@ pub fn keep(times: &[Timestamp], now: Timestamp) -> Vec<bool> {
     stays
 }
 
-/// The name of a machine as that of a directory: letters, digits and `.-_@` as they are, other bytes in hex.
+/// Converts a machine's name into a directory name: letters, digits and `.-_@` stay, other bytes become
+/// hexadecimal.
 fn directory(machine: &str) -> String {
     let mut out = String::new();
     for &byte in machine.as_bytes() {
@@ -318,14 +318,14 @@ fn directory(machine: &str) -> String {
             other => out += &format!("%{other:02x}"),
         }
     }
-    // A name of a file may have 255 bytes.
+    // A file name may have 255 bytes.
     match out.len() <= 200 {
         true => out,
         false => format!("%%{}", hash(machine.as_bytes())),
     }
 }
 
-/// Whether [`name_of`] is the way back.
+/// Returns whether [`name_of`] recovers the machine's name.
 fn tells_its_name(directory: &str) -> bool {
     !directory.starts_with("%%")
 }
@@ -362,7 +362,7 @@ fn open(path: &Path, append: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Writes a file as a whole or not at all.
+/// Writes a file completely or not at all.
 fn whole(path: &Path, bytes: &[u8]) -> Result<(), HistoryError> {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = OpenOptions::new()
@@ -438,7 +438,8 @@ mod tests {
         assert_eq!(history.machines().unwrap(), [name]);
     }
 
-    /// A newer assay writes what this one does not understand; thinning takes neither its lines nor bundles.
+    /// A newer version writes lines that this version does not understand. Thinning keeps these lines and
+    /// their bundles.
     #[test]
     fn what_another_version_wrote_stays() {
         let dir = tempfile::tempdir().unwrap();
@@ -455,7 +456,7 @@ mod tests {
         let theirs = line.replace("\"findings\":[]", "\"findings\":{\"all\":[]}");
         assert_ne!(line, theirs);
         std::fs::write(&log, &theirs).unwrap();
-        // More than stay of one day.
+        // More than the number kept per day.
         for number in 0_u32..20 {
             keep(&number.to_le_bytes(), 2_000 + i64::from(number));
         }

@@ -1,5 +1,5 @@
-//! Which machines there are: a TOML file, names in the configuration of ssh, what `ansible-inventory --list`
-//! prints, nodes and guests of Proxmox VE. Groups are lists of names and patterns.
+//! Lists machines from a TOML file, the ssh configuration, the output of `ansible-inventory --list`, or the
+//! nodes and guests of Proxmox VE. Groups are lists of names and patterns.
 
 mod ansible;
 mod proxmox;
@@ -17,64 +17,64 @@ use std::path::{Path, PathBuf};
 /// A machine of the inventory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// What it is called, here and in reports.
+    /// Name in commands and reports.
     pub name: String,
-    /// As ssh takes it.
+    /// Address for ssh.
     pub address: String,
-    /// The groups it is in.
+    /// Groups of the machine.
     pub groups: BTreeSet<String>,
-    /// Whether it is read as root by sudo, where the file says so.
+    /// Use sudo to read as root, if the file sets it.
     pub sudo: Option<bool>,
-    /// Seconds it may take, where the file says so.
+    /// Time limit in seconds, if the file sets it.
     pub deadline: Option<u64>,
 }
 
-/// All machines that are known by name.
+/// All machines with a known name.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     machines: BTreeMap<String, Machine>,
-    /// Another configuration of ssh, where the file says so.
+    /// Alternative ssh configuration, if the file sets it.
     pub ssh_config: Option<PathBuf>,
 }
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why it is no TOML. Its own words end with an empty line: told as a cause of this they would be told twice.
+/// A TOML error. Its message ends with an empty line, and as a cause it would be printed twice.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.to_string().trim())]
 struct Form(toml::de::Error);
 
-/// Why there is no inventory, or not these machines in it.
+/// Reasons why the inventory or some of its machines are unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
     /// A file cannot be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A file cannot be read or understood as a text.
+    /// A file cannot be read as text.
     #[error("{}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: Cause,
     },
-    /// A file is not what it should be.
+    /// A file is invalid.
     #[error("{name}: {source}")]
     Invalid {
-        /// Which, with the line where it is known.
+        /// Name of the file, with the line if known.
         name: String,
-        /// What is wrong with it.
+        /// Cause of the error.
         source: Cause,
     },
-    /// Nobody is called so.
+    /// No machine or group has this name.
     #[error("{what}: no machine and no group is called so; there are {known}")]
     Unknown {
-        /// What was named.
+        /// The given name.
         what: String,
-        /// What could be.
+        /// The known names.
         known: String,
     },
-    /// A machine that knows others did not say which.
+    /// A Proxmox node did not list its machines.
     #[error(transparent)]
     Node(#[from] SessionError),
 }
@@ -105,14 +105,14 @@ struct WrittenMachine {
     deadline: Option<u64>,
 }
 
-/// Most bytes of an inventory.
+/// Maximum bytes of an inventory.
 const LONGEST: usize = 8 << 20;
 
 impl Inventory {
-    /// Reads a TOML file; without one, the machines are those in the configuration of ssh.
+    /// Reads a TOML file. Without a file, lists the machines in the ssh configuration.
     ///
     /// # Errors
-    /// The file cannot be read or is not understood.
+    /// The file cannot be read or is invalid.
     pub fn open(file: Option<&Path>, ssh_config: Option<&Path>) -> Result<Self, InventoryError> {
         let Some(path) = file else {
             let mut all = Self {
@@ -128,10 +128,10 @@ impl Inventory {
         Self::parse(&text, path, ssh_config)
     }
 
-    /// Reads what `ansible-inventory --list` printed; `-` is standard input.
+    /// Reads the output of `ansible-inventory --list`; `-` is standard input.
     ///
     /// # Errors
-    /// It cannot be read or is not understood.
+    /// The output cannot be read or is invalid.
     pub fn of_ansible(path: &Path) -> Result<Self, InventoryError> {
         let text = match path == Path::new("-") {
             true => std::io::read_to_string(std::io::Read::take(std::io::stdin(), LONGEST as u64))
@@ -151,11 +151,11 @@ impl Inventory {
         Ok(all)
     }
 
-    /// Asks a node of Proxmox VE, over ssh, which nodes and guests run. `stop` is asked several times a second whether to
-    /// give up.
+    /// Lists running nodes and guests of Proxmox VE by asking one node over ssh. Checks `stop` several times a
+    /// second.
     ///
     /// # Errors
-    /// It cannot be asked, or says something else.
+    /// The node does not answer, or its answer is invalid.
     pub fn of_proxmox(
         session: &SshSession,
         stop: &mut dyn FnMut(std::time::Duration) -> bool,
@@ -170,10 +170,10 @@ impl Inventory {
         Ok(all)
     }
 
-    /// What the answers of a node of Proxmox VE mean, as they come over ssh.
+    /// Parses the answers of a Proxmox VE node, as received over ssh.
     ///
     /// # Errors
-    /// They are none, or name what cannot be a machine.
+    /// The answers are invalid, or a name cannot be that of a machine.
     #[doc(hidden)]
     pub fn told_by_proxmox(bytes: &[u8]) -> Result<Self, String> {
         let mut all = Self::default();
@@ -208,7 +208,7 @@ impl Inventory {
                 ..Machine::new(&name)
             });
         }
-        // Names of ssh's configuration are looked up only where a pattern may mean them.
+        // The ssh configuration is read only if a pattern may refer to it.
         let mut of_ssh: Option<Vec<String>> = None;
         for (group, members) in written.groups {
             for member in members {
@@ -256,16 +256,16 @@ impl Inventory {
         self.machines.insert(machine.name.clone(), machine);
     }
 
-    /// All machines, by name.
+    /// Returns all machines, ordered by name.
     pub fn all(&self) -> impl Iterator<Item = &Machine> {
         self.machines.values()
     }
 
-    /// The machines that these names, groups and patterns mean, each once; `all` means every one. With
-    /// `others` a name that is not known is a machine too, as ssh takes it.
+    /// Selects the machines that these names, groups and patterns match, each once; `all` matches every
+    /// machine. With `others`, an unknown name is passed to ssh as a machine.
     ///
     /// # Errors
-    /// A name that means nothing.
+    /// A name matches nothing.
     pub fn choose(&self, wanted: &[String], others: bool) -> Result<Vec<Machine>, InventoryError> {
         let mut found: BTreeMap<String, Machine> = BTreeMap::new();
         for what in wanted {

@@ -1,12 +1,12 @@
-//! Which machine is asked next. A bastion and its machines share a lane: sshd drops connections that come
-//! while too many others log in (`MaxStartups 10:30:100`, sshd_config(5)).
+//! Selects the next machine to check. A bastion and the machines behind it share a lane, because sshd drops
+//! connections while too many others log in (`MaxStartups 10:30:100`, sshd_config(5)).
 
 use std::collections::{HashMap, VecDeque};
 
-/// Sessions at once in a lane: below the ten at which sshd begins to drop some.
+/// Maximum simultaneous sessions per lane, below the ten at which sshd starts to drop connections.
 pub const IN_LANE: usize = 8;
 
-/// Machines that wait, each with its lane.
+/// Waiting machines, each with its lane.
 #[derive(Debug)]
 pub struct Lanes {
     waiting: VecDeque<(usize, Option<String>)>,
@@ -14,7 +14,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// In this order; machines without a lane wait for nobody.
+    /// Creates the queue in this order. Machines without a lane never wait.
     pub fn new(lanes: impl IntoIterator<Item = Option<String>>) -> Self {
         Self {
             waiting: lanes.into_iter().enumerate().collect(),
@@ -22,7 +22,7 @@ impl Lanes {
         }
     }
 
-    /// The first machine whose lane has room.
+    /// Returns the first machine whose lane has room.
     pub fn take(&mut self) -> Option<(usize, Option<String>)> {
         let free = |lane: &Option<String>| {
             let busy = lane.as_ref().and_then(|lane| self.busy.get(lane));
@@ -36,14 +36,14 @@ impl Lanes {
         Some(found)
     }
 
-    /// A session in this lane has ended.
+    /// Records the end of a session in this lane.
     pub fn done(&mut self, lane: Option<&String>) {
         if let Some(busy) = lane.and_then(|lane| self.busy.get_mut(lane)) {
             *busy = busy.saturating_sub(1);
         }
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no machine is waiting.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Many machines: which there are, one ssh session with each, what was collected of them before, and what
-//! changed since and why. Nothing has to be installed on them: the collector of [`assay_facts::script`] goes
-//! in on standard input, a bundle comes back, and all judging is done here.
+//! Checks many machines: lists them, opens one ssh session with each, stores what was collected, and explains
+//! changes. Nothing is installed on the machines: the collector of [`assay_facts::script`] is sent on standard
+//! input, a bundle comes back, and all judging happens locally.
 #![allow(
     clippy::disallowed_methods,
     reason = "it starts ssh and keeps what was collected in files of its own"

@@ -1,4 +1,4 @@
-//! A session that stays open: what is said to a machine, what it answers as it comes, what ssh complains of.
+//! An open ssh session: sends input to a remote shell, receives its output, and stores the messages of ssh.
 
 use crate::session::{SessionError, SshSession, check_name};
 use assay_host::process::{Dies, Running};
@@ -10,29 +10,29 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Pieces that wait at most: who sends without end waits for us then.
+/// Maximum number of received pieces that wait. Further output blocks the sender.
 const WAITING: usize = 64;
-/// Bytes of a piece, at most.
+/// Maximum bytes of a piece.
 const PIECE: usize = 64 << 10;
-/// The longest line that is taken as one.
+/// Maximum bytes of a line.
 const LONGEST_LINE: usize = 16 << 10;
-/// What is kept of the complaints of ssh.
+/// Maximum bytes stored of ssh's messages.
 const MOST_COMPLAINT: usize = 16 << 10;
 
-/// A shell on a machine that waits for what it is to do.
+/// A remote shell that waits for input.
 #[derive(Debug)]
 pub struct Line {
     ssh: Running,
-    /// What comes, in pieces. It ends with the line.
+    /// Received output in pieces; ends with the session.
     pub heard: Receiver<Vec<u8>>,
     complaints: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Line {
-    /// Logs in. What is written is what the shell there reads.
+    /// Logs in. The returned pipe is the input of the remote shell.
     ///
     /// # Errors
-    /// As fork(2) and execve(2); the name is none of a machine.
+    /// As fork(2) and execve(2), or the machine's name is invalid.
     pub fn start(session: &SshSession) -> io::Result<(Self, PipeWriter)> {
         check_name(&session.host).map_err(io::Error::other)?;
         let (input, to) = io::pipe()?;
@@ -55,25 +55,25 @@ impl Line {
         Ok((line, to))
     }
 
-    /// Why the line ended; `before` is what was heard. A line that has not ended is ended.
+    /// Ends the session if it still runs, and returns why it ended. `before` is the output so far.
     pub fn ended(&mut self, session: &SshSession, before: &[u8]) -> SessionError {
         let _ = self.ssh.wait(Duration::from_secs(5));
         let code = self.ssh.kill().map_or(255, |ended| ended.code());
-        // What it complained about comes on a thread of its own.
+        // A separate thread reads ssh's messages.
         std::thread::sleep(Duration::from_millis(50));
         let complaints = self.complaints.lock();
         let complaints = complaints.unwrap_or_else(PoisonError::into_inner).clone();
         session.complaint(code, &complaints, before)
     }
 
-    /// Waits for the other side to end, which was told to, and ends the line.
+    /// Waits for the remote side to end, at most this long, and ends the session.
     pub fn close(&mut self, most: Duration) {
         let _ = self.ssh.wait(most);
         let _ = self.ssh.kill();
     }
 }
 
-/// What comes over a line, read on a thread of its own so that silence can be noticed. It ends with the line.
+/// Reads a session's output on a separate thread, so that silence can be detected. Ends with the session.
 pub fn listen(mut line: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (tell, heard) = sync_channel(WAITING);
     std::thread::spawn(move || {
@@ -90,7 +90,7 @@ pub fn listen(mut line: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     heard
 }
 
-/// Keeps the end of what ssh complains about.
+/// Stores the last part of ssh's messages.
 fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -103,7 +103,7 @@ fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// Takes lines out of what comes in pieces.
+/// Splits received pieces into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     text: Vec<u8>,
@@ -111,13 +111,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// What came next.
+    /// Adds a received piece.
     pub fn push(&mut self, bytes: &[u8]) {
         self.all += bytes.len();
         self.text.extend_from_slice(bytes);
     }
 
-    /// The next line; one that is too long in pieces.
+    /// Returns the next line. A line that is too long is returned in pieces.
     #[allow(
         clippy::should_implement_trait,
         reason = "more may come after there was none"
@@ -133,13 +133,13 @@ impl Lines {
         Some(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// Bytes that came so far.
+    /// Returns the number of bytes received so far.
     #[must_use]
     pub fn all(&self) -> usize {
         self.all
     }
 
-    /// What follows the lines that were taken.
+    /// Returns the bytes after the lines already returned.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.text)
     }

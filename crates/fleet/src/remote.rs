@@ -1,17 +1,16 @@
-//! Measuring and changing on another machine over plain ssh.
+//! Measures and changes another machine over plain ssh.
 //!
-//! This program goes to the machine, runs there as what it is, with the journal there, and goes away
-//! again:
+//! This program is copied to the machine, runs there with its own journal, and is removed at the end:
 //!
 //! ```text
-//! here                                    there
-//! link ── ssh ── sh (see `boot`) ──────── serve ──── the verb, as if it were typed there
+//! local                                   remote
+//! link ── ssh ── sh (see `boot`) ──────── serve ──── the verb, as if typed on the machine
 //!   │      frames of `assay_protocol`           │
-//!   └── heartbeats ────────────────────────►├──── guard: takes everything back when `serve` is gone
+//!   └── heartbeats ────────────────────────►├──── guard: rolls everything back when `serve` is gone
 //! ```
 //!
-//! Who hears nothing from the other for too long ends: [`serve`] asks the verb to end, which takes back
-//! what it changed. When that is not possible any more, the guard does it from the journal.
+//! A side that receives nothing for too long ends. [`serve`] then asks the verb to end, and the verb rolls its
+//! changes back. If that is impossible, the guard rolls them back from the journal.
 #![allow(
     clippy::disallowed_methods,
     reason = "it starts ssh, and the verb on the other machine, and keeps files in a directory of its own"
@@ -31,8 +30,8 @@ pub use records::Records;
 
 use std::time::Duration;
 
-/// How long nothing may be heard from the other side when nothing else is said.
+/// Default time without contact after which a side ends.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
-/// How often each side says that it is there.
+/// Interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What ssh makes of a name: `ssh -G`, with the user's own configuration.
+//! Resolves a machine's name with `ssh -G` and the user's configuration.
 
 use crate::session::check_name;
 use assay_host::{Host as _, Limits, LiveHost};
@@ -6,23 +6,23 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where a name leads.
+/// Connection that ssh makes for a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// Name or address that ssh connects to.
+    /// Host name or address.
     pub hostname: String,
-    /// Its port.
+    /// Port.
     pub port: String,
-    /// Who logs in.
+    /// Login name.
     pub user: String,
-    /// The first machine on the way, as ssh is told; none when there is none.
+    /// First jump host in ssh's configuration, if any.
     pub bastion: Option<String>,
 }
 
-/// Asks ssh.
+/// Runs `ssh -G`.
 ///
 /// # Errors
-/// The name is none, or ssh does not understand its configuration: what it says.
+/// The name is invalid, or ssh rejects its configuration; contains ssh's message.
 pub fn endpoint(name: &str, config: Option<&Path>) -> Result<Endpoint, String> {
     check_name(name).map_err(|error| error.reason)?;
     let mut argv: Vec<&OsStr> = vec![OsStr::new("ssh")];
@@ -60,7 +60,7 @@ fn read(text: &str) -> Endpoint {
             _ => {}
         }
     }
-    // A command that leads through another machine is the same for all behind it but for their names.
+    // A ProxyCommand differs only in the host name for all machines behind the same bastion.
     found.bastion = found.bastion.or(command.map(|command| {
         command
             .replace(&found.hostname, "%h")

@@ -1,4 +1,4 @@
-//! One round: every machine is asked once, many at a time, each within its own deadline.
+//! Checks every machine once, many at a time, each within its own deadline.
 
 use crate::lanes::Lanes;
 use crate::resolve::{Endpoint, endpoint};
@@ -7,42 +7,43 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most sessions at once. Each waits for its machine and costs this one little.
+/// Maximum number of simultaneous sessions. A session mostly waits for its machine.
 const AT_ONCE: usize = 32;
 
-/// How often a session that was dropped while it began is tried again.
+/// Maximum number of retries of a session that the machine drops at its start.
 const AGAIN: u32 = 2;
 
-/// Sessions do not all begin in the same instant, but within this time.
+/// Time over which the starts of the first sessions are spread.
 const SPREAD: Duration = Duration::from_millis(300);
 
-/// What became of a machine.
+/// Result for a machine.
 #[derive(Debug)]
 pub enum Outcome<T> {
-    /// What was made of its bundle.
+    /// Result computed from its bundle.
     Done(T),
-    /// There is none.
+    /// The session failed.
     Failed(SessionError),
-    /// It is the same machine and login as the one with this number, which was asked.
+    /// Not checked, because the machine with this number is the same machine with the same login.
     Same(usize),
 }
 
-/// Makes something of what the machine of a number sent.
+/// Computes a result from the output of the machine with this number.
 pub type Judge<'a, T> = &'a (dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync);
-/// Is called with each machine that is done.
+/// Called when a machine is finished.
 pub type OnMachineDone<'a, T> = &'a (dyn Fn(usize, &Outcome<T>) + Sync);
 
-/// Who is asked what.
+/// Machines to check and their collector.
 pub struct Round<'a> {
-    /// A session for each machine.
+    /// One session per machine.
     pub sessions: &'a [SshSession],
-    /// The collector.
+    /// The collector script.
     pub script: &'a str,
-    /// Whether the user does not want to wait any longer.
+    /// Returns whether the user wants to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Told whenever somebody is done: how many are, and the numbers of those that are being asked.
+    /// Called when a machine is finished, with the number of finished machines and the numbers of the running
+    /// ones.
     pub tell: &'a (dyn Fn(usize, &[usize]) + Sync),
-    /// For the instants at which sessions begin.
+    /// Seed for the start times of sessions.
     pub seed: u64,
 }
 
@@ -54,8 +55,8 @@ struct State<T> {
 }
 
 impl Round<'_> {
-    /// Asks all of them. `judge` makes something of each bundle, on the thread that got it; `came` is called with
-    /// each that is done, also where it could not be asked.
+    /// Checks all machines. `judge` computes a result on the session's thread. `came` is called for each
+    /// finished machine, including failures.
     pub fn ask<T: Send>(&self, judge: Judge<'_, T>, came: OnMachineDone<'_, T>) -> Vec<Outcome<T>> {
         let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
         let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
@@ -75,7 +76,7 @@ impl Round<'_> {
                 came(at, outcome);
             }
         }
-        // Numbers of those that are asked, and their lanes.
+        // Numbers of the machines to check, and their lanes.
         let open: Vec<usize> = (0..outcomes.len())
             .filter(|at| outcomes[*at].is_none())
             .collect();
@@ -105,7 +106,7 @@ impl Round<'_> {
             .collect()
     }
 
-    /// What ssh makes of the names, some at a time: each takes a process.
+    /// Resolves the names with ssh, a few at a time, because each needs a process.
     fn endpoints(&self) -> Vec<Result<Endpoint, SessionError>> {
         let resolve = |session: &SshSession| {
             endpoint(&session.host, session.config.as_deref())
@@ -148,7 +149,7 @@ impl Round<'_> {
                 }
                 match now.lanes.take() {
                     Some(found) => break found,
-                    // All lanes of those who wait are full.
+                    // The lanes of all waiting machines are full.
                     None => {
                         let wait = Duration::from_millis(100);
                         now = changed
@@ -180,7 +181,7 @@ impl Round<'_> {
         }
     }
 
-    /// A session; once more where sshd, or a bastion, dropped it because others came at the same time.
+    /// Runs a session. Retries if sshd or a bastion dropped it because of simultaneous connections.
     fn session(&self, at: usize) -> Result<Sent, SessionError> {
         let begin = Instant::now();
         let mut session = self.sessions[at].clone();
@@ -217,7 +218,7 @@ impl Round<'_> {
         }
     }
 
-    /// A time below `most` that follows from the seed (splitmix64).
+    /// Returns a pseudorandom time below `most`, derived from the seed and `number` (splitmix64).
     fn instant(&self, number: u64, most: Duration) -> Duration {
         let mut x = self
             .seed

@@ -1,5 +1,5 @@
-//! One ssh session with a machine: the collector in, a bundle out. The system's `ssh` is used with the user's
-//! own configuration, agent and known hosts, so whatever works by hand works here.
+//! Runs one ssh session with a machine: sends the collector and receives a bundle. Uses the system's `ssh`
+//! with the user's configuration, agent and known hosts, so everything that works manually works here.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
 use assay_render::text::escape_line;
@@ -8,87 +8,87 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Most bytes that a machine may send, as they come. A bundle has some hundred thousand.
+/// Maximum bytes that a machine may send. A bundle has some hundred thousand.
 pub const MAX_SENT: usize = 32 << 20;
 
-/// What is kept of the complaints of ssh and of the machine.
+/// Maximum bytes stored of the messages of ssh and the machine.
 const MAX_COMPLAINT: usize = 16 << 10;
 
-/// How long a session may take when nothing else is said.
+/// Default time limit of a session.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How to reach a machine.
+/// Address and login of a machine.
 #[derive(Clone, Debug)]
 pub struct SshSession {
-    /// As ssh takes it: a name, `user@name`, a name in the user's configuration of ssh, or `ssh://…`.
+    /// Destination for ssh: a name, `user@name`, a name in the ssh configuration, or `ssh://…`.
     pub host: String,
-    /// As root by one `sudo -n` on the machine.
+    /// Become root with one `sudo -n`.
     pub sudo: bool,
-    /// Everything has to be there by then.
+    /// Time limit for the whole session.
     pub deadline: Duration,
-    /// Another configuration of ssh than the user's own.
+    /// Alternative ssh configuration.
     pub config: Option<PathBuf>,
 }
 
-/// What came back.
+/// Output of a session.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// Standard output.
     pub bytes: Vec<u8>,
-    /// The line of standard error that says most.
+    /// Most informative line of standard error.
     pub complaint: Option<String>,
 }
 
-/// Why there is no bundle of a machine.
+/// A session failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host}: {reason}{}", way_out.as_ref().map_or_else(String::new, |way| format!(": {way}")))]
 pub struct SessionError {
-    /// Which machine, as it was named; with escapes where its name has control characters.
+    /// Machine as the user named it, with escaped control characters.
     pub host: String,
-    /// What kind of fault it is.
+    /// Kind of the failure.
     pub kind: SessionFault,
-    /// What happened: one line, without control characters.
+    /// Description in one line, without control characters.
     pub reason: String,
-    /// What can be done.
+    /// Way out.
     pub way_out: Option<String>,
 }
 
-/// Kinds of faults of a session.
+/// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionFault {
-    /// It cannot be a name of a machine.
+    /// The name is invalid.
     Name,
-    /// There is no ssh here.
+    /// ssh is not installed here.
     NoSsh,
-    /// It did not answer, or refused the connection.
+    /// The machine did not answer or refused the connection.
     Unreachable,
-    /// Its key is not known, or is another one than before.
+    /// The host key is unknown or has changed.
     HostKey,
-    /// It did not let us in.
+    /// The login was refused.
     Login,
-    /// It did not let us become root.
+    /// sudo was refused.
     Sudo,
-    /// It did not come to an end in time.
+    /// The session exceeded its time limit.
     Deadline,
-    /// It sent more than a machine has to say.
+    /// The machine sent too much.
     TooMuch,
-    /// What it sent is no bundle.
+    /// The output is not a bundle.
     Bundle,
-    /// The user does not want to wait any longer.
+    /// The user interrupted.
     Interrupted,
-    /// Anything else.
+    /// Another failure.
     Other,
 }
 
-/// How long is waited before a server that turned us away is asked again.
+/// Pauses before the retries after a dropped connection.
 const PAUSES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(2300)];
 
-/// How often is looked meanwhile whether to give up.
+/// Interval at which `stop` is checked in a pause.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl SessionError {
-    /// The server ended the connection before it said who it is.
+    /// Returns whether the server closed the connection before its banner.
     fn is_turned_away(&self) -> bool {
         let early = ["kex_exchange_identification", "ssh_exchange_identification"];
         self.kind == SessionFault::Unreachable
@@ -97,7 +97,7 @@ impl SessionError {
 }
 
 impl SshSession {
-    /// A session with the usual deadline, as the user who logs in.
+    /// Creates a session with the default time limit and without sudo.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
         Self {
@@ -108,13 +108,13 @@ impl SshSession {
         }
     }
 
-    /// Sends a script to a shell on the machine and returns what it writes. The script begins with the deadline
-    /// in seconds, `assay_deadline`. `stop` is asked several times a second whether to give up, and told how long
-    /// it has taken so far. A server that turns a connection away before it says anything (MaxStartups of sshd, a
-    /// firewall that counts) is asked up to two times more.
+    /// Sends a script to a remote shell and returns its output. The script starts with the time limit in
+    /// seconds, `assay_deadline`. Calls `stop` several times a second with the elapsed time. If the server
+    /// closes the connection before its banner (MaxStartups of sshd, a rate-limiting firewall), retries up to
+    /// twice.
     ///
     /// # Errors
-    /// [`SessionError`], with what can be done.
+    /// [`SessionError`] with a way out.
     pub fn run(
         &self,
         script: &str,
@@ -152,7 +152,7 @@ impl SshSession {
             .args(self.arguments())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A script that knows this name ends itself by then, whatever becomes of the link.
+        // A script that uses this variable ends by itself, even if the connection is lost.
         let seconds = self.deadline.as_secs().max(1);
         let script = format!("assay_deadline={seconds}\n{script}");
         let running = Running::start_with_bytes(command, script.as_bytes(), Dies::WithThread)
@@ -189,24 +189,24 @@ impl SshSession {
             }
             _ => {}
         }
-        // Whether it is a bundle says more than the status of the last of several commands.
+        // The presence of a bundle is more reliable than the exit status of the last command.
         if collected.ended.success() || holds_bundle(&collected.stdout) {
             return Ok(Sent {
                 complaint: worst_line(&String::from_utf8_lossy(&collected.stderr)),
                 bytes: collected.stdout,
             });
         }
-        // On a busy machine ssh may have given up before anybody looked.
+        // On a busy machine ssh may have given up before this check.
         if now().saturating_duration_since(begin) >= self.deadline {
             return Err(self.stopped(SessionFault::Deadline));
         }
         Err(self.complaint(collected.ended.code(), &collected.stderr, &collected.stdout))
     }
 
-    /// The words behind `ssh`. The machine gets one word, which means the same to every login shell.
+    /// Returns the arguments of `ssh`. The remote command is one word that every login shell understands.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
-        // Shorter than the deadline, so that a machine that is not reached is told from one that hangs; ssh counts
+        // Shorter than the time limit, to distinguish an unreachable machine from a hanging one. ssh counts
         // whole seconds.
         let seconds = match self.deadline.as_secs() {
             short @ 0..=3 => short + 1,
@@ -217,7 +217,7 @@ impl SshSession {
             all.extend(["-F".into(), config.clone().into_os_string()]);
         }
         let options = [
-            // Nobody is there to type anything, and nothing is to be forwarded or allocated.
+            // Nobody can type input. Forwarding and a terminal are not needed.
             "BatchMode=yes",
             "ClearAllForwardings=yes",
             "ForwardAgent=no",
@@ -237,13 +237,14 @@ impl SshSession {
         all
     }
 
-    /// An error of this login.
+    /// Builds an error of this login.
     #[must_use]
     pub fn failed(&self, kind: SessionFault, reason: &str) -> SessionError {
         self.fault(kind, escape_line(reason))
     }
 
-    /// What it sent is no bundle: why, and what the machine complained about, such as a program that it lacks.
+    /// Builds the error that the output is not a bundle, with the machine's message, such as a missing
+    /// program.
     #[must_use]
     pub fn no_bundle(&self, why: &str, complaint: Option<&str>) -> SessionError {
         let said = complaint.map_or_else(String::new, |line| format!(" (it says: {line})"));
@@ -264,7 +265,7 @@ impl SshSession {
             SessionFault::Deadline => (
                 format!("no bundle after {} s", self.deadline.as_secs_f32()),
                 Some(match self.deadline < Duration::from_secs(4) {
-                    // ssh had no time to report that it is not reached.
+                    // ssh had no time to report an unreachable machine.
                     true => "the machine is not reached, hangs, or is slow: --deadline gives it more time".to_owned(),
                     false => "the machine hangs, or is slow: --deadline gives it more time".to_owned(),
                 }),
@@ -284,7 +285,7 @@ impl SshSession {
         }
     }
 
-    /// What ssh, sudo or the shell there complained about.
+    /// Classifies the messages of ssh, sudo or the remote shell.
     #[must_use]
     pub fn complaint(&self, status: i32, stderr: &[u8], stdout: &[u8]) -> SessionError {
         let all = String::from_utf8_lossy(stderr);
@@ -316,7 +317,7 @@ impl SshSession {
             () if status == 255 || (129..=192).contains(&status) => (SessionFault::Unreachable, None),
             () => (SessionFault::Other, None),
         };
-        // A shell names a signal so, and so does what waited for ssh here.
+        // A shell reports a signal this way, and so does the local wrapper of ssh.
         let signal = (129..=192).contains(&status).then(|| status - 128);
         let line = worst_line(&all)
             .or_else(|| worst_line(&String::from_utf8_lossy(stdout)))
@@ -331,14 +332,15 @@ impl SshSession {
     }
 }
 
-/// A bundle stands somewhere behind what the login shell printed.
+/// Returns whether the output contains a bundle after the login shell's output.
 fn holds_bundle(stdout: &[u8]) -> bool {
     let begin = &stdout[..stdout.len().min(64 << 10)];
     let mark = b"assay-bundle 1 ";
     begin.windows(mark.len()).any(|window| window == mark)
 }
 
-/// The line that says most: the last one of ssh with a colon in it, not a line of its frame of `@`.
+/// Returns the most informative line: the last line of ssh that contains a colon and is not part of its `@`
+/// frame.
 fn worst_line(text: &str) -> Option<String> {
     let lines = text.lines().map(str::trim);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('@'));
@@ -350,10 +352,10 @@ fn worst_line(text: &str) -> Option<String> {
     Some(escape_line(&text.chars().take(200).collect::<String>()))
 }
 
-/// Refuses what ssh would take for something else than a machine.
+/// Refuses names that ssh would not treat as a machine.
 ///
 /// # Errors
-/// Empty, begins with a hyphen, or has blanks or control characters in it.
+/// The name is empty, starts with a hyphen, or contains blanks or control characters.
 pub fn check_name(name: &str) -> Result<(), SessionError> {
     let odd = |c: char| c.is_control() || c.is_whitespace();
     let reason = match () {

@@ -1,6 +1,6 @@
-//! A machine in one stream: what the collector of `assay facts --script` writes, or a packed capture
-//! directory. Whoever sends it may be hostile: it is read into memory within limits, names mean nothing
-//! outside of it, and nothing of it is ever unpacked.
+//! Reads a machine from one stream: the output of the collector of `assay facts --script`, or a packed capture
+//! directory. The sender may be hostile: the stream is read into memory within limits, its names have no
+//! meaning outside, and nothing is unpacked to disk.
 
 mod decode;
 mod pattern;
@@ -20,19 +20,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Bundle {
     entries: HashMap<PathBuf, Entry>,
-    /// Names in directories, those that follow from what lies below them as well.
+    /// Names in directories, including directories that only follow from paths below them.
     names: HashMap<PathBuf, BTreeSet<OsString>>,
-    /// Bytes of the names of those directories.
+    /// Total bytes of these names.
     named: usize,
-    /// Directories above what `stat` was asked about: that they are there is known, and nothing else of them.
+    /// Parent directories of paths that `stat` was called for: they exist, and nothing else is known about
+    /// them.
     above: HashSet<PathBuf>,
-    /// Where a link in the bundle leads: paths by their other names.
+    /// Other paths that lead to a path through links in the bundle.
     aliases: BTreeMap<PathBuf, Vec<PathBuf>>,
     index: Index,
     asked: Patterns,
 }
 
-/// Bytes of names of directories, which follow from few names of files: a real machine has a few million.
+/// Maximum bytes of directory names, which can follow from few file names. A real machine has a few million.
 const MAX_NAMED: usize = 64 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -42,18 +43,18 @@ enum Entry {
     Directory,
 }
 
-/// What was captured of a machine.
+/// A captured machine.
 pub struct Captured {
     /// The machine.
     pub host: Box<dyn Host>,
-    /// The version of assay whose collector wrote it; none for anything else.
+    /// Version of assay whose collector wrote the capture; `None` for other captures.
     pub collector: Option<String>,
 }
 
-/// What was captured of a machine: a directory, a bundle in a file, or with `-` one on standard input.
+/// Opens a captured machine: a directory, a bundle in a file, or with `-` a bundle on standard input.
 ///
 /// # Errors
-/// It is none of these, or cannot be read.
+/// The input is none of these, or cannot be read.
 pub fn open(path: &Path) -> Result<Captured, CaptureError> {
     let io = |source| CaptureError::Io {
         path: path.to_owned(),
@@ -83,10 +84,10 @@ impl From<Bundle> for Captured {
 }
 
 impl Bundle {
-    /// Reads a bundle. `name` is what errors call it.
+    /// Reads a bundle. `name` is for messages.
     ///
     /// # Errors
-    /// It is none, it is damaged or cut off, its collector failed half-way, or it is larger than [`MAX_BUNDLE`].
+    /// The input is not a bundle, is damaged or truncated, its collector failed, or it exceeds [`MAX_BUNDLE`].
     pub fn read(from: impl Read, name: &str) -> Result<Self, CaptureError> {
         let fail = |source: Box<dyn Error + Send + Sync>| CaptureError::Bundle {
             name: name.to_owned(),
@@ -99,7 +100,7 @@ impl Bundle {
         if let Some(Entry::File(bytes)) = bundle.entries.remove(&index) {
             bundle.index = Index::parse(&bytes).map_err(|error| fail(error.into()))?;
         } else if !bundle.entries.is_empty() {
-            // The collector writes it last, and a capture cannot be without it where it is packed.
+            // The collector writes the index last, and a packed capture always has one.
             let why = format!("it is cut off: {INDEX}, its last part, is missing");
             return Err(fail(why.into()));
         }
@@ -121,13 +122,13 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// The version of assay whose collector wrote it; none for a packed capture.
+    /// Returns the version of assay whose collector wrote it; `None` for a packed capture.
     #[must_use]
     pub fn collector(&self) -> Option<&str> {
         self.index.collector.as_deref()
     }
 
-    /// The last entry of a name counts. What lies below a file or a link is never found.
+    /// Adds an entry; the last entry of a path counts. Entries below a file or a link are never found.
     fn insert(&mut self, path: PathBuf, entry: Entry) -> Result<(), String> {
         let mut below = path.as_path();
         while let (Some(parent), Some(name)) = (below.parent(), below.file_name()) {
@@ -143,7 +144,7 @@ impl Bundle {
             }
             below = parent;
         }
-        // What was read stays where only the name is told again.
+        // An entry that repeats only the name does not replace content.
         let told = matches!(&entry, Entry::Directory);
         if !told || !self.entries.contains_key(&path) {
             self.entries.insert(path, entry);
@@ -170,7 +171,7 @@ impl Bundle {
         }
     }
 
-    /// Where a path leads, whether that can be read or not.
+    /// Resolves a path, readable or not.
     fn locate(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         resolve(path, follow_last, |candidate| {
             Ok(match self.entries.get(candidate) {
@@ -184,7 +185,7 @@ impl Bundle {
         })
     }
 
-    /// That something is not in the bundle means that it is not there only where it was asked for.
+    /// A path that is missing in the bundle is absent on the machine only if the collector asked for it.
     fn missing(&self, path: &Path, candidate: &Path) -> HostError {
         let rest = rest_of(path, candidate);
         let known = |at: &Path| self.asked.is_empty() || self.asked.covers(&at.join(&rest));
@@ -213,7 +214,7 @@ impl Bundle {
     }
 }
 
-/// The part of a path behind what was looked at when it ended; nothing where a link led elsewhere.
+/// Returns the part of a path after `candidate`; empty if a link led elsewhere.
 fn rest_of(path: &Path, candidate: &Path) -> PathBuf {
     path.strip_prefix(candidate).unwrap_or(Path::new("")).into()
 }
@@ -261,7 +262,7 @@ impl Host for Bundle {
     }
 
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
-        // Of a file that was seen and not read, such as a key, its place is known.
+        // Of a file that was seen but not read, such as a key, the path is known.
         if self.index.stat.contains_key(&*path.to_string_lossy()) {
             return self.locate(path, true);
         }
@@ -274,7 +275,7 @@ impl Host for Bundle {
         if let Some(stat) = found(path) {
             return Ok(stat);
         }
-        // A file that could not be read is one all the same.
+        // An unreadable file exists.
         let real = match self.resolve(path, true) {
             Err(HostError::Path { .. }) if self.entries.contains_key(path) => path.to_owned(),
             other => other?,
@@ -306,7 +307,7 @@ impl Host for Bundle {
         }
     }
 
-    /// A command without an answer is known not to be installed where it was asked for.
+    /// A command without an answer is not installed if the collector asked for it.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         let asked = self.index.tools.iter().any(|tool| **tool == *name);
         let complete = self.index.collector.is_none();

@@ -1,6 +1,5 @@
-//! What a captured directory holds besides copies of files: answers of commands, what could not be
-//! read, and what `stat` said. It lies in [`INDEX`] at the top of the directory and is optional: a
-//! directory with nothing but files is a capture too.
+//! Index of a capture: answers of commands, unreadable paths, and results of `stat`. It is the file [`INDEX`]
+//! at the top of the directory and optional: a directory that contains only files is a capture, too.
 
 use crate::{CommandOutput, FileKind, HostError, Stat, StatFs};
 use serde::{Deserialize, Serialize};
@@ -15,37 +14,37 @@ pub(crate) const INDEX: &str = "assay-capture.json";
 /// Version of the index.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// Why a directory cannot be used as a capture, or a capture not be written.
+/// Reasons why a capture cannot be used or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The directory or a file in it.
+    /// The directory or a file in it cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// The index is not what it should be.
+    /// The index is invalid.
     #[error("{}: {source}", path.display())]
     Index {
         /// The index file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         source: IndexError,
     },
-    /// The index cannot be read, or the directory cannot be used.
+    /// The index or the directory cannot be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A bundle is not what it should be.
+    /// A bundle is invalid.
     #[error("{name}: {source}")]
     Bundle {
-        /// Its name.
+        /// Name of the bundle.
         name: String,
-        /// What is wrong with it.
+        /// Description of the error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A capture would overwrite something.
+    /// Writing a capture would overwrite something.
     #[error("{}: the directory is not empty; name a new one", path.display())]
     NotEmpty {
         /// The directory.
@@ -53,13 +52,13 @@ pub enum CaptureError {
     },
 }
 
-/// What is wrong with an index.
+/// Errors of an index.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// It is none, or cannot be written as JSON.
+    /// The index is not valid JSON, or cannot be written as JSON.
     #[error("not an index of a capture: {0}")]
     Form(#[from] serde_json::Error),
-    /// A later version of assay wrote it.
+    /// A later version of assay wrote the index.
     #[error("schema {0} is unknown to this version of assay, which reads schema {SCHEMA}")]
     Schema(u32),
 }
@@ -73,33 +72,34 @@ pub(crate) struct Index {
     /// Commands and their answers.
     #[serde(default)]
     pub(crate) commands: Vec<Command>,
-    /// Paths that could not be read, and why.
+    /// Unreadable paths, and the reasons.
     #[serde(default)]
     pub(crate) errors: BTreeMap<String, Fault>,
-    /// What `stat` said.
+    /// Results of `stat`.
     #[serde(default)]
     pub(crate) stat: BTreeMap<String, Stat>,
-    /// What `statfs` said.
+    /// Results of `statfs`.
     #[serde(default)]
     pub(crate) statfs: BTreeMap<String, StatFs>,
-    /// For a bundle of the collector: the version of assay that the collector is of.
+    /// For a bundle of the collector: the collector's version of assay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) collector: Option<String>,
-    /// Patterns of what was asked for; nothing else is known not to be there. Empty when everything was.
+    /// Patterns that the collector asked for; only matching paths are known to be absent. Empty means
+    /// everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<String>,
-    /// Commands of which is known whether they are installed: those with an answer are.
+    /// Commands whose presence is known: those with an answer are installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<String>,
-    /// What the shell and the tools of the collector complained about: something may be missing.
+    /// Error messages of the shell and tools of the collector: something may be missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) troubles: Vec<String>,
-    /// What was read and not kept, or not whole: paths and command lines, and what happened to them.
+    /// Paths and command lines whose content was not kept, or only in part, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) withheld: BTreeMap<String, String>,
 }
 
-/// A command and its answer; without `status`, why it gave none.
+/// A command and its answer; without `status`, the reason why it has none.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Command {
@@ -112,12 +112,12 @@ pub(crate) struct Command {
     pub(crate) stderr: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) error: String,
-    /// Standard output line by line, instead of `stdout`.
+    /// Standard output as lines, instead of `stdout`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) lines: Vec<String>,
 }
 
-/// Why something could not be read.
+/// Reason why something could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
@@ -136,7 +136,7 @@ impl Index {
         })
     }
 
-    /// The sizes of a file system.
+    /// Returns the sizes of a file system.
     pub(crate) fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         let found = self.statfs.get(&*path.to_string_lossy()).copied();
         found.ok_or_else(|| HostError::NotCaptured {
@@ -144,14 +144,14 @@ impl Index {
         })
     }
 
-    /// Whether a file was in use is in no capture.
+    /// Always fails: a capture does not contain whether a device is in use.
     pub(crate) fn open_exclusive(path: &Path) -> Result<(), HostError> {
         Err(HostError::NotCaptured {
             what: format!("whether {} is open", path.display()),
         })
     }
 
-    /// The answer of a command.
+    /// Returns the answer of a command.
     pub(crate) fn run(&self, argv: &[&OsStr]) -> Result<CommandOutput, HostError> {
         let line = crate::error::command_line(argv);
         let same = |command: &&Command| {
@@ -181,7 +181,7 @@ impl Index {
         }
     }
 
-    /// Reads an index; text that is not UTF-8 is understood as far as it goes.
+    /// Parses an index; invalid UTF-8 is replaced.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
         let index: Self = serde_json::from_str(&String::from_utf8_lossy(bytes))?;
         match index.schema == SCHEMA {
@@ -190,7 +190,7 @@ impl Index {
         }
     }
 
-    /// Whether any answer of this command was captured.
+    /// Returns whether an answer of this command was captured.
     pub(crate) fn knows(&self, name: &OsStr) -> bool {
         self.commands
             .iter()
@@ -198,21 +198,21 @@ impl Index {
     }
 }
 
-/// What stands at a path, for [`resolve`].
+/// Object at a path, for [`resolve`].
 pub(crate) enum Node {
-    /// Nothing.
+    /// No object exists.
     Missing,
-    /// Something that is no link.
+    /// An object other than a link.
     Here,
-    /// A symbolic link, and what it says.
+    /// A symbolic link with its target.
     Link(PathBuf),
 }
 
-/// Most links followed in one path, as the kernel's MAXSYMLINKS.
+/// Maximum number of links in one path, as the kernel's MAXSYMLINKS.
 const MAX_LINKS: usize = 40;
 
-/// Resolves the symbolic links of `path` inside a tree whose root is `/`: absolute links start at
-/// that root and `..` stops there, so that no link leads out of it.
+/// Resolves the symbolic links of `path` inside a tree with root `/`. Absolute links start at that root and
+/// `..` stops there, so that no link leads out.
 pub(crate) fn resolve(
     path: &Path,
     follow_last: bool,
@@ -259,7 +259,7 @@ fn path_components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     })
 }
 
-/// `Stat` of something that was copied: its device numbers are not those of the machine.
+/// Returns the `Stat` of a copy, whose device numbers differ from those on the machine.
 pub(crate) fn copied_stat(kind: FileKind, size: u64) -> Stat {
     let none = crate::DeviceNumber { major: 0, minor: 0 };
     Stat {

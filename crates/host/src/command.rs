@@ -1,4 +1,4 @@
-//! Running a command to its end or to its time limit.
+//! Runs a command to its end or time limit.
 
 use crate::error::{HostError, command_line};
 use crate::process::{Dies, Keep, Leftovers, Running};
@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs `program` with the arguments `argv[1..]`. It dies with us: a command that outlives a killed
-/// assay could still change something after another assay has put everything back.
+/// Runs `program` with the arguments `argv[1..]`. It ends with assay: a command that outlives a killed assay
+/// could change something after a later assay has rolled everything back.
 pub(crate) fn run(
     program: &Path,
     argv: &[&OsStr],
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_service_that_it_started_is_neither_waited_for_nor_killed() {
-        // As an old start script does: its service keeps both pipes open.
+        // Like an old init script, whose service keeps both pipes open.
         let script = "sleep 1000 & echo $!";
         let found = LiveHost
             .run(&argv(&["sh", "-c", script]), Limits::default())

@@ -1,8 +1,7 @@
-//! Whether a directory is ours alone: nobody but this user and root may change what is in it, or put
-//! another one in its place.
+//! Checks that only this user and root can change or replace a directory.
 //!
-//! What root reads back from its own directory it carries out. A directory that somebody else may write,
-//! or that lies below one, is therefore no place for it.
+//! Assay, running as root, executes what it reads from its own directory. So no other user may be able to
+//! write the directory or its parents.
 
 use crate::error::HostError;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
@@ -12,23 +11,22 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows (path_resolution(7)).
+/// Maximum number of links, as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// What is left of a way that has been walked.
+/// A remaining step of a path.
 enum Step {
-    /// Up to the parent.
+    /// Change to the parent directory.
     Up,
-    /// Down to a name; whether the user wrote it, or a link said it.
+    /// Change to the entry with this name; true if the user wrote the name, false if it comes from a link.
     Down(OsString, bool),
 }
 
-/// Makes sure that nobody else may write in a directory or exchange it, as far as it is there; what is
-/// missing of it can be made. Links on the way are followed, when nobody else may exchange them
-/// either; the directory itself must not be one.
+/// Checks that nobody else may write or replace the existing part of a path. The missing part can be created.
+/// Follows links if nobody else can replace them; the directory itself must not be a link.
 ///
 /// # Errors
-/// Who else may write where, in words.
+/// Describes who may write which directory.
 pub fn check(path: &Path) -> Result<(), HostError> {
     let absolute = std::path::absolute(path).map_err(|error| HostError::io(path, &error))?;
     let root = look(Path::new("/"))?.ok_or_else(|| HostError::path(path, "there is no root"))?;
@@ -45,7 +43,7 @@ pub fn check(path: &Path) -> Result<(), HostError> {
             }
             Step::Down(name, named) => (name, named),
         };
-        // A directory with something below it.
+        // A directory with further components below it.
         last?;
         let next = at.join(&name);
         let Some(found) = look(&next)? else {
@@ -99,13 +97,13 @@ fn look(path: &Path) -> Result<Option<Stat>, HostError> {
     }
 }
 
-/// Judges one directory; `inmost` is the one that is asked about.
+/// Checks one directory; `inmost` marks the requested one.
 fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), HostError> {
     owner(path, found, root)?;
     let mode = Mode::from_raw_mode(found.st_mode);
-    // In a directory such as /tmp nobody may rename what belongs to somebody else.
+    // In a sticky directory such as /tmp, nobody may rename files of others.
     let sticky = mode.contains(Mode::SVTX) && !inmost;
-    // Many systems give each user a group of their own, with the user's number, and let it write.
+    // Many systems give each user a private group with the same number and group write access.
     let us = rustix::process::geteuid().as_raw();
     let alone = !inmost && (found.st_gid == 0 || found.st_gid == us);
     let who = match (mode.contains(Mode::WOTH), mode.contains(Mode::WGRP)) {
@@ -116,8 +114,8 @@ fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), Hos
     Err(HostError::path(path, format!("{who} may write here")))
 }
 
-/// Who owns a directory may do with it what they like. The owner of `/` is root, also where this
-/// process lives in a user namespace that has no number for root (user_namespaces(7)).
+/// Checks the owner, who may do anything. Root owns `/`, also if this process runs in a user namespace without
+/// a number for root (user_namespaces(7)).
 fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     match [0, us, root.st_uid].contains(&found.st_uid) {
@@ -129,7 +127,7 @@ fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     }
 }
 
-/// A directory that is this user's own, to be used by name: owned by this user, and closed to others.
+/// Checks that a directory belongs to this user and is closed to others.
 pub(crate) fn closed(path: &Path, found: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     if found.st_uid != us {
@@ -143,7 +141,7 @@ pub(crate) fn closed(path: &Path, found: &Stat) -> Result<(), HostError> {
     }
 }
 
-/// The name of a path as it is used with its parent held.
+/// Returns the last component of a path.
 pub(crate) fn last_component(path: &Path) -> Result<&OsStr, HostError> {
     path.file_name()
         .ok_or_else(|| HostError::path(path, "has no name"))
@@ -179,12 +177,12 @@ mod tests {
                 panic!("{refused}");
             };
             assert_eq!(told, path);
-            // What is not there yet is made as in /tmp.
+            // Missing directories are created as in /tmp.
             let closed = bits & 0o1002 == 0o002;
             assert_eq!(check(&deep.join("not/yet")).is_err(), closed, "{bits:o}");
             mode(&path, 0o755);
         }
-        // As /tmp.
+        // Like /tmp.
         mode(&dir.path().join("a"), 0o1777);
         check(&deep).unwrap();
     }

@@ -1,57 +1,57 @@
-//! What can go wrong at the door: "it is not there" is kept apart from "it could not be read".
+//! Errors of host calls. They distinguish a missing object from an unreadable one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why a machine gave no answer.
+/// Reasons for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing has that name.
+    /// The path does not exist.
     #[error("{}: no such file or directory", path.display())]
     NotFound {
-        /// What was looked for.
+        /// The path.
         path: PathBuf,
     },
-    /// It may be there, but gave no answer.
+    /// The path may exist but is unreadable.
     #[error("{}: {reason}", path.display())]
     Path {
-        /// What was looked at.
+        /// The path.
         path: PathBuf,
-        /// `errno`, when the kernel gave one.
+        /// `errno` of the kernel, if there is one.
         errno: Option<i32>,
-        /// The kernel's words.
+        /// Description by the kernel.
         reason: String,
     },
     /// The command is not installed.
     #[error("{name}: command not found")]
     NoCommand {
-        /// Its name.
+        /// Name of the command.
         name: String,
     },
-    /// The command could not be run to its end.
+    /// The command did not run to its end.
     #[error("{argv}: {reason}")]
     Command {
         /// The command line.
         argv: String,
-        /// What happened.
+        /// Description of the error.
         reason: String,
     },
-    /// The command took too long and was killed.
+    /// The command exceeded its time limit and was killed.
     #[error("{argv}: no end after {} s: killed", limit.as_secs_f32())]
     Timeout {
         /// The command line.
         argv: String,
-        /// The limit.
+        /// Time limit.
         limit: Duration,
     },
-    /// Nothing says what of this is harmless, so it is not read.
+    /// The content is not known to be harmless and was not read.
     #[error("{what}: withheld: no rule says what of it may be kept")]
     Withheld {
         /// The command line or path.
         what: String,
     },
-    /// A captured directory has no answer to this.
+    /// The capture does not contain this answer.
     #[error("{what}: not in the captured directory")]
     NotCaptured {
         /// The command line or path.
@@ -60,7 +60,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// The same of `path`, the name that people know what was looked at by.
+    /// Replaces the path in the error by `path`, the name that people know.
     #[must_use]
     pub fn named(self, path: &Path) -> Self {
         let path = path.to_owned();
@@ -75,7 +75,7 @@ impl HostError {
         }
     }
 
-    /// An error of the kernel about a path.
+    /// Converts a kernel error about a path.
     #[must_use]
     pub fn io(path: &Path, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -91,7 +91,7 @@ impl HostError {
         }
     }
 
-    /// An error about a path that is not the kernel's.
+    /// Builds an error about a path that does not come from the kernel.
     pub(crate) fn path(path: &Path, reason: impl Into<String>) -> Self {
         Self::Path {
             path: path.to_owned(),
@@ -100,7 +100,7 @@ impl HostError {
         }
     }
 
-    /// Somebody else was faster, and nothing was done.
+    /// Builds the error that another process was faster and nothing was changed.
     pub(crate) fn meanwhile(path: &Path, what: &str) -> Self {
         Self::Path {
             path: path.to_owned(),
@@ -109,19 +109,19 @@ impl HostError {
         }
     }
 
-    /// Whether somebody else changed the file at this moment, so that nothing was done.
+    /// Returns whether another process changed the file at the same time, so that nothing was changed.
     #[must_use]
     pub fn is_meanwhile(&self) -> bool {
         self.errno() == Some(rustix::io::Errno::STALE.raw_os_error())
     }
 
-    /// Whether this says that the thing does not exist, rather than that it could not be read.
+    /// Returns whether the object does not exist, as opposed to being unreadable.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::NoCommand { .. })
     }
 
-    /// `errno`, when the kernel gave one.
+    /// Returns `errno`, if the kernel gave one.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
@@ -130,7 +130,7 @@ impl HostError {
         }
     }
 
-    /// Why, without the name of what was looked at.
+    /// Returns the reason without the name of the object.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -146,7 +146,7 @@ impl HostError {
     }
 }
 
-/// The kernel's words without `(os error 13)`.
+/// Returns the kernel's description without `(os error 13)`.
 fn describe_io_error(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -155,9 +155,9 @@ fn describe_io_error(error: &std::io::Error) -> String {
     }
 }
 
-/// A command line as a reader would type it, for messages.
+/// Formats a command line as a user would type it.
 pub(crate) fn command_line(argv: &[&OsStr]) -> String {
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
-    // An error is shown, stored and reported; a command of the user's may hold a password.
+    // Errors are shown, stored and reported, and a user's command may contain a password.
     assay_model::secrets::withhold_in_text(&words.join(" "))
 }

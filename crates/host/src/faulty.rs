@@ -1,4 +1,4 @@
-//! A host whose n-th call fails, to show that nothing depends on luck.
+//! A host whose n-th call fails, to test error handling.
 
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Passes calls on to another host, except the n-th, or every n-th.
+/// Passes calls to another host, except the n-th, or every n-th.
 pub struct Faulty<'a, H: ?Sized = dyn Host> {
     inner: &'a H,
     every: usize,
@@ -18,7 +18,7 @@ pub struct Faulty<'a, H: ?Sized = dyn Host> {
 }
 
 impl<'a, H: Host + ?Sized> Faulty<'a, H> {
-    /// Fails call number `every`, 2 × `every` and so on; never for 0.
+    /// Fails call number `every`, 2 × `every` and so on; never if `every` is 0.
     #[must_use]
     pub fn new(inner: &'a H, every: usize) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl<'a, H: Host + ?Sized> Faulty<'a, H> {
         }
     }
 
-    /// Fails call number `nth` alone.
+    /// Fails only call number `nth`.
     #[must_use]
     pub fn once(inner: &'a H, nth: usize) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl<'a, H: Host + ?Sized> Faulty<'a, H> {
         }
     }
 
-    /// How many calls were made.
+    /// Returns the number of calls.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
@@ -95,7 +95,7 @@ impl<H: Host + ?Sized> Host for Faulty<'_, H> {
             self.inner.run(argv, limits)
         })
     }
-    /// Never fails: that a command is not installed is an answer, not a fault.
+    /// Never fails: that a command is not installed is an answer.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         self.inner.which(name)
     }

@@ -1,9 +1,9 @@
-//! Files and directories held by their descriptors.
+//! Files and directories that are used through open descriptors.
 //!
-//! A path is looked up once. Afterwards the descriptor stands for what was found, and nobody who may
-//! rename or replace names on the way to it leads assay anywhere else. Other programs get the path
-//! [`Held::through`] or [`Directory::through`], `/proc/PID/fd/N`, which the kernel resolves to the
-//! held object itself (proc_pid_fd(5)) as long as this process lives.
+//! A path is resolved once. Afterwards only the descriptor is used, so nobody who renames or replaces names
+//! can redirect assay. Other programs get the path from [`Held::through`] or [`Directory::through`],
+//! `/proc/PID/fd/N`. The kernel resolves it to the open object itself (proc_pid_fd(5)) as long as this process
+//! lives.
 
 mod abandoned;
 mod device;
@@ -23,19 +23,19 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Which file it is: device and inode number, as long as something holds it open or names it.
+/// Identity of a file: device and inode number, valid while the file is open or has a name.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct Identity {
-    /// `st_dev`.
+    /// Device number (`st_dev`).
     pub device: u64,
-    /// `st_ino`.
+    /// Inode number (`st_ino`).
     pub inode: u64,
 }
 
 impl Identity {
-    /// Of an open file or directory.
+    /// Reads the identity of an open file or directory.
     ///
     /// # Errors
     /// As fstat(2).
@@ -51,17 +51,17 @@ impl Identity {
     }
 }
 
-/// How a file is opened.
+/// Mode of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To be read.
+    /// For reading.
     Read,
-    /// To be read and written.
+    /// For reading and writing.
     ReadWrite,
 }
 
 impl Access {
-    /// Never through a link in the last place, and never waiting for the other end of a pipe.
+    /// Returns the open flags: the last component may not be a link, and a pipe does not block.
     fn flags(self) -> OFlags {
         let mode = match self {
             Self::Read => OFlags::RDONLY,
@@ -71,14 +71,14 @@ impl Access {
     }
 }
 
-/// A directory, held.
+/// An open directory.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
     shown: PathBuf,
 }
 
-/// A regular file or a block device, held.
+/// An open regular file or block device.
 #[derive(Debug)]
 pub struct Held {
     file: File,
@@ -86,25 +86,24 @@ pub struct Held {
     identity: Identity,
 }
 
-/// What became of a name that was to be removed.
+/// Result of removing a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removed {
-    /// It is gone.
+    /// The file was removed.
     Gone,
-    /// It was not there.
+    /// The name did not exist.
     Absent,
-    /// Something else has the name by now, or lies where it was; it was left alone.
+    /// Another object has the name, or lies at its path; it was not touched.
     Another,
-    /// It is there under a name that nobody can tell; it was emptied, so that it takes no space.
+    /// The file exists under an unknown name; it was truncated, so that it uses no space.
     Emptied,
 }
 
 impl Directory {
-    /// Opens a directory that the user named. Links on the way are the user's and are followed,
-    /// this once.
+    /// Opens a directory that the user named. Follows links in the path once, because the user chose them.
     ///
     /// # Errors
-    /// Not there, not a directory, not allowed.
+    /// The path does not exist, is not a directory, or is not permitted.
     pub fn open(path: &Path) -> Result<Self, HostError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
@@ -114,17 +113,16 @@ impl Directory {
         })
     }
 
-    /// A directory that was opened by a path.
+    /// Wraps a directory that was opened by a path.
     pub(crate) fn of(fd: OwnedFd, path: &Path) -> Self {
         let shown = path.to_owned();
         Self { fd, shown }
     }
 
-    /// Opens a directory below this one. No component may be a link, a mount is passed through.
+    /// Opens a directory below this one. No component may be a link; mounts are followed.
     ///
     /// # Errors
-    /// As [`Directory::open`]; ELOOP or ENOTDIR where a link stands in the way, EXDEV where the path
-    /// leads out.
+    /// As [`Directory::open`]; ELOOP or ENOTDIR if a component is a link, EXDEV if the path leads out.
     pub fn below(&self, relative: &Path) -> Result<Self, HostError> {
         let shown = self.shown.join(relative);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -132,19 +130,18 @@ impl Directory {
         Ok(Self { fd, shown })
     }
 
-    /// Makes a directory for this user alone, and opens it.
+    /// Creates a private directory and opens it.
     ///
     /// # Errors
-    /// There is something of that name, not allowed, or somebody put another directory there before
-    /// it was opened.
+    /// The name exists, it is not permitted, or another user replaced the directory before it was opened.
     pub fn make(&self, name: &OsStr) -> Result<Self, HostError> {
         self.make_as(name, Mode::RWXU)
     }
 
-    /// Makes a new, empty file for this user alone, open for reading and writing.
+    /// Creates a new private file, open for reading and writing.
     ///
     /// # Errors
-    /// There is something of that name, or not allowed.
+    /// The name exists, or it is not permitted.
     pub fn create(&self, name: &OsStr) -> Result<Held, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -154,11 +151,11 @@ impl Directory {
         Held::new(fd, shown)
     }
 
-    /// Makes a file without a name in it, for this user alone, which goes with its last descriptor
-    /// unless it is given one by [`Directory::name`]. None where the file system cannot.
+    /// Creates a private unnamed file in the directory. It disappears with its last descriptor, unless
+    /// [`Directory::name`] gives it a name. Returns `None` if the file system does not support this.
     ///
     /// # Errors
-    /// Not allowed, or no room.
+    /// Permission is denied, or there is no space.
     pub fn unnamed(&self) -> Result<Option<Held>, HostError> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.fd, ".", flags, Mode::RUSR | Mode::WUSR) {
@@ -171,7 +168,7 @@ impl Directory {
     /// Gives a file of the same file system a name in this directory.
     ///
     /// # Errors
-    /// There is something of that name, or as linkat(2).
+    /// The name exists, or as linkat(2).
     pub fn name(&self, held: &Held, name: &OsStr) -> Result<(), HostError> {
         let (from, flags) = (held.through(), AtFlags::SYMLINK_FOLLOW);
         plain(name)
@@ -179,10 +176,10 @@ impl Directory {
             .map_err(fail(&self.shown.join(name)))
     }
 
-    /// Opens a regular file of this directory.
+    /// Opens a regular file in this directory.
     ///
     /// # Errors
-    /// Not there, not allowed, a link (ELOOP), or no regular file.
+    /// The file does not exist, is not permitted, is a link (ELOOP), or is not a regular file.
     pub fn file(&self, name: &OsStr, access: Access) -> Result<Held, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -191,7 +188,7 @@ impl Directory {
         Held::new(fd, shown)
     }
 
-    /// What is in it, sorted.
+    /// Returns the names in the directory, sorted.
     ///
     /// # Errors
     /// As getdents64(2).
@@ -208,7 +205,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// What a name stands for now, a link for itself; nothing when there is none.
+    /// Returns the identity of the object with a name, without following a link; `None` if there is none.
     ///
     /// # Errors
     /// As fstatat(2).
@@ -220,9 +217,8 @@ impl Directory {
         }
     }
 
-    /// Removes a file of this directory if it is still the one that is meant. Between the look and
-    /// the removal somebody who may write here can put another file of their own under the name;
-    /// they could as well have removed it themselves.
+    /// Removes a file in this directory if it is still the file `meant`. A user with write access could
+    /// replace the name between check and removal, but such a user could also have removed the file.
     ///
     /// # Errors
     /// As unlinkat(2).
@@ -230,7 +226,7 @@ impl Directory {
         self.unlink(name, meant, AtFlags::empty())
     }
 
-    /// As [`Directory::remove`], an empty directory.
+    /// Like [`Directory::remove`], for an empty directory.
     ///
     /// # Errors
     /// As unlinkat(2).
@@ -253,7 +249,7 @@ impl Directory {
         }
     }
 
-    /// Gives a file of this directory another name in it, replacing what has that name.
+    /// Renames a file within this directory and replaces an existing one.
     ///
     /// # Errors
     /// As renameat(2).
@@ -265,19 +261,19 @@ impl Directory {
             .map_err(fail(&shown))
     }
 
-    /// Makes names that were added or removed durable, where the file system knows how.
+    /// Makes added and removed names durable, if the file system supports it.
     ///
     /// # Errors
     /// As fsync(2).
     pub fn sync(&self) -> Result<(), HostError> {
         match rustix::fs::fsync(&self.fd) {
-            // One that may not be listed is held without reading it.
+            // A directory without read permission is opened as a path only, which cannot be synced.
             Ok(()) | Err(Errno::INVAL | Errno::BADF) => Ok(()),
             Err(error) => Err(fail(&self.shown)(error)),
         }
     }
 
-    /// Which directory it is.
+    /// Returns the identity of the directory.
     ///
     /// # Errors
     /// As fstat(2).
@@ -285,21 +281,21 @@ impl Directory {
         Identity::of(&self.fd).map_err(fail(&self.shown))
     }
 
-    /// The path it was opened by, for messages.
+    /// Returns the path by which the file was opened, for messages.
     #[must_use]
     pub fn shown(&self) -> &Path {
         &self.shown
     }
 
-    /// Where the directory is by now, as the kernel names it; for messages and lists only, because
-    /// its name may be another's a moment later.
+    /// Returns the current path of the directory, for messages and lists. The path may refer to another
+    /// directory a moment later.
     #[must_use]
     pub fn whereabouts(&self) -> PathBuf {
         find_current_path(self.fd.as_fd()).unwrap_or_else(|| self.shown.clone())
     }
 
-    /// A path that leads to this directory for every program of this user, whatever becomes of its
-    /// name, as long as it is held.
+    /// Returns a path for programs of this user that refers to this directory as long as it is open here, even
+    /// after a rename.
     #[must_use]
     pub fn through(&self) -> PathBuf {
         descriptor_path(&self.fd)
@@ -313,20 +309,19 @@ impl AsFd for Directory {
 }
 
 impl Held {
-    /// Opens a regular file by its path; the last component may not be a link.
+    /// Opens a regular file; the last component may not be a link.
     ///
     /// # Errors
-    /// Not there, not allowed, a link (ELOOP), or no regular file.
+    /// The file does not exist, is not permitted, is a link (ELOOP), or is not a regular file.
     pub fn open(path: &Path, access: Access) -> Result<Self, HostError> {
         let fd = rustix::fs::open(path, access.flags(), Mode::empty()).map_err(fail(path))?;
         Self::new(fd, path.to_owned())
     }
 
-    /// Opens a regular file that the user named: a link is the user's and is followed, this once, and
-    /// a pipe is not waited for.
+    /// Opens a regular file that the user named. Follows a link once, and does not wait for pipes.
     ///
     /// # Errors
-    /// Not there, not allowed, or no regular file.
+    /// The file does not exist, is not permitted, or is not a regular file.
     pub fn follow(path: &Path, access: Access) -> Result<Self, HostError> {
         let flags = access.flags().difference(OFlags::NOFOLLOW);
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
@@ -345,22 +340,22 @@ impl Held {
         })
     }
 
-    /// The file.
+    /// Returns the open file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The file alone; its name and identity are forgotten.
+    /// Returns only the open file, without its name and identity.
     #[must_use]
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// Opens the same file once more, with flags of its own, such as `O_DIRECT`.
+    /// Opens the same file again with other flags, such as `O_DIRECT`.
     ///
     /// # Errors
-    /// As open(2), or /proc is not there.
+    /// As open(2), or /proc is not mounted.
     pub fn reopen(&self, flags: OFlags) -> Result<File, HostError> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd =
@@ -371,19 +366,19 @@ impl Held {
         }
     }
 
-    /// Which file it is.
+    /// Returns the identity of the file.
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// The path it was opened by, for messages.
+    /// Returns the path by which the file was opened, for messages.
     #[must_use]
     pub fn shown(&self) -> &Path {
         &self.shown
     }
 
-    /// How many names it has; none when all were removed.
+    /// Returns the number of names; 0 if all were removed.
     ///
     /// # Errors
     /// As fstat(2).
@@ -394,7 +389,7 @@ impl Held {
         Ok(names)
     }
 
-    /// Number of the user that it belongs to.
+    /// Returns the number of the owner.
     ///
     /// # Errors
     /// As fstat(2).
@@ -403,14 +398,14 @@ impl Held {
         Ok(found.st_uid)
     }
 
-    /// Where it is by now, as the kernel names it; for messages only. None when its name was removed.
+    /// Returns its current path for messages; `None` if its name was removed.
     #[must_use]
     pub fn whereabouts(&self) -> Option<PathBuf> {
         find_current_path(self.file.as_fd())
     }
 
-    /// A path that leads to this file for every program of this user, whatever becomes of its name,
-    /// as long as it is held.
+    /// Returns a path for programs of this user that refers to this file as long as it is open here, even
+    /// after a rename.
     #[must_use]
     pub fn through(&self) -> PathBuf {
         descriptor_path(&self.file)
@@ -420,24 +415,24 @@ impl Held {
 fn find_current_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     let found = rustix::fs::readlink(descriptor_path(fd), Vec::new()).ok()?;
     let path = PathBuf::from(OsStr::from_bytes(found.to_bytes()));
-    // The kernel says ` (deleted)` in the name itself.
+    // The kernel appends ` (deleted)` to the name.
     let there = path.is_absolute() && read_identity(&path).ok() == Identity::of(fd).ok();
     there.then_some(path)
 }
 
-/// A path that leads to an open file, directory or device for every program of this user, whatever
-/// becomes of its name, as long as it is open here.
+/// Returns a path for programs of this user that refers to an open file, directory or device as long as it is
+/// open here, even after a rename.
 #[must_use]
 pub fn descriptor_path(fd: impl AsFd) -> PathBuf {
     let (process, number) = (std::process::id(), fd.as_fd().as_raw_fd());
     format!("/proc/{process}/fd/{number}").into()
 }
 
-/// Opens what lies below a directory without following any link (openat2(2)). Kernels before 5.6 and
-/// sandboxes that refuse the call get the same component by component.
+/// Opens a path below a directory without following links (openat2(2)). On kernels before 5.6, and in
+/// sandboxes without this call, opens it component by component.
 ///
 /// # Errors
-/// ELOOP or ENOTDIR where a link stands in the way, EXDEV where the path leads out.
+/// ELOOP or ENOTDIR if a component is a link, EXDEV if the path leads out.
 pub fn open_beneath(
     directory: impl AsFd,
     relative: &Path,
@@ -450,7 +445,7 @@ pub fn open_beneath(
             Err(Errno::NOSYS | Errno::PERM) => {
                 return step_by_step(directory.as_fd(), relative, flags);
             }
-            // Something was renamed meanwhile, and the kernel could not be sure.
+            // A rename happened in between, and the kernel asks for another attempt.
             Err(Errno::AGAIN | Errno::INTR) => {}
             other => return other,
         }
@@ -485,7 +480,7 @@ fn step_by_step(
     rustix::fs::openat(from, *last, flags, Mode::empty())
 }
 
-/// A name of one component.
+/// Checks that a name is a single component.
 fn plain(name: &OsStr) -> Result<(), Errno> {
     let bytes = name.as_bytes();
     match bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') {
@@ -498,7 +493,7 @@ fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
     move |error| HostError::io(path, &error.into())
 }
 
-/// What a path stands for now, links followed.
+/// Returns the identity of the object at a path; follows links.
 ///
 /// # Errors
 /// As stat(2).

@@ -1,24 +1,25 @@
-//! Marks that keep a file or directory from being replaced or removed (chattr(1)), and the command that takes
-//! each away.
+//! Inode flags that keep a file or directory from being replaced or removed (chattr(1)), and the commands that
+//! clear them.
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// A mark that only root sets and takes away.
+/// A flag that only root can set and clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Nothing of it may change (`chattr +i`).
+    /// Immutable (`chattr +i`).
     Immutable,
-    /// Bytes may be added, nothing else (`chattr +a`).
+    /// Append-only (`chattr +a`).
     AppendOnly,
-    /// Its bytes are sealed by fs-verity.
+    /// Sealed by fs-verity.
     Sealed,
 }
 
 impl Mark {
-    /// Returns the mark of an open file or directory. Kernels before 4.11 and sandboxes without statx(2) show none.
+    /// Returns the flag of an open file or directory. Kernels before 4.11 and sandboxes without statx(2)
+    /// report none.
     #[must_use]
     pub fn of(fd: impl AsFd) -> Option<Self> {
         let found =
@@ -26,7 +27,7 @@ impl Mark {
         Self::among(found.stx_attributes)
     }
 
-    /// Returns the mark of what a path stands for, no link followed.
+    /// Returns the flag of the object at a path; follows no link.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
@@ -44,7 +45,7 @@ impl Mark {
         marks.map(|(_, mark)| mark)
     }
 
-    /// Returns the mark that keeps a path from being removed: its own, or that of its directory.
+    /// Returns why a path cannot be removed: its own flag, or that of its directory.
     #[must_use]
     pub fn against_removal(path: &Path) -> Option<String> {
         let own = Self::at(path).filter(|mark| *mark != Self::Sealed);
@@ -61,7 +62,7 @@ impl Mark {
         ))
     }
 
-    /// Its name, and its letter in chattr(1).
+    /// Returns the flag's name and its letter in chattr(1).
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Immutable => ("immutable", "i"),
@@ -71,7 +72,7 @@ impl Mark {
     }
 }
 
-/// A path as one word of a shell.
+/// Quotes a path as one word for a shell.
 pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%:,=".contains(letter);

@@ -1,12 +1,12 @@
-//! ZFS's counters on Linux: kstats, two lines of another form and then `name type data`
-//! (OpenZFS module/os/linux/spl/spl-kstat.c).
+//! Parses ZFS's kstats on Linux: two header lines, then `name type data` (OpenZFS
+//! module/os/linux/spl/spl-kstat.c).
 
 /// Counters of the ARC and the L2ARC.
 pub const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
 /// Counters of the intent log, of all pools together.
 pub const ZIL: &str = "/proc/spl/kstat/zfs/zil";
 
-/// A counter of that name. None when this version has none.
+/// Returns a counter by name; `None` if this version lacks it.
 #[must_use]
 pub fn find_counter(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {

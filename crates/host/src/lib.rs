@@ -1,8 +1,8 @@
-//! The only door to a machine: read, list, look, run a command; live, from a captured directory,
-//! recorded or faulty for tests.
+//! Access to a machine: reads files, lists directories, runs commands; on the live machine, a captured
+//! directory, recorded answers, or a faulty host for tests.
 //!
-//! Everything else takes a `&dyn Host`, so that what is true of this machine, of a directory that
-//! somebody sent, and of a fixture is found out by the same code.
+//! All other code uses `&dyn Host`, so the same code examines this machine, a directory that somebody sent,
+//! and a fixture.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate is the door to the machine"
@@ -61,14 +61,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Most bytes that are read from one file or one command; more is an error, not a long wait.
+/// Maximum bytes read from one file or command; more is an error.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// How many bytes of a piece come again in the next one, so that what lies across both is found
+/// Number of bytes that each piece repeats from the previous one, so that text across two pieces is found
 /// ([`Host::scan`]).
 pub const REPEATED: usize = 256;
 
-/// What an entry of a file system is.
+/// Type of a file system entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
@@ -82,12 +82,12 @@ pub enum FileKind {
     Other,
 }
 
-/// Number of a device, as `/sys/dev/block/MAJOR:MINOR` names it.
+/// Number of a device, as in `/sys/dev/block/MAJOR:MINOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceNumber {
     /// Major number: the driver.
     pub major: u32,
-    /// Minor number: which device of the driver.
+    /// Minor number: the device of the driver.
     pub minor: u32,
 }
 
@@ -97,20 +97,20 @@ impl std::fmt::Display for DeviceNumber {
     }
 }
 
-/// What `stat` says about a path, symbolic links followed.
+/// Result of `stat` for a path; symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
-    /// What it is.
+    /// Type of the entry.
     pub kind: FileKind,
     /// Size in bytes; 0 for a block device.
     pub size: u64,
-    /// The device the file lies on; anonymous (major 0) on btrfs, ZFS and tmpfs.
+    /// Device that contains the file; anonymous (major 0) on btrfs, ZFS and tmpfs.
     pub dev: DeviceNumber,
-    /// For a device node: which device it stands for.
+    /// For a device node: its device number.
     pub rdev: DeviceNumber,
 }
 
-/// What `statfs` says about the file system of a path.
+/// Result of `statfs` for the file system of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatFs {
     /// Size of the file system in bytes.
@@ -119,10 +119,10 @@ pub struct StatFs {
     pub available: u64,
 }
 
-/// How long a command may take.
+/// Limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// After this the command and its children are killed.
+    /// Time after which the command and its children are killed.
     pub timeout: Duration,
 }
 
@@ -134,10 +134,10 @@ impl Default for Limits {
     }
 }
 
-/// How a command ended and what it wrote.
+/// Result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// Exit status; 128 + signal when a signal ended it.
+    /// Exit status; 128 + signal if a signal ended it.
     pub status: i32,
     /// Standard output.
     pub stdout: Vec<u8>,
@@ -146,21 +146,20 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// Whether the exit status is 0.
+    /// Returns whether the exit status is 0.
     #[must_use]
     pub fn success(&self) -> bool {
         self.status == 0
     }
 
-    /// Standard output as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns standard output as text; invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// What standard error says, or the exit status: what to tell a user. That is its first line
-    /// with a colon, because some tools print their name and version first. What looks like a secret is
-    /// left out.
+    /// Returns the error message for users: the first line of standard error with a colon (some tools print
+    /// their name and version first), or the exit status. Possible secrets are removed.
     #[must_use]
     pub fn complaint(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
@@ -183,19 +182,19 @@ impl CommandOutput {
     }
 }
 
-/// A machine, or what was captured of one. Paths are absolute.
+/// A machine, or a capture of one. Paths are absolute.
 pub trait Host: Send + Sync {
-    /// Contents of a regular file (as everything in /proc and /sys is).
+    /// Reads a regular file (everything in /proc and /sys is one).
     ///
     /// # Errors
-    /// Not there, not readable, not a regular file, or longer than [`MAX_BYTES`].
+    /// The file does not exist, is not readable, is not a regular file, or exceeds [`MAX_BYTES`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError>;
 
-    /// Shows a regular file of any size in pieces, each of which repeats the last [`REPEATED`] bytes of the one before it,
-    /// until `look` has seen enough.
+    /// Reads a regular file of any size in pieces, each of which repeats the last [`REPEATED`] bytes of the
+    /// previous one, until `look` returns that it has seen enough.
     ///
     /// # Errors
-    /// Not there, not readable, or not a regular file.
+    /// The file does not exist, is not readable, or is not a regular file.
     fn scan(
         &self,
         path: &Path,
@@ -205,55 +204,54 @@ pub trait Host: Send + Sync {
         Ok(())
     }
 
-    /// Names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     ///
     /// # Errors
-    /// Not there, not readable, or not a directory.
+    /// The directory does not exist, is not readable, or is not a directory.
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError>;
 
-    /// What a symbolic link says (readlink), not resolved.
+    /// Returns the target of a symbolic link (readlink), unresolved.
     ///
     /// # Errors
-    /// Not there, or not a link.
+    /// The path does not exist, or is not a link.
     fn link(&self, path: &Path) -> Result<PathBuf, HostError>;
 
-    /// The path with all symbolic links resolved.
+    /// Resolves all symbolic links of a path.
     ///
     /// # Errors
-    /// Not there, or a component cannot be looked at.
+    /// The path does not exist, or a component is not accessible.
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError>;
 
-    /// Kind, size and device numbers, symbolic links followed.
+    /// Returns type, size and device numbers; follows symbolic links.
     ///
     /// # Errors
-    /// Not there, or not allowed.
+    /// The path does not exist, or is not permitted.
     fn stat(&self, path: &Path) -> Result<Stat, HostError>;
 
-    /// Size and free space of the file system a path lies on.
+    /// Returns size and free space of the file system of a path.
     ///
     /// # Errors
-    /// Not there, not allowed, or not captured.
+    /// The path does not exist, is not permitted, or was not captured.
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError>;
 
-    /// Opens a block device exclusively (`O_EXCL`) for reading and closes it again: the kernel
-    /// refuses with EBUSY when anyone claimed it (open(2), "O_EXCL … block device").
+    /// Opens a block device exclusively (`O_EXCL`) for reading and closes it again. The kernel refuses with
+    /// EBUSY if somebody claimed it (open(2), "O_EXCL … block device").
     ///
     /// # Errors
-    /// Claimed (EBUSY), not allowed, or not a live machine.
+    /// The device is claimed (EBUSY), is not permitted, or this is not a live machine.
     fn open_exclusive(&self, path: &Path) -> Result<(), HostError>;
 
-    /// Runs a command: no shell, no standard input, `LC_ALL=C`, killed with its children after
-    /// the timeout. `argv[0]` is looked up with [`Host::which`]. An exit status other than 0 is
-    /// no error here.
+    /// Runs a command: without a shell and standard input, with `LC_ALL=C`, killed with its children after the
+    /// time limit. `argv[0]` is looked up with [`Host::which`]. A nonzero exit status is not an error.
     ///
     /// # Errors
-    /// Not installed, could not be started, took too long, wrote too much, or not captured.
+    /// The command is not installed, cannot be started, takes too long, prints too much, or was not captured.
     fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError>;
 
-    /// Where a command is installed: in `PATH`, else in the usual sbin directories.
+    /// Finds a command in `PATH`, else in the usual sbin directories.
     fn which(&self, name: &OsStr) -> Option<PathBuf>;
 
-    /// [`Host::read`] as text; bytes that are not UTF-8 become U+FFFD.
+    /// Like [`Host::read`], as text; invalid UTF-8 becomes U+FFFD.
     ///
     /// # Errors
     /// As [`Host::read`].
@@ -263,10 +261,10 @@ pub trait Host: Send + Sync {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// Whether a path leads to something.
+    /// Returns whether a path exists.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// This cannot be determined.
     fn exists(&self, path: &Path) -> Result<bool, HostError> {
         match self.stat(path) {
             Ok(_) => Ok(true),

@@ -1,4 +1,4 @@
-//! This machine.
+//! Access to this machine: reads files and runs commands.
 
 use crate::error::HostError;
 use crate::{
@@ -11,20 +11,20 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// This machine, as the process sees it.
+/// This machine, as seen by this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveHost;
 
-/// Where administrators' commands live when `PATH` of an ordinary user leaves them out.
+/// Directories with administrators' commands that an ordinary user's `PATH` may lack.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// How much of a file is looked at at once.
+/// Bytes read at once.
 const PIECE: usize = 1 << 20;
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 fn open(path: &Path) -> Result<std::fs::File, HostError> {
     let fail = |error: std::io::Error| HostError::io(path, &error);
-    // Not blocking: a name may turn out to be a pipe that nobody writes to.
+    // Non-blocking: the name may refer to a pipe without a writer.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = std::fs::OpenOptions::new()
         .read(true)
@@ -98,7 +98,7 @@ impl Host for LiveHost {
     }
 
     fn stat(&self, path: &Path) -> Result<Stat, HostError> {
-        // Cached attributes do: a network file system that hangs must not hang us.
+        // Cached attributes are enough: a hanging network file system must not block assay.
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::SIZE) {
             Ok(found) => Ok(Stat {
@@ -161,7 +161,7 @@ impl Host for LiveHost {
             return is_executable(given).then(|| given.to_owned());
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        // An empty or relative entry would run what lies in the directory under test.
+        // An empty or relative entry would run programs in the directory under test.
         let dirs = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
         dirs.chain(SBIN.map(PathBuf::from))
             .map(|dir| dir.join(name))

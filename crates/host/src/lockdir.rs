@@ -1,8 +1,8 @@
-//! Locks that every assay of this machine sees, whatever its state directory.
+//! Locks that all assay processes of this machine share, whatever their state directory.
 //!
-//! They lie in a directory that only root may write where root runs assay, so that no other user can
-//! take one first or put something else in its place. The kernel's lock on a file ends with its
-//! process; the note in the file stays, so that the next one learns what a killed process was about.
+//! When root runs assay, the locks are in a directory that only root can write, so that no other user can take
+//! a lock first or replace it. The kernel's lock on a file ends with its process. The note in the file stays,
+//! so that the next process learns what a killed process was doing.
 
 use crate::directory_owner;
 use crate::error::HostError;
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest note that is read.
+/// Maximum bytes of a note.
 const LONGEST: u64 = 64 << 10;
 
-/// How often a lock that is held is tried again, and how long after.
+/// Number of attempts to take a held lock, and the pause between them.
 const LOCK_TRIES: u32 = 3;
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -29,8 +29,8 @@ pub struct LockDirectory {
     dir: Arc<Directory>,
 }
 
-/// A lock that this process holds. When it is dropped, or its process ends, others may take it, and
-/// its note stays for them to read; [`Lock::release`] removes both.
+/// A lock that this process holds. When it is dropped or its process ends, others may take it and read its
+/// note; [`Lock::release`] removes both.
 #[derive(Debug)]
 pub struct Lock {
     dir: Arc<Directory>,
@@ -39,24 +39,24 @@ pub struct Lock {
     left: String,
 }
 
-/// What came of trying to take a lock.
+/// Result of an attempt to take a lock.
 #[derive(Debug)]
 pub enum Attempt {
-    /// It is ours.
+    /// The lock was taken.
     Taken(Lock),
-    /// A live process holds it.
+    /// A running process holds the lock.
     Busy {
-        /// What that process has noted.
+        /// Note of that process.
         note: String,
     },
 }
 
 impl LockDirectory {
-    /// The locks that last as long as the machine runs: `/run/assay` for root. Other users have
-    /// their own, in `/run/user/UID/assay`, or `/tmp/assay-UID` where there is no such directory.
+    /// Returns the locks that last until the next boot: `/run/assay` for root, `/run/user/UID/assay` for other
+    /// users, or `/tmp/assay-UID` if there is no such directory.
     ///
     /// # Errors
-    /// The directory cannot be made, or somebody else may write in it.
+    /// The directory cannot be created, or another user may write it.
     pub fn of_machine() -> Result<Self, HostError> {
         let us = rustix::process::geteuid();
         let runtime = PathBuf::from(format!("/run/user/{}", us.as_raw()));
@@ -67,7 +67,7 @@ impl LockDirectory {
         })
     }
 
-    /// The locks whose notes outlive a boot: `/var/lib/assay/locks` for root, `/var/tmp/assay-UID` for
+    /// Returns the locks whose notes survive a boot: `/var/lib/assay/locks` for root, `/var/tmp/assay-UID` for
     /// other users.
     ///
     /// # Errors
@@ -80,10 +80,10 @@ impl LockDirectory {
         })
     }
 
-    /// Uses a directory, making it for this user alone when it is missing; its parent is made as well.
+    /// Uses a directory; creates it with private access, and its parent, if they are missing.
     ///
     /// # Errors
-    /// It cannot be made, it is a link, or somebody else may write in it or exchange it.
+    /// The directory cannot be created, is a link, or another user may write or replace it.
     pub fn open(path: &Path) -> Result<Self, HostError> {
         let way = |error: HostError| {
             let reason = format!(
@@ -105,11 +105,11 @@ impl LockDirectory {
         Ok(Self { dir: Arc::new(dir) })
     }
 
-    /// Takes the lock of `key`, which may be any text, without waiting for its holder to end. A lock that is taken has the
-    /// note of the process that held it last and did not release it, see [`Lock::left`].
+    /// Takes the lock of `key`, which may be any text, without waiting for its holder. The lock contains the
+    /// note of the last holder that did not release it, see [`Lock::left`].
     ///
     /// # Errors
-    /// The directory cannot be read or written, or something else has the lock's name.
+    /// The directory cannot be read or written, or another object has the lock's name.
     pub fn try_lock(&self, key: &str) -> Result<Attempt, HostError> {
         let name = lock_file_name(key);
         let mut patience = LOCK_TRIES;
@@ -127,12 +127,11 @@ impl LockDirectory {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(HostError::io(held.shown(), &error.into())),
             };
-            // Who releases a lock removes its file: it may have been another one's by the time that
-            // we got it.
+            // The former holder may have released the lock and removed its file in between.
             if self.dir.look(&name)? != Some(held.identity()) {
                 continue;
             }
-            // It may be somebody who only looks, see `left`.
+            // The holder may only be reading the note, see `left`.
             if busy && patience > 0 {
                 patience -= 1;
                 std::thread::sleep(LOOK);
@@ -151,8 +150,8 @@ impl LockDirectory {
         }
     }
 
-    /// The files and notes of locks that nobody holds: of processes that were killed, or let go without
-    /// releasing them.
+    /// Returns the files and notes of locks without a holder: of killed processes, or of locks dropped without
+    /// release.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -164,7 +163,7 @@ impl LockDirectory {
                 Err(HostError::NotFound { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            // Shared, and let go at once: who wants the lock at this moment tries again.
+            // A shared lock that is released at once: a process that wants the lock now tries again.
             if flock(held.file(), FlockOperation::NonBlockingLockShared).is_ok() {
                 notes.push((held.shown().to_owned(), read(&held)?));
             }
@@ -175,27 +174,27 @@ impl LockDirectory {
 }
 
 impl Lock {
-    /// The note of the process that held it last and was killed, or let it go without releasing it;
-    /// empty when there is none.
+    /// Returns the note of the last holder that was killed or did not release the lock; empty if there is
+    /// none.
     #[must_use]
     pub fn left(&self) -> &str {
         &self.left
     }
 
-    /// The file, for messages.
+    /// Returns the path of the file, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.held.shown()
     }
 
-    /// Notes one line for who meets this lock, on disk when this returns.
+    /// Writes a note of one line durably.
     ///
     /// # Errors
     /// The note cannot be written.
     pub fn note(&self, note: &str) -> Result<(), HostError> {
         let file = self.held.file();
         let fail = |error: std::io::Error| HostError::io(self.held.shown(), &error);
-        // Only the first line is read, so that a kill in between does no harm.
+        // Only the first line is read, so a kill during the write does no harm.
         let line = format!("{}\n", note.replace('\n', " "));
         file.write_all_at(line.as_bytes(), 0).map_err(fail)?;
         file.set_len(line.len() as u64).map_err(fail)?;
@@ -203,17 +202,17 @@ impl Lock {
         self.dir.sync()
     }
 
-    /// Removes the note and lets the lock go.
+    /// Removes the note and releases the lock.
     ///
     /// # Errors
-    /// The file cannot be removed; the lock is free all the same.
+    /// The file cannot be removed; the lock is released anyway.
     pub fn release(self) -> Result<(), HostError> {
-        // Not forced to disk: a note that comes back after a power cut is compared with what is there.
+        // Not synced: a note that reappears after a power cut is compared with the actual state.
         self.dir.remove(&self.name, self.held.identity()).map(drop)
     }
 }
 
-/// Opens a directory, making it and its parent when they are missing.
+/// Opens a directory; creates it and its parent if they are missing.
 fn make(path: &Path) -> Result<Directory, HostError> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let parent = match Directory::open(above) {
@@ -233,13 +232,13 @@ fn create_lock_directory(parent: &Directory, path: &Path) -> Result<Directory, H
             parent.sync()?;
             Ok(made)
         }
-        // It is there already, or another process was faster.
+        // It already exists, or another process was faster.
         Err(_) if parent.look(name)?.is_some() => parent.below(Path::new(name)),
         Err(error) => Err(error),
     }
 }
 
-/// The name of a lock's file: any key fits, and none leads out of the directory.
+/// Returns the file name of a lock: works for any key, and never leads out of the directory.
 fn lock_file_name(key: &str) -> OsString {
     let mut name = blake3::hash(key.as_bytes()).to_hex().to_string();
     name.truncate(32);
@@ -283,7 +282,7 @@ mod tests {
             Attempt::Taken(_) => panic!("taken twice"),
         }
         let other = taken(&again, "another");
-        // As when the process is killed.
+        // Same as when the process is killed.
         drop(lock);
         assert_eq!(again.left().unwrap()[0].1, "process 7");
         let lock = taken(&again, "../a/b\n");
@@ -332,7 +331,7 @@ mod tests {
         let file = temp.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(LockDirectory::open(&file).is_err());
-        // What lies in the place of a lock is not followed and not waited for.
+        // An object in place of the lock is neither followed nor waited for.
         let dir = LockDirectory::open(&path).unwrap();
         symlink(&file, path.join(lock_file_name("key"))).unwrap();
         assert!(dir.try_lock("key").is_err());

@@ -1,5 +1,5 @@
-//! Files that are locked (flock(2)) as long as a process does something that one at a time may do: the
-//! kernel gives the lock back when the process ends, however it ends.
+//! Lock files (flock(2)) for work that one process at a time may do. The kernel releases the lock when the
+//! process ends for any reason.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -8,17 +8,17 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Waits until nobody else has the lock, and takes it. The file is made when it is missing.
+/// Waits for the lock and takes it. Creates the file if it is missing.
 ///
 /// # Errors
-/// The file cannot be made or opened, or its file system has no locks.
+/// The file cannot be created or opened, or its file system has no locks.
 pub fn wait(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(file)
 }
 
-/// Takes the lock unless somebody else has it.
+/// Takes the lock unless another process has it.
 ///
 /// # Errors
 /// As [`wait`].

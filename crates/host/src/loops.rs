@@ -1,6 +1,6 @@
-//! Loop devices on files that are held (loop(4)). They are known by device and inode of their file,
-//! as the driver itself says, never by the text of a path, which whoever owns a directory on it can
-//! change: sysfs knows only a name, which may be another file's by now, or nobody's.
+//! Loop devices on open files (loop(4)). They are identified by device and inode of their file, as the driver
+//! reports them. The path in sysfs is not used, because the owner of a directory can change names, so that the
+//! path refers to another file or none.
 
 #![allow(unsafe_code, reason = "a loop device is set up by ioctl alone")]
 
@@ -18,14 +18,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const CONTROL: &str = "/dev/loop-control";
-/// Somebody else may be faster to take a free device.
+/// Number of attempts, because another process may take a free device first.
 const ATTEMPTS: usize = 64;
 
-/// Puts a free loop device on an open file, and returns its node. `direct` is past the page cache,
-/// where the file can do that.
+/// Attaches a free loop device to an open file and returns its node. `direct` bypasses the page cache if the
+/// file permits it.
 ///
 /// # Errors
-/// Not root, no loop devices here, or the file cannot be one.
+/// Assay does not run as root, loop devices are unavailable, or the file is unsuitable.
 pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     let control = open(Path::new(CONTROL))?;
     let mut last = None;
@@ -47,7 +47,7 @@ pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     })
 }
 
-/// The nodes of all loop devices on a file.
+/// Returns the nodes of all loop devices on a file.
 ///
 /// # Errors
 /// /sys/block cannot be read.
@@ -56,7 +56,7 @@ pub fn find_loop_devices(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(sys).map_err(device_error("/sys/block"))? {
         let name = entry.map_err(device_error("/sys/block"))?.file_name();
-        // Only those in use have this directory.
+        // Only devices in use have this directory.
         if !sys.join(&name).join("loop").exists() {
             continue;
         }
@@ -69,11 +69,10 @@ pub fn find_loop_devices(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
     Ok(found)
 }
 
-/// Takes a loop device away, if it is still on that file. The kernel does it as soon as nobody uses
-/// the device any more.
+/// Detaches a loop device if it is still on that file. The kernel does it as soon as the device is unused.
 ///
 /// # Errors
-/// Not allowed.
+/// Permission is denied.
 pub fn detach(node: &Path, backing: Identity) -> Result<(), HostError> {
     let device = open(node)?;
     let fail = |error: io::Error| HostError::io(node, &error);
@@ -107,8 +106,7 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
             // SAFETY: the argument is the number of an open file.
             unsafe { loop_ioctl(device, LOOP_SET_FD, fd) }?;
             if direct {
-                // A wish: not every file can.
-                // SAFETY: the argument is a number.
+                // Optional: not every file supports it. SAFETY: the argument is a number.
                 let _ = unsafe { loop_ioctl(device, LOOP_SET_DIRECT_IO, 1) };
             }
             Ok(())
@@ -117,19 +115,19 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
     }
 }
 
-/// What a loop device stands for.
+/// Backing of a loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backing {
     /// The file, or the node of the device.
     pub file: Identity,
-    /// Which device, when it is one.
+    /// The device, if it is one.
     pub device: Option<DeviceNumber>,
 }
 
-/// What is behind a loop device; nothing when it is not set up.
+/// Returns the backing of a loop device; `None` if it is not configured.
 ///
 /// # Errors
-/// It is no loop device.
+/// The device is not a loop device.
 pub fn read_backing(device: &Held) -> Result<Option<Backing>, HostError> {
     match read_loop_status(device.file()) {
         Ok(found) => Ok(Some(found)),
@@ -142,7 +140,7 @@ fn backed_by(device: &File) -> io::Result<Identity> {
     read_loop_status(device).map(|found| found.file)
 }
 
-/// The driver packs device numbers as `huge_encode_dev` of the kernel does, as in `st_dev`.
+/// Reads the status; the driver packs device numbers as `huge_encode_dev` of the kernel does, as in `st_dev`.
 fn read_loop_status(device: &File) -> io::Result<Backing> {
     // SAFETY: a plain struct of integers and arrays of them, for which zeroes are valid.
     let mut info: loop_info64 = unsafe { std::mem::zeroed() };
@@ -170,8 +168,9 @@ fn open(node: &Path) -> Result<File, HostError> {
     opened.map_err(|error| HostError::io(node, &error))
 }
 
+///
 /// # Safety
-/// `argument` is what the request wants: a number, or the address of a live value of its type.
+/// `argument` must be what the request needs: a number, or the address of a live value of its type.
 unsafe fn loop_ioctl(device: &File, request: u32, argument: usize) -> io::Result<i32> {
     // SAFETY: the caller's promise.
     let done = unsafe { libc::ioctl(device.as_raw_fd(), request as libc::Ioctl, argument) };

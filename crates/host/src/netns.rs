@@ -1,5 +1,5 @@
-//! Network namespaces without a name, and TUN devices: both go when the last descriptor of them is closed,
-//! so that nothing of them outlives assay.
+//! Unnamed network namespaces and TUN devices. Both disappear with their last descriptor, so nothing outlives
+//! assay.
 
 #![allow(
     unsafe_code,
@@ -13,17 +13,17 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
-/// A network namespace, as long as this lives or something in it does.
+/// A network namespace, which exists while this value or a process in it exists.
 #[derive(Debug)]
 pub struct Netns {
     fd: OwnedFd,
 }
 
 impl Netns {
-    /// A new one, with nothing but a loopback that is down.
+    /// Creates a namespace that contains only a loopback interface that is down.
     ///
     /// # Errors
-    /// As unshare(2): without CAP_SYS_ADMIN.
+    /// As unshare(2): CAP_SYS_ADMIN is missing.
     pub fn new() -> io::Result<Self> {
         let made = thread::spawn(|| {
             // SAFETY: only this thread changes, and it ends here; descriptors stay shared.
@@ -36,7 +36,8 @@ impl Netns {
         }
     }
 
-    /// Does something in it, on a thread of its own; threads and programs that it starts are in it as well.
+    /// Runs `work` in the namespace on a separate thread; threads and programs that it starts are in the
+    /// namespace, too.
     ///
     /// # Errors
     /// As setns(2).
@@ -53,7 +54,7 @@ impl Netns {
         })
     }
 
-    /// Moves the calling thread into it, for good.
+    /// Moves the calling thread into the namespace permanently.
     ///
     /// # Errors
     /// As setns(2).
@@ -62,7 +63,7 @@ impl Netns {
         Ok(move_into_link_name_space(self.fd.as_fd(), kind)?)
     }
 
-    /// A path that programs take for it, as long as this lives.
+    /// Returns a path for programs, valid while this value exists.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.fd.as_raw_fd()).into()
@@ -74,11 +75,11 @@ const TUNSETIFF: u32 = 0x4004_54ca;
 const IFF_TUN: i16 = 0x0001;
 const IFF_NO_PI: i16 = 0x1000;
 
-/// A new TUN device in the namespace of the calling thread: packets of IP that are written come in there, and
-/// what is sent there is read. It is down and has no address. Reads and writes do not wait.
+/// Creates a TUN device in the calling thread's namespace. IP packets that are written arrive there, and sent
+/// packets can be read. The device is down and has no address. Reads and writes do not block.
 ///
 /// # Errors
-/// There is no /dev/net/tun, the name is taken or too long (15 bytes), or CAP_NET_ADMIN is missing.
+/// /dev/net/tun is missing, the name is used or longer than 15 bytes, or CAP_NET_ADMIN is missing.
 pub fn create_tun(name: &str) -> io::Result<File> {
     // SAFETY: an all-zero ifreq is a valid value of a struct of bytes and integers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -1,6 +1,7 @@
-//! Files that a user names for output. Each is written beside its place, whole, and renamed into it.
+//! Writes files that a user names for output. Each is written completely under another name in the same
+//! directory and then renamed.
 //!
-//! Scratch files and files that are edited are elsewhere: [`crate::held`], `replace`.
+//! Scratch files and edited files are handled elsewhere: [`crate::held`], `replace`.
 
 mod folder;
 mod link_safe_directory;
@@ -22,16 +23,16 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Names beside the place begin so.
+/// Prefix of temporary names.
 const PREFIX: &str = ".assay-";
-/// So many bytes of a name are repeated in the name beside it: the longest name has 255.
+/// Maximum bytes of a name that are repeated in its temporary name; a name has at most 255.
 const REPEATED_NAME: usize = 200;
 
 /// A file that a user named for output.
 ///
-/// It is written under no name or a hidden one in the same directory, and gets its name when it is
-/// complete: until then the old file stays as it is. Links and special files are never written through.
-/// `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` and a terminal are written as they are.
+/// It is written unnamed or under a hidden name in the same directory, and gets its name when it is complete;
+/// until then the old file stays. Links and special files are never written through. `-`, `/dev/stdout`,
+/// `/dev/stderr`, `/dev/fd/N` and a terminal are written directly.
 #[derive(Debug)]
 pub struct OutputFile {
     shown: PathBuf,
@@ -44,21 +45,21 @@ enum Sink {
     Stream(File),
 }
 
-/// A file that waits beside its place.
+/// A file that is not published yet.
 #[derive(Debug)]
 struct Beside {
     above: Directory,
     name: OsString,
     aside: OsString,
     file: File,
-    /// Whether it has the name `aside`.
+    /// The file has the temporary name `aside`.
     named: bool,
-    /// Whether a file of the name is replaced.
+    /// The file replaces an existing file.
     replaces: bool,
     published: bool,
 }
 
-/// Writes `bytes` to the file that a user named: all of them, or nothing.
+/// Writes `bytes` to a file that a user named: all or nothing.
 ///
 /// # Errors
 /// As [`OutputFile::create`] and [`OutputFile::publish`].
@@ -69,16 +70,16 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
 }
 
 impl OutputFile {
-    /// Prepares a file that replaces what has its name, with the mode of what it replaces.
+    /// Prepares a file that replaces an existing one and takes its mode.
     ///
     /// # Errors
-    /// The place holds a link, a directory or a special file; a link on the way belongs to another user;
-    /// or as open(2).
+    /// The path is a link, a directory or a special file; a link in the path belongs to another user; or as
+    /// open(2).
     pub fn create(path: &Path) -> Result<Self, HostError> {
         Self::prepare(path, Mode::from_raw_mode(0o666), true)
     }
 
-    /// Prepares a file that only this user may read, and that replaces what has its name.
+    /// Prepares a private file that replaces an existing one.
     ///
     /// # Errors
     /// As [`OutputFile::create`].
@@ -86,10 +87,10 @@ impl OutputFile {
         Self::prepare(path, Mode::RUSR | Mode::WUSR, true)
     }
 
-    /// Prepares a file that only this user may read, and whose name must be new when it is published.
+    /// Prepares a private file whose name must be unused when it is published.
     ///
     /// # Errors
-    /// As [`OutputFile::create`]; there is something of that name.
+    /// As [`OutputFile::create`]; the name exists.
     pub fn create_secret(path: &Path) -> Result<Self, HostError> {
         Self::prepare(path, Mode::RUSR | Mode::WUSR, false)
     }
@@ -117,14 +118,14 @@ impl OutputFile {
         sweep(&above, name);
         let sink = Sink::Beside(Beside::create(above, name, mode, replaces)?);
         let output = Self { shown, sink };
-        // A file of this user keeps its mode; private ones are made private.
+        // This user's old file keeps its mode; private files become private.
         if let Some(old) = old.filter(|old| is_ours(old) && mode.contains(Mode::ROTH)) {
             output.set_mode(old.st_mode & 0o777)?;
         }
         Ok(output)
     }
 
-    /// The open file.
+    /// Returns the open file.
     #[must_use]
     pub fn file(&self) -> &File {
         match &self.sink {
@@ -133,7 +134,7 @@ impl OutputFile {
         }
     }
 
-    /// Sets the permission bits that the file will have; a descriptor or device keeps its own.
+    /// Sets the permission bits of the file; a descriptor or device keeps its own.
     ///
     /// # Errors
     /// As fchmod(2).
@@ -145,7 +146,7 @@ impl OutputFile {
         set.map_err(|error| HostError::io(&self.shown, &error))
     }
 
-    /// Writes bytes; an error names the file.
+    /// Writes bytes; errors contain the file name.
     ///
     /// # Errors
     /// As write(2).
@@ -154,10 +155,10 @@ impl OutputFile {
         written.map_err(|error| HostError::io(&self.shown, &error))
     }
 
-    /// Brings the file to the disk and gives it its name, in place of what had it.
+    /// Syncs the file and gives it its name, replacing an existing file.
     ///
     /// # Errors
-    /// As fsync(2) and rename(2), or somebody put something else under the name at this moment.
+    /// As fsync(2) and rename(2), or another object got the name at the same time.
     pub fn publish(self) -> Result<(), HostError> {
         match self.sink {
             Sink::Stream(_) => Ok(()),
@@ -195,7 +196,7 @@ impl Beside {
             }
             Err(error) => return Err(fail(error)),
         };
-        // Tells another assay that this one lives.
+        // Shows other assay processes that this one is running.
         let _ = flock(&fd, FlockOperation::NonBlockingLockExclusive);
         Ok(Self {
             name: name.to_owned(),
@@ -236,7 +237,7 @@ impl Beside {
             self.link(&self.aside).map_err(fail)?;
             self.named = true;
         }
-        // A link or special file that came since is refused as well.
+        // A link or special file that appeared in between is refused as well.
         look(&self.above, &self.name, shown)?;
         match self.replaces {
             true => rustix::fs::renameat(&self.above, &*self.aside, &self.above, &*self.name),
@@ -254,7 +255,7 @@ impl Beside {
         }
     }
 
-    /// Gives the file without a name one.
+    /// Gives an unnamed file a name.
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
         let from = crate::held::descriptor_path(&self.file);
         rustix::fs::linkat(CWD, from, &self.above, name, AtFlags::SYMLINK_FOLLOW)
@@ -272,7 +273,7 @@ impl Drop for Beside {
     }
 }
 
-/// Renames where nothing may have the name; file systems without the flag get the same by link(2).
+/// Renames without replacement; uses link(2) on file systems without the flag.
 fn rename_new(above: &Directory, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(above, from, above, to, flags) {
@@ -284,7 +285,7 @@ fn rename_new(above: &Directory, from: &OsStr, to: &OsStr) -> Result<(), Errno> 
     }
 }
 
-/// What has the name.
+/// Object with the name.
 enum Place {
     Free,
     Regular(Stat),
@@ -292,7 +293,7 @@ enum Place {
     Stream(File),
 }
 
-/// Looks at what has the name, without opening it.
+/// Examines the object with the name without opening it.
 fn look(above: &Directory, name: &OsStr, shown: &Path) -> Result<Place, HostError> {
     let fail = |error: Errno| HostError::io(shown, &error.into());
     let way = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -328,7 +329,7 @@ fn look(above: &Directory, name: &OsStr, shown: &Path) -> Result<Place, HostErro
     Err(HostError::path(shown, reason))
 }
 
-/// The name of a file in its directory.
+/// Returns the name of a file in its directory.
 fn file_name(path: &Path) -> Result<&OsStr, HostError> {
     match path.file_name() {
         Some(name) if !path.as_os_str().as_bytes().ends_with(b"/") => Ok(name),
@@ -336,7 +337,7 @@ fn file_name(path: &Path) -> Result<&OsStr, HostError> {
     }
 }
 
-/// A name beside `name` that no other output of this process has.
+/// Returns a temporary name that no other output of this process uses.
 fn temporary_name(name: &OsStr) -> OsString {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -350,15 +351,15 @@ fn strip_repetition(name: &OsStr) -> &[u8] {
     &name[..name.len().min(REPEATED_NAME)]
 }
 
-/// Removes what killed ones left beside a file of this name: this user's, under no other name, and
-/// locked by nobody.
+/// Removes temporary files that killed processes left for this name: of this user, with one name, and without
+/// a lock.
 fn sweep(above: &Directory, name: &OsStr) {
     for found in above.list().unwrap_or_default() {
         let number = found.as_bytes().strip_prefix(PREFIX.as_bytes());
         let number = number.and_then(|rest| rest.strip_suffix(strip_repetition(name)));
         let number = number.and_then(|rest| rest.strip_suffix(b"-"));
         if number.is_some_and(|one| !one.is_empty() && one.iter().all(u8::is_ascii_digit)) {
-            // What cannot be removed is in nobody's way.
+            // A file that cannot be removed does no harm.
             let _ = above.remove_abandoned(&found);
         }
     }
@@ -368,7 +369,7 @@ fn is_ours(found: &Stat) -> bool {
     found.st_uid == rustix::process::geteuid().as_raw()
 }
 
-/// Whether two paths lead to one file, links followed.
+/// Returns whether two paths lead to one file; follows links.
 #[must_use]
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let of = |path: &Path| {

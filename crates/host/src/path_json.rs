@@ -1,4 +1,4 @@
-//! Paths in JSON, for `#[serde(with = …)]`: text, or a list of bytes where a name is not UTF-8.
+//! Serialises paths for `#[serde(with = …)]`: as text, or as a list of bytes if a name is not UTF-8.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ enum Name {
     Bytes(Vec<u8>),
 }
 
-/// Writes a path.
+/// Serialises a path.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the serializer.
 pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => text.serialize(to),
@@ -23,10 +23,10 @@ pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     }
 }
 
-/// Reads a path.
+/// Deserialises a path.
 ///
 /// # Errors
-/// It is neither text nor a list of bytes.
+/// The value is neither text nor a list of bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
     Ok(match Name::deserialize(from)? {
         Name::Text(text) => text.into(),

@@ -1,5 +1,4 @@
-//! What finds a file or directory again although its name may have been changed meanwhile, and after
-//! the machine was started again: for journals.
+//! Identity of a file or directory that stays valid after renames and reboots, for journals.
 
 #![allow(
     unsafe_code,
@@ -14,51 +13,51 @@ use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::Path;
 
-/// The longest handle of any file system (MAX_HANDLE_SZ, name_to_handle_at(2)).
+/// Maximum handle size of any file system (MAX_HANDLE_SZ, name_to_handle_at(2)).
 const LONGEST: usize = 128;
 
-/// A file or directory as a journal keeps it.
+/// Identity of a file or directory in a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFile {
-    /// Device and inode. After the machine was started again the device may have another number.
+    /// Device and inode. The device number may change at a reboot.
     #[serde(flatten)]
     pub identity: Identity,
-    /// The file system's own name for it, which no later file gets; not every file system has one,
-    /// and only root may open by it.
+    /// File handle, which no later file gets. Not every file system has handles, and only root may open by
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handle: Option<Handle>,
-    /// When it was made, where the file system keeps that: a later file of the same number was made
-    /// later, and no program can say otherwise.
+    /// Creation time, if the file system stores it: a later file with the same number has a later time, which
+    /// programs cannot change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<Born>,
 }
 
-/// `stx_btime` (statx(2)).
+/// Time of creation, `stx_btime` (statx(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Born {
     seconds: i64,
     nanoseconds: u32,
 }
 
-/// A handle (name_to_handle_at(2)): opaque bytes and their kind.
+/// A handle (name_to_handle_at(2)): opaque bytes and their type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Handle {
     kind: i32,
     bytes: Vec<u8>,
 }
 
-/// What became of a file or directory that is known.
+/// Result of a search for a known file or directory.
 #[derive(Debug)]
 pub enum Whereabouts {
-    /// It is there, and open (`O_PATH`).
+    /// The object exists and is open (`O_PATH`).
     Open(OwnedFd),
-    /// It was removed.
+    /// The object was removed.
     Removed,
-    /// The file system cannot tell, or this user may not ask.
+    /// Unknown: the file system does not support the search, or this user may not use it.
     Unknown,
 }
 
-/// As the kernel takes it (struct file_handle).
+/// Kernel format (struct file_handle).
 #[repr(C)]
 struct Raw {
     length: libc::c_uint,
@@ -67,7 +66,7 @@ struct Raw {
 }
 
 impl KnownFile {
-    /// Of an open file or directory.
+    /// Reads the identity of an open file or directory.
     ///
     /// # Errors
     /// As fstat(2).
@@ -80,7 +79,7 @@ impl KnownFile {
         })
     }
 
-    /// Of a file that is known by its identity alone.
+    /// Creates an identity from device and inode only.
     #[must_use]
     pub fn only(identity: Identity) -> Self {
         Self {
@@ -90,9 +89,8 @@ impl KnownFile {
         }
     }
 
-    /// Whether this is it, as far as can be told without its handle: the same number and the same
-    /// moment of birth; where that is not kept, the same device, which may have another number after
-    /// the machine was started again, and the same user.
+    /// Returns whether an open file is this one, without the handle: same inode and creation time, or, if the
+    /// time is not stored, same device (which may change at a reboot) and user.
     pub(crate) fn is(&self, fd: impl AsFd) -> bool {
         let Ok(found) = rustix::fs::fstat(&fd) else {
             return false;
@@ -105,8 +103,7 @@ impl KnownFile {
         found.st_ino == self.identity.inode && ours && born
     }
 
-    /// Opens it by its handle, whatever its name is now. `beside` is anything on the same file
-    /// system.
+    /// Opens the file by its handle, whatever its name. `beside` is anything on the same file system.
     #[must_use]
     pub fn find(&self, beside: impl AsFd) -> Whereabouts {
         let Some(handle) = &self.handle else {
@@ -143,11 +140,11 @@ impl KnownFile {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         match rustix::fs::fstat(&fd) {
             Ok(found) if found.st_ino != self.identity.inode => Whereabouts::Unknown,
-            // Two file systems may have given the same name to two files.
+            // Two file systems may use the same handle for different files.
             Ok(_) if self.born.is_some_and(|then| read_birth(&fd) != Some(then)) => {
                 Whereabouts::Unknown
             }
-            // Somebody has it open still.
+            // Somebody still has it open.
             Ok(found) if found.st_nlink == 0 => Whereabouts::Removed,
             Ok(_) => Whereabouts::Open(fd),
             Err(_) => Whereabouts::Unknown,

@@ -1,11 +1,10 @@
-//! Starting programs. Everything that assay starts is started here, so that nothing outlives assay
-//! unless it is meant to, and what a program starts in turn ends with it.
+//! Starts programs. All programs of assay are started here, so that they and their children end with assay
+//! unless intended otherwise.
 //!
-//! Every program gets a process group of its own: Ctrl-C in the terminal is for assay, which ends
-//! its programs in order, and a signal for the group reaches what the program started too. When
-//! assay itself is killed, the kernel kills the program (`PR_SET_PDEATHSIG`, prctl(2)) and only
-//! that: its own children live on, so a program that forks is started as [`Dies::Asked`], or below
-//! something that takes a whole namespace along (`unshare --kill-child`).
+//! Every program gets its own process group: Ctrl-C in the terminal reaches only assay, which ends its
+//! programs in order, and a signal to the group also reaches the program's children. When assay is killed, the
+//! kernel kills the program (`PR_SET_PDEATHSIG`, prctl(2)) but not its children. So a program that forks is
+//! started with [`Dies::Asked`], or in a namespace that ends with it (`unshare --kill-child`).
 
 mod collect;
 #[cfg(test)]
@@ -25,8 +24,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// A file that only this process and what it starts can read, from its beginning. It lies in memory, and where a
-/// sandbox does not allow that, in the directory for temporary files.
+/// Creates an unnamed file that only this process and its children can read. It is in memory or, if a sandbox
+/// forbids this, in the directory for temporary files.
 fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     let made = rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC);
     let mut file = match made {
@@ -43,55 +42,53 @@ fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// When a program ends at the latest. Dropping its [`Running`] ends it as well, but for
-/// [`Dies::OnItsOwn`].
+/// Latest end of a program. Dropping its [`Running`] also ends it, except for [`Dies::OnItsOwn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dies {
-    /// Killed when the thread that starts it ends. For what this thread waits for: nothing stands
-    /// between the call and the fork that would be measured as part of the program, and the program
-    /// sees the thread's mounts.
+    /// Killed when the thread that started it ends. For programs that this thread waits for: no extra thread
+    /// adds to the measured time, and the program sees the thread's mounts.
     WithThread,
-    /// Killed when assay ends. For servers that one thread starts and others use or drop. They see
-    /// the mounts that assay began with.
+    /// Killed when assay ends. For servers that one thread starts and others use. They see the mounts with
+    /// which assay started.
     WithAssay,
-    /// As [`Dies::WithThread`], but asked with SIGTERM, so that a master process takes its workers
-    /// along, also those that left its process group.
+    /// Like [`Dies::WithThread`], but with SIGTERM, so that a master process can end its workers, even those
+    /// outside its process group.
     Asked,
-    /// Lives on, in a session of its own: neither Ctrl-C nor the end of the terminal reaches it.
+    /// Continues after assay, in its own session: neither Ctrl-C nor the end of the terminal reaches it.
     OnItsOwn,
 }
 
-/// How long a program that is asked to end may take before it is killed.
+/// Time between SIGTERM and SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// A program that was started.
+/// A started program.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     dies: Dies,
-    /// Readable when the program has ended; kernels before 5.3 know no such thing.
+    /// Becomes readable when the program has ended; unavailable before Linux 5.3.
     handle: Option<OwnedFd>,
     ended: Option<ProgramEnd>,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnd {
     /// Exit status or signal.
     pub status: ExitStatus,
-    /// CPU time of the program and of those of its children that it waited for (getrusage(2)).
+    /// CPU time of the program and of its waited-for children (getrusage(2)).
     pub cpu: Duration,
 }
 
 impl ProgramEnd {
-    /// Exit status; 128 + signal when a signal ended it, as shells count.
+    /// Returns the exit status; 128 + signal if a signal ended it, as in shells.
     #[must_use]
     pub fn code(&self) -> i32 {
         let signal = || 128 + self.status.signal().unwrap_or(0);
         self.status.code().unwrap_or_else(signal)
     }
 
-    /// Whether the exit status is 0.
+    /// Returns whether the exit status is 0.
     #[must_use]
     pub fn success(&self) -> bool {
         self.status.success()
@@ -108,8 +105,7 @@ impl std::fmt::Display for ProgramEnd {
 }
 
 impl Running {
-    /// Starts a program with nothing to read. Where its output goes, its environment and its
-    /// directory are the caller's choice.
+    /// Starts a program with empty standard input. The caller sets its output, environment and directory.
     ///
     /// # Errors
     /// As fork(2) and execve(2).
@@ -118,7 +114,7 @@ impl Running {
         Self::begin(command, dies)
     }
 
-    /// The same with a file that it reads.
+    /// Like [`Running::start`], with a file as standard input.
     ///
     /// # Errors
     /// As fork(2) and execve(2).
@@ -127,10 +123,10 @@ impl Running {
         Self::begin(command, dies)
     }
 
-    /// The same with bytes that it reads from a file without a name.
+    /// Like [`Running::start`], with bytes in an unnamed file as standard input.
     ///
     /// # Errors
-    /// As fork(2) and execve(2); the file cannot be made.
+    /// As fork(2) and execve(2); the file cannot be created.
     pub fn start_with_bytes(command: Command, input: &[u8], dies: Dies) -> io::Result<Self> {
         let input = create_unnamed_file(input).map_err(|error| {
             let what = format!("no file without a name for what it reads: {error}");
@@ -158,7 +154,7 @@ impl Running {
         })
     }
 
-    /// Its number, which is its process group's too.
+    /// Returns the process number, which is also that of its group.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -168,8 +164,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for its end, at most that long, and less when a signal comes in between. Returns
-    /// whether it has ended.
+    /// Waits for its end for at most `time`, or until a signal arrives. Returns whether it has ended.
     ///
     /// # Errors
     /// As poll(2) and waitid(2).
@@ -181,7 +176,7 @@ impl Running {
         self.has_ended()
     }
 
-    /// How it ended, when it has. Does not wait.
+    /// Returns how it ended, if it has. Does not wait.
     ///
     /// # Errors
     /// As waitid(2).
@@ -192,15 +187,15 @@ impl Running {
         }
     }
 
-    /// Sends a signal to the program and everything in its process group. Does nothing once its
-    /// end was taken note of: the number may be another's by then.
+    /// Sends a signal to the program's process group. Does nothing after its end was noticed, because the
+    /// number may be reused.
     pub fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
             let _ = rustix::process::kill_process_group(self.number(), signal);
         }
     }
 
-    /// Kills it with everything in its process group.
+    /// Kills its process group.
     ///
     /// # Errors
     /// As wait4(2).
@@ -209,7 +204,7 @@ impl Running {
         self.reap()
     }
 
-    /// Waits for its end, however long, and takes it from the kernel.
+    /// Waits for its end without a limit, and reaps it.
     ///
     /// # Errors
     /// As wait4(2).
@@ -241,13 +236,13 @@ impl Running {
         Ok(ended)
     }
 
-    /// Whether it has ended; it stays a zombie, which keeps its number from being given away.
+    /// Returns whether it has ended; it stays a zombie, so that its number is not reused.
     fn has_ended(&self) -> io::Result<bool> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         Ok(rustix::process::waitid(WaitId::Pid(self.number()), peek)?.is_some())
     }
 
-    /// Sleeps until it ends, one of the pipes has something, a signal comes, or the time is over.
+    /// Sleeps until it ends, a pipe has data, a signal arrives, or the time is over.
     fn pause<'a>(
         &'a self,
         pipes: impl IntoIterator<Item = BorrowedFd<'a>>,
@@ -290,7 +285,7 @@ impl Drop for Running {
     }
 }
 
-/// The program inherits these files and holds them open, under whatever number.
+/// Lets the program inherit these open files, under any number.
 #[allow(
     unsafe_code,
     reason = "pre_exec is the only way to clear FD_CLOEXEC in the child alone"
@@ -308,7 +303,7 @@ pub fn hand_over(command: &mut Command, files: Vec<File>) {
     }
 }
 
-/// The kernel sends the signal when the thread that forked ends.
+/// Makes the kernel send the signal when the forking thread ends.
 #[allow(
     unsafe_code,
     reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
@@ -323,7 +318,7 @@ fn die_with_us(command: &mut Command, signal: Signal) {
             rustix::process::set_parent_process_death_signal(Some(signal))?;
             match rustix::process::getppid() == Some(us) {
                 true => Ok(()),
-                // It ended before the wish was known.
+                // The parent ended before the request took effect.
                 false => Err(rustix::io::Errno::SRCH.into()),
             }
         });
@@ -346,8 +341,7 @@ fn own_session(command: &mut Command) {
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// `PR_SET_PDEATHSIG` is about the thread that forked, so one thread, which lives as long as assay,
-/// forks for all.
+/// Forks on a thread that lives as long as assay, because `PR_SET_PDEATHSIG` refers to the forking thread.
 fn start_on_lasting_thread(command: Command) -> io::Result<Child> {
     static STARTER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A machine made of a few recorded answers, for tests.
+//! A machine of a few recorded answers, for tests.
 
 use crate::capture::{Command, Fault, Index, Node, copied_stat, resolve};
 use crate::error::HostError;
@@ -188,8 +188,7 @@ impl Host for Recorded {
     }
 }
 
-/// Files change in memory, as plain files do: nothing rounds or refuses a value, and there are no
-/// processes.
+/// Files in memory behave like plain files: every value is accepted, and there are no processes.
 impl HostMut for Recorded {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         self.read(path).map(drop)

@@ -1,4 +1,4 @@
-//! A host that copies what passes through it into a directory that [`crate::Root`] reads.
+//! A host that copies all answers into a directory that [`crate::Root`] can read.
 
 use crate::capture::{CaptureError, Command, Fault, INDEX, Index, Node, SCHEMA, resolve};
 use crate::error::HostError;
@@ -9,11 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Passes calls on to another host and keeps the answers, as that host gave them: one that leaves out
-/// what must not leave the machine stands below this one, never above.
+/// Passes calls to another host and stores the answers. A host that withholds secrets must be below this one,
+/// never above.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
-    /// A path through a descriptor: it leads to the same directory whatever becomes of its name.
+    /// Directory of the recording, as a path through a file descriptor, which stays valid after a rename.
     dir: PathBuf,
     _held: Directory,
     state: Mutex<State>,
@@ -22,15 +22,15 @@ pub struct Recording<'a> {
 #[derive(Default)]
 struct State {
     index: Index,
-    /// The first file that could not be written.
+    /// Error of the first file that could not be written.
     failed: Option<CaptureError>,
 }
 
 impl<'a> Recording<'a> {
-    /// Records into a directory, which is made, or exists and is empty.
+    /// Records into a directory, which is created or must be empty.
     ///
     /// # Errors
-    /// The directory cannot be made, is not empty, or others may write in it.
+    /// The directory cannot be created, is not empty, or others may write it.
     pub fn new(inner: &'a dyn Host, dir: &Path) -> Result<Self, CaptureError> {
         let io = |source| CaptureError::Io {
             path: dir.to_owned(),
@@ -49,8 +49,8 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// Writes the index: only now the directory is complete. `withheld` are paths and command lines
-    /// of which not all was kept, each with what happened to it.
+    /// Writes the index, which completes the directory. `withheld` contains paths and command lines that were
+    /// not completely stored, with reasons.
     ///
     /// # Errors
     /// The first file that could not be written.
@@ -90,7 +90,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Copies the links on the way to `path`; returns where its contents belong in the directory.
+    /// Copies the links in `path`. Returns the path of its content in the directory.
     fn mirror(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let inside = resolve(path, follow_last, |candidate| {
             let Ok(target) = self.inner.link(candidate) else {
@@ -121,7 +121,7 @@ impl<'a> Recording<'a> {
         self.dir.join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
-    /// Keeps a fault of a path; that nothing is there needs no note.
+    /// Stores an error of a path; a missing path needs no entry.
     fn fault<T>(&self, path: &Path, answer: &Result<T, HostError>) {
         let Err(error) = answer else { return };
         if !error.is_absent() {
@@ -158,7 +158,7 @@ impl Host for Recording<'_> {
             && let Ok(copy) = self.mirror(dir, true)
         {
             self.write(&copy, || std::fs::create_dir_all(&copy));
-            // Links and directories are copied as such; a file stands there empty until it is read.
+            // Links and directories are copied; a file is empty until it is read.
             for path in names.iter().map(|name| dir.join(name)) {
                 let Ok(place) = self.mirror(&path, false) else {
                     continue;
@@ -167,7 +167,7 @@ impl Host for Recording<'_> {
                     continue;
                 }
                 let stat = self.inner.stat(&path);
-                // A process that ended since: what another reader copied of it stays.
+                // A process that has ended: an earlier copy stays.
                 if stat.as_ref().is_err_and(HostError::is_absent) {
                     continue;
                 }
@@ -187,7 +187,7 @@ impl Host for Recording<'_> {
     }
 
     fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
-        // That something is no link is seen in the copy; as a fault it would hide the contents.
+        // The copy shows that an object is not a link; as an error it would hide the content.
         let answer = self.inner.link(path);
         if answer.is_ok() {
             let _ = self.mirror(path, true);

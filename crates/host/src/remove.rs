@@ -1,7 +1,7 @@
-//! Removing what assay made, although the names on the way to it are other people's.
+//! Removes objects that assay created, although other users may control the names in their paths.
 //!
-//! Nothing is followed and nothing is crossed: what goes is held by its descriptor, and so is every
-//! directory in it. What has another identity than the journal says is not ours and stays.
+//! Follows no link and crosses no mount: the object and every directory in it are used through descriptors. An
+//! object with another identity than in the journal is not assay's and stays.
 
 use crate::error::HostError;
 use crate::held::{Directory, Identity, Removed, open_beneath, read_while_unchanged};
@@ -13,21 +13,21 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Somebody who renames it again and again is faster than this at most so often.
+/// Maximum number of attempts while somebody renames the object.
 const ATTEMPTS: usize = 64;
 
-/// Removes a file, or a directory with everything in it, that assay made at `path`.
+/// Removes a file, or a directory with its content, that assay created at `path`.
 ///
-/// When it is known, it goes wherever it was moved to on its file system, and nothing else does. When
-/// it is not, because assay was killed just then, a directory goes with its contents only where
-/// nobody else can have put another one in its place; else only when it is empty.
+/// A known object is removed wherever it was moved on its file system, and nothing else is. An unknown object
+/// (assay was killed at that moment): a directory is removed with its content only if nobody else can have
+/// replaced it; otherwise only if it is empty.
 pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
     let name = path.file_name().unwrap_or_default();
     let (above, known) = match (Directory::open(parent_path(path)), known) {
         (Ok(above), Some(known)) => (above, known),
         (Ok(above), None) => return remove_unconfirmed(&above, name, path),
         (Err(error), None) if error.is_absent() => return Ok(Removed::Absent),
-        // The directory above was moved or removed; what lies on the same file system will do.
+        // The parent directory was moved or removed; any directory on the same file system is sufficient.
         (Err(error), Some(known)) if error.is_absent() => (open_nearest_parent(path)?, known),
         (Err(error), _) => return Err(error),
     };
@@ -47,13 +47,12 @@ pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<R
             Ok(Removed::Gone) => {
                 above.sync()?;
                 taken = true;
-                // Somebody may have made another link to it, or have given the name to something else
-                // between the look and the removal.
+                // Somebody may have created another link, or reused the name between check and removal.
                 if let Whereabouts::Removed = known.find(&above) {
                     return Ok(Removed::Gone);
                 }
             }
-            // Somebody was faster: where is it now?
+            // Somebody was faster; search again.
             Ok(_) => {}
             Err(error) => match error.errno().map(Errno::from_raw_os_error) {
                 Some(Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::LOOP) => {
@@ -71,8 +70,8 @@ pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<R
     }
 }
 
-/// Takes the contents of a file whose name cannot be found: after a start of the machine the kernel
-/// knows no name of a file that is opened by its handle, before somebody looks it up.
+/// Truncates a file whose name cannot be found: after a reboot, the kernel knows no name of a file that is
+/// opened by its handle until somebody looks the name up.
 fn empty_file(fd: OwnedFd) -> Result<Removed, HostError> {
     let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
     let found = rustix::fs::fstat(&fd).map_err(fail(&link))?;
@@ -85,14 +84,14 @@ fn empty_file(fd: OwnedFd) -> Result<Removed, HostError> {
     Ok(Removed::Emptied)
 }
 
-/// Removes a file, following no link.
+/// Removes a file without following links.
 pub(crate) fn file(path: &Path) -> Result<(), HostError> {
     let (above, name) = crate::replace::open_parent(path)?;
     rustix::fs::unlinkat(&above, name, AtFlags::empty()).map_err(fail(path))?;
     above.sync()
 }
 
-/// Removes a directory and everything in it, whatever directory has that name now.
+/// Removes a directory with this name and everything in it.
 pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     let above = Directory::open(parent_path(dir))?;
     let name = dir.file_name().unwrap_or_default();
@@ -116,7 +115,7 @@ pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Removes a directory that is held and everything in it, if it still has that name.
+/// Removes an open directory and everything in it, if it still has that name.
 pub(crate) fn all_of(
     above: &Directory,
     name: &OsStr,
@@ -125,7 +124,7 @@ pub(crate) fn all_of(
     take(above, name, meant, &above.shown().join(name))
 }
 
-/// The nearest directory above that is there.
+/// Opens the nearest existing parent directory.
 fn open_nearest_parent(path: &Path) -> Result<Directory, HostError> {
     for above in path.ancestors().skip(1) {
         match Directory::open(above) {
@@ -138,16 +137,15 @@ fn open_nearest_parent(path: &Path) -> Result<Directory, HostError> {
     })
 }
 
-/// Where what is known is now.
+/// Current place of a known object.
 enum Place {
-    /// In this directory under this name; its identity as of now.
+    /// In this directory under this name, with its current identity.
     Here(Directory, OsString, Identity),
-    /// The file system says that it was removed; or nothing has its name, and nobody can tell more.
+    /// The object was removed according to the file system; or no object has its name, and more is unknown.
     Absent,
-    /// Something else has its name, or lies there now, and nobody can tell more.
+    /// Another object has its name or is at its path, and more is unknown.
     Another,
-    /// Names are just being changed: it is there, open, and its name cannot be told; or nobody can
-    /// tell yet whether it is there.
+    /// Names are changing: it exists and is open under an unknown name, or its existence is not known yet.
     Moving(Option<OwnedFd>),
 }
 
@@ -157,8 +155,7 @@ fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, Ho
         let above = above.below(Path::new("."))?;
         Ok(Place::Here(above, name, meant))
     };
-    // On another file system, which lies there now, or under another number since the machine was
-    // started again, nobody can tell that it is gone.
+    // On another file system, or with another number after a reboot, its absence cannot be proved.
     let elsewhere = above.identity()?.device != known.identity.device;
     let fd = match known.find(above) {
         Whereabouts::Open(fd) => fd,
@@ -168,7 +165,7 @@ fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, Ho
             if let Some((name, meant)) = find_renamed(above, name, known)? {
                 return here(name, meant);
             }
-            // It may have been renamed during the look: only a directory that nobody changes tells.
+            // It may have been renamed during the search. Only an unchanged directory gives a reliable answer.
             let (seen, settled) = read_while_unchanged(above, || {
                 Ok((find_renamed(above, name, known)?, above.look(name)?))
             })?;
@@ -184,7 +181,7 @@ fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, Ho
     if found == Some(meant) {
         return here(name.to_owned(), meant);
     }
-    // The kernel tells its present name (proc_pid_fd(5)).
+    // The kernel reports its current name (proc_pid_fd(5)).
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let now = rustix::fs::readlink(&link, Vec::new()).map_err(fail(Path::new(&link)))?;
     let now = PathBuf::from(OsString::from_vec(now.into_bytes()));
@@ -203,8 +200,8 @@ fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, Ho
     }
 }
 
-/// What is known, under whatever name in this directory: whoever renames it most likely leaves it where
-/// it is. `name` is looked at first.
+/// Finds a known object under any name in this directory, where a rename most likely leaves it. Checks `name`
+/// first.
 fn find_renamed(
     above: &Directory,
     name: &OsStr,
@@ -227,9 +224,9 @@ fn find_renamed(
     Ok(None)
 }
 
-/// What was never confirmed: assay was killed between the journal's line and the confirmation.
+/// Handles an unconfirmed object: assay was killed between the journal line and the confirmation.
 fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
-    // Somebody may have renamed it in that moment.
+    // Somebody may have renamed it at that moment.
     let renamed = above.remove_unentered(name)?;
     let removed = match remove_named(above, name, path)? {
         Removed::Absent | Removed::Another if renamed => Removed::Gone,
@@ -239,7 +236,7 @@ fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Re
     Ok(removed)
 }
 
-/// Removes what has the name, if it can be ours.
+/// Removes the object with the name, if it can be assay's.
 fn remove_named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     let found = match stat_at(above.as_fd(), name) {
         Ok(found) => found,
@@ -257,14 +254,14 @@ fn remove_named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed,
     let alone = holder.st_uid == us && !Mode::from_raw_mode(holder.st_mode).intersects(others);
     match (alone, directory) {
         (true, _) => take(above, name, meant, path),
-        // Only its owner, we and whoever may remove it anyway can have put it there.
+        // Only its owner, this user, and users who could remove it anyway can have created it there.
         (false, _) if found.st_uid != us => Ok(Removed::Another),
         (false, true) => above.remove_directory(name, meant),
         (false, false) => above.remove(name, meant),
     }
 }
 
-/// Removes a name and all that it stands for, if that is what is meant.
+/// Removes an object with its content, if its identity is the expected one.
 fn take(
     above: &Directory,
     name: &OsStr,
@@ -275,7 +272,7 @@ fn take(
     let fd = match open_beneath(above, Path::new(name), flags) {
         Ok(fd) => fd,
         Err(Errno::NOTDIR | Errno::LOOP) => {
-            // A directory that is meant is not removed as a file, whatever stands here just now.
+            // An expected directory is not removed as a file, whatever has its name now.
             let found = stat_at(above.as_fd(), name).map_err(fail(shown))?;
             return match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory => Ok(Removed::Another),
@@ -301,8 +298,8 @@ fn take(
     above.remove_directory(name, meant)
 }
 
-/// Removes everything in a directory. The caller has looked that nothing is mounted in it; what was
-/// mounted since is not entered.
+/// Removes everything in a directory. The caller has checked that nothing is mounted in it; later mounts are
+/// not entered.
 fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
     for name in read_names(dir, shown)? {
         let path = shown.join(&name);
@@ -324,7 +321,7 @@ fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Refuses when anything below is a mount.
+/// Fails if there is a mount below.
 fn nothing_mounted(dir: BorrowedFd<'_>, device: u64, shown: &Path) -> Result<(), HostError> {
     for name in read_names(dir, shown)? {
         let path = shown.join(&name);
@@ -345,7 +342,8 @@ fn mounted_error(path: &Path) -> HostError {
     HostError::path(path, "something is mounted here: not removed")
 }
 
-/// Kernels before 5.8 do not tell; there another device number has to do.
+/// Returns whether a directory is a mount point. Kernels before 5.8 do not report this; there the device
+/// number is compared.
 fn is_mount_root(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
     match rustix::fs::statx(dir, OsStr::from_bytes(name), flags, StatxFlags::empty()) {
@@ -355,8 +353,7 @@ fn is_mount_root(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
     }
 }
 
-/// Opens a directory of a directory; EXDEV where something is mounted on it. Kernels before 5.6 do not
-/// tell that here.
+/// Opens a subdirectory; EXDEV if it is a mount point. Kernels before 5.6 do not detect this here.
 fn open_inside(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
@@ -411,7 +408,7 @@ mod tests {
         std::fs::write(&precious, "x").unwrap();
         let at = dir.path().join("mnt");
         std::fs::create_dir(&at).unwrap();
-        // On the same file system, so that the number of the device tells nothing.
+        // On the same file system, so that the device number is equal.
         let bound = Command::new("mount")
             .arg("--bind")
             .args([other.path(), &at])

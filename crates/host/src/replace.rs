@@ -1,9 +1,8 @@
-//! Reading a file and putting another one in its place, while somebody else may rename what lies
-//! around it.
+//! Reads a file and replaces it by another, while other users may rename things around it.
 //!
-//! The path is walked from the root without following a link, the directory is held, and everything
-//! happens below that descriptor. Whoever owns the directory can lead this into nothing but their own
-//! directory. The exchange itself is in `swap`, what a replacement keeps of the file in `attributes`.
+//! The path is followed from the root without links, the directory is kept open, and all operations use its
+//! descriptor. The owner of the directory can only redirect assay within that directory. Module `swap`
+//! exchanges the files; module `attributes` copies the attributes.
 
 mod attributes;
 mod swap;
@@ -22,34 +21,34 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// When a file was read and written last, in seconds and nanoseconds since 1970.
+/// Last access and modification of a file, in seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
-    /// `st_atim`.
+    /// Time of the last access (`st_atim`): seconds, nanoseconds.
     pub accessed: (i64, i64),
-    /// `st_mtim`.
+    /// Time of the last modification (`st_mtim`): seconds, nanoseconds.
     pub modified: (i64, i64),
 }
 
-/// A file as it was read, to be told from another one of its name and from what became of it.
+/// State of a file when it was read, to recognise later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileVersion {
-    /// Where it was read, without links.
+    /// Path without links.
     pub path: PathBuf,
-    /// Which file, and its size; nothing of a machine in memory.
+    /// Identity and size; `None` for a machine in memory.
     pub file: Option<(Identity, u64)>,
-    /// Its times, likewise.
+    /// Times; `None` for a machine in memory.
     pub times: Option<Times>,
-    /// BLAKE3 hash of the bytes that were read, likewise.
+    /// BLAKE3 hash of the content; `None` for a machine in memory.
     pub content: Option<blake3::Hash>,
-    /// Replace it although somebody has it open for writing: for undo, which cannot wait for ever. What is written
-    /// to the open file later is lost then; what was written before is not.
+    /// Replace the file even if somebody has it open for writing, because undo cannot wait for ever. Later
+    /// writes to the open file are lost; earlier ones are not.
     pub despite_writers: bool,
 }
 
 impl FileVersion {
-    /// A file of a machine in memory, of which there is no more to see.
+    /// Creates the state for a file of a machine in memory.
     #[must_use]
     pub fn plain(path: &Path) -> Self {
         Self {
@@ -78,7 +77,7 @@ impl FileVersion {
         }
     }
 
-    /// Whether this is the same file, not written since.
+    /// Returns whether this is the same unmodified file.
     fn still(&self, now: &Self) -> bool {
         let written = |seen: &Self| seen.times.map(|times| times.modified);
         self.file == now.file && written(self) == written(now)
@@ -94,7 +93,7 @@ fn fail(path: &Path) -> impl Fn(std::io::Error) -> HostError {
     move |error| HostError::io(&path, &error)
 }
 
-/// The directory of a path, held, no link followed.
+/// Opens the directory of a path without following links.
 pub(crate) fn open_parent(path: &Path) -> Result<(Directory, &OsStr), HostError> {
     let name = directory_owner::last_component(path)?;
     let above = path.parent().unwrap_or(Path::new("/"));
@@ -126,13 +125,13 @@ fn open(directory: &Directory, name: &OsStr) -> Result<(Held, Stat), HostError> 
             _ => error,
         }
     })?;
-    // Looking at a file leaves no trace, where the kernel lets us: only owners and root may ask.
+    // Avoid changing the access time, if permitted (owner and root only).
     let _ = rustix::fs::fcntl_setfl(held.file(), OFlags::NOATIME | OFlags::NONBLOCK);
     let found = rustix::fs::fstat(held.file()).map_err(|error| fail(held.shown())(error.into()))?;
     Ok((held, found))
 }
 
-/// Whether a file has a permission bit for writing at all.
+/// Checks that a file has a write permission bit.
 pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
     let (directory, name) = open_parent(path)?;
     let found = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -146,7 +145,7 @@ pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Writes to a file that is there, with one write(2).
+/// Writes to an existing file with one write(2).
 pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
     let (directory, name) = open_parent(path)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -161,7 +160,7 @@ pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError>
     }
 }
 
-/// Reads a file, and sees which one it is.
+/// Reads a file and its state.
 pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
     let (directory, name) = open_parent(path)?;
     let (held, found) = open(&directory, name)?;
@@ -183,7 +182,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
     }
 }
 
-/// Makes a new file beside one that was read, with its owner, mode and attributes.
+/// Creates a new file next to an existing one, with the same owner, mode and attributes.
 pub(crate) fn create_like(
     path: &Path,
     like: &FileVersion,

@@ -1,8 +1,8 @@
-//! Addresses of a name, as every other program of this machine finds them.
+//! Resolves host names like other programs of this machine.
 //!
-//! The system's `getent` is asked, not our own C library: a static binary cannot load the modules that
-//! `nsswitch.conf` names (mDNS, LDAP, sssd), or loads those of another version. Only where there is no
-//! `getent` does our C library look the name up.
+//! Runs the system's `getent` instead of using assay's C library: a static binary cannot load the modules of
+//! `nsswitch.conf` (mDNS, LDAP, sssd), or would load those of another version. The C library is used only
+//! without `getent`.
 
 use crate::{Host as _, HostError, Limits, LiveHost};
 use std::ffi::OsStr;
@@ -11,15 +11,15 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Exit status of getent(1) for a key that no source knows.
+/// Exit status of getent(1) for an unknown key.
 const UNKNOWN: i32 = 2;
 
-/// The addresses of a host with a port, each once, in the order in which they are to be tried
-/// (RFC 6724). An address is its own answer.
+/// Returns the addresses of a host with a port, each once, in the order in which to try them (RFC 6724). An
+/// address is returned as it is.
 ///
 /// # Errors
-/// `NotFound`: the name has no address. `TimedOut`: nobody answered within that time. `InvalidInput`: no
-/// name at all. Others: the resolver cannot be asked.
+/// `NotFound`: the name has no address. `TimedOut`: no answer in time. `InvalidInput`: not a name. Others: the
+/// resolver cannot be used.
 pub fn resolve_addresses(host: &str, port: u16, within: Duration) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![(address, port).into()]);
@@ -29,15 +29,15 @@ pub fn resolve_addresses(host: &str, port: u16, within: Duration) -> io::Result<
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let limits = Limits { timeout: within };
-    // Without -A, getent leaves out the families for which the machine has no address but that of
-    // itself: ::1 of `localhost` where there is no other IPv6.
+    // Without -A, getent omits families in which the machine has only a loopback address: ::1 of `localhost`
+    // on a machine without other IPv6.
     let every = ["getent", "-A", "ahosts", host].map(OsStr::new);
     let mut asked = LiveHost.run(&every, limits);
     if let Ok(output) = &asked
         && !output.success()
         && output.status != UNKNOWN
     {
-        // glibc before 2.38 does not know -A.
+        // glibc before 2.38 does not support -A.
         asked = LiveHost.run(&["getent", "ahosts", host].map(OsStr::new), limits);
     }
     let found = match asked {
@@ -60,7 +60,7 @@ pub fn resolve_addresses(host: &str, port: u16, within: Duration) -> io::Result<
     }
 }
 
-/// `ADDRESS  STREAM  NAME`, a line for each kind of socket; the kind is the same for all addresses.
+/// Parses lines `ADDRESS  STREAM  NAME`, one per socket type; all types have the same addresses.
 fn read(text: &str) -> Vec<IpAddr> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -74,7 +74,8 @@ fn read(text: &str) -> Vec<IpAddr> {
     found
 }
 
-/// A resolver that does not answer is left behind in its thread: it cannot be stopped.
+/// Resolves with the C library on a separate thread, which is abandoned if it does not answer, because it
+/// cannot be stopped.
 fn by_library(host: &str, within: Duration) -> io::Result<Vec<IpAddr>> {
     let (sender, receiver) = mpsc::channel();
     let asked = (host.to_owned(), 0);
@@ -84,7 +85,7 @@ fn by_library(host: &str, within: Duration) -> io::Result<Vec<IpAddr>> {
             addresses.dedup();
             addresses
         });
-        // Nobody listens any more when it took too long.
+        // Nobody receives the result after the time limit.
         let _ = sender.send(found);
     });
     receiver

@@ -1,5 +1,5 @@
-//! A directory that holds copies of a machine's files, as `assay facts --capture` writes it or as
-//! somebody packed it by hand. Read-only, and no symbolic link leads out of it.
+//! A captured machine in a directory with copies of its files, written by `assay facts --capture` or by hand.
+//! Read-only; no symbolic link leads out of it.
 
 use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied_stat, resolve};
 use crate::error::HostError;
@@ -19,7 +19,7 @@ impl Root {
     /// Opens a captured directory.
     ///
     /// # Errors
-    /// It is no directory, cannot be listed, or its index cannot be understood.
+    /// The path is not a directory or cannot be listed, or its index is invalid.
     pub fn open(dir: &Path) -> Result<Self, CaptureError> {
         let io = |source| CaptureError::Io {
             path: dir.to_owned(),
@@ -41,7 +41,7 @@ impl Root {
         Ok(Self { dir, index })
     }
 
-    /// Where a path of the machine lies on this one, all its links resolved.
+    /// Maps a path of the machine to this machine, with all links resolved.
     fn place(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let inside = self.resolve(path, follow_last)?;
         Ok(self.outside(&inside))
@@ -61,7 +61,7 @@ impl Root {
                 )),
                 Ok(_) => Ok(Node::Here),
                 Err(error) => match fail(&error) {
-                    // A device node is not copied; the index says what it was.
+                    // A device node is not copied; the index contains its description.
                     _ if self.index.stat.contains_key(&*candidate.to_string_lossy()) => {
                         Ok(Node::Here)
                     }
@@ -72,7 +72,7 @@ impl Root {
         })
     }
 
-    /// The fault that was captured for a path, else what the call finds, told of the machine's path.
+    /// Returns the captured error of a path, else the result of the call with the machine's path in its error.
     fn answer<T>(
         &self,
         path: &Path,

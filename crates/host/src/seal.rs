@@ -1,17 +1,16 @@
-//! One line of a journal with its number and its checksum: `{"n":3,"set":{…},"sum":"…"}`.
+//! Encodes journal lines with number and checksum: `{"n":3,"set":{…},"sum":"…"}`.
 //!
-//! The checksum is over every byte before it, so that no flipped bit and no foreign line is taken for
-//! what assay wrote.
+//! The checksum covers all bytes before it, so that bit errors and foreign lines are detected.
 
 use serde::Serialize;
 
 const FIRST: &[u8] = b"{\"n\":";
 const SEAL: &[u8] = b",\"sum\":\"";
 const LAST: &[u8] = b"\"}";
-/// 64 bits in hex.
+/// Hexadecimal digits of 64 bits.
 const DIGITS: usize = 16;
 
-/// A line with its line end. `what` is written as an object that is not empty.
+/// Encodes a line with its line end. `what` must serialise to a non-empty object.
 pub fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let body = serde_json::to_vec(what)?;
     let inner = body.get(1..body.len().saturating_sub(1));
@@ -27,7 +26,7 @@ pub fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Number and object of a line without its line end; nothing when it is not what was written.
+/// Decodes number and object of a line without its line end; `None` if the line is damaged.
 pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     let line = line.strip_suffix(LAST)?;
     let (line, digits) = line.split_at_checked(line.len().checked_sub(DIGITS)?)?;
@@ -44,7 +43,7 @@ pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     Some((number, body))
 }
 
-/// Whether these bytes can be the beginning of line `number` that a crash cut off.
+/// Returns whether these bytes can be the start of line `number` that a crash truncated.
 pub fn is_torn_line(line: &[u8], number: u64) -> bool {
     let first = [FIRST, number.to_string().as_bytes(), b","].concat();
     let begins = match line.len() < first.len() {
@@ -54,18 +53,18 @@ pub fn is_torn_line(line: &[u8], number: u64) -> bool {
     begins && !is_long(line)
 }
 
-/// Whether these bytes have a checksum in them, right or wrong.
+/// Returns whether these bytes contain a checksum, valid or not.
 pub fn has_seal(line: &[u8]) -> bool {
     line.windows(SEAL.len()).any(|window| window == SEAL)
 }
 
-/// Whether they go on behind the end of a line.
+/// Returns whether there are bytes after the end of a line.
 fn is_long(line: &[u8]) -> bool {
     let at = line.windows(SEAL.len()).rposition(|window| window == SEAL);
     at.is_some_and(|at| line.len() >= at + SEAL.len() + DIGITS + LAST.len())
 }
 
-/// What stands for some bytes: 64 bits of their BLAKE3 hash, in hex.
+/// Returns the first 64 bits of the BLAKE3 hash in hexadecimal.
 pub fn sum(bytes: &[u8]) -> String {
     let mut hex = blake3::hash(bytes).to_hex().to_string();
     hex.truncate(DIGITS);

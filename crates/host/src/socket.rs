@@ -1,4 +1,4 @@
-//! Unix sockets, however long their paths: the kernel takes 107 bytes (unix(7)).
+//! Connects to Unix sockets with paths longer than the kernel's limit of 107 bytes (unix(7)).
 
 use crate::held::descriptor_path;
 use rustix::fs::{Mode, OFlags};
@@ -16,7 +16,7 @@ pub fn connect(socket: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(name)
 }
 
-/// Makes a socket and listens on it.
+/// Creates a socket and listens on it.
 ///
 /// # Errors
 /// As bind(2).
@@ -25,7 +25,7 @@ pub fn listen_at(socket: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(name)
 }
 
-/// A short name: the directory is opened, and named by its descriptor as long as that is open.
+/// Returns a short path: the directory is opened and named by its descriptor, while this is open.
 fn open_short_path(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());

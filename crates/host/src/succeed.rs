@@ -1,26 +1,26 @@
-//! Programs that have to be there and to succeed.
+//! Runs programs that must exist and succeed.
 
 use crate::{CommandOutput, Host, HostError, Limits};
 use std::ffi::OsStr;
 
-/// Why a program did not do what it was run for.
+/// Reasons why a program did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandFailure {
-    /// It is not installed.
+    /// The program is not installed.
     #[error("it is not installed")]
     NotInstalled,
-    /// It ended with another status than 0; what it says of it.
+    /// The program ended with a nonzero status; contains its message.
     #[error("{0}")]
     Complaint(String),
-    /// It could not be run to its end.
+    /// The program did not run to its end.
     #[error(transparent)]
     Host(HostError),
 }
 
-/// Runs a command that has to succeed, as [`Host::run`].
+/// Runs a command that must succeed, as [`Host::run`].
 ///
 /// # Errors
-/// See [`Failure`].
+/// See [`CommandFailure`].
 pub fn run_successfully<H: Host + ?Sized>(
     host: &H,
     argv: &[&OsStr],

@@ -1,26 +1,26 @@
-//! What the kernel counts of a TCP connection (`TCP_INFO`, tcp(7)).
+//! Reads the kernel's counters of a TCP connection (`TCP_INFO`, tcp(7)).
 
 #![allow(unsafe_code, reason = "rustix has no TCP_INFO")]
 
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// Segments with data that this end of a connection has sent.
+/// Segments with data that this side of a connection has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentSegments {
-    /// All of them, those that were sent again included.
+    /// All segments, including retransmissions.
     pub sent: u64,
-    /// Those that were sent again.
+    /// Retransmitted segments.
     pub again: u64,
 }
 
-/// Words of `struct tcp_info` up to `tcpi_data_segs_out` (linux/tcp.h); the struct only ever grows at its end.
+/// Words of `struct tcp_info` up to `tcpi_data_segs_out` (linux/tcp.h); later versions only append fields.
 const WORDS: usize = 40;
-/// `tcpi_total_retrans`, in words of four bytes.
+/// Position of `tcpi_total_retrans`, in words of four bytes.
 const TOTAL_RETRANS: usize = 25;
-/// `tcpi_data_segs_out`, in words of four bytes; Linux 4.6 and newer.
+/// Position of `tcpi_data_segs_out`, in words of four bytes; Linux 4.6 and newer.
 const DATA_SEGS_OUT: usize = 39;
 
-/// Reads the segments that were sent on a connection; none when this is no TCP connection, or the kernel is older
+/// Returns the segments sent on a connection; `None` if it is not a TCP connection, or the kernel is older
 /// than 4.6.
 #[must_use]
 pub fn sent_segments(connection: impl AsFd) -> Option<SentSegments> {

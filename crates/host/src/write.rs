@@ -1,4 +1,4 @@
-//! The write side of the door, apart from reading so that what only looks can never change.
+//! Write access to a machine, separate from reading, so that read-only code cannot change anything.
 
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
@@ -10,48 +10,46 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A process that cannot be mistaken for another one with the same number.
+/// Identity of a process, unique even after its number is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessId {
-    /// Its number.
+    /// Process number.
     pub pid: i32,
-    /// When it was started, in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
+    /// Start time in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
     pub start: u64,
 }
 
-/// A machine that can be changed. Every call is durable when it returns, where its file system
-/// knows durability.
+/// A machine that can be changed. Every call is durable when it returns, if its file system supports
+/// durability.
 pub trait HostMut: Host {
-    /// Makes sure that a file has a permission bit for writing at all. Root may open a file without
-    /// one, and learns only from write(2) that the kernel takes nothing there.
+    /// Checks that a file has a write permission bit. Root can open a file without one, and only write(2) then
+    /// fails.
     ///
     /// # Errors
-    /// Not there, read-only, or a link stands on the way to it.
+    /// The file does not exist, is read-only, or the path contains a link.
     fn check_writable(&self, path: &Path) -> Result<(), HostError>;
 
-    /// Writes `bytes` with one write(2) to a file that exists, as the attributes in /proc and /sys
-    /// want it.
+    /// Writes `bytes` with one write(2) to an existing file, as required for attributes in /proc and /sys.
     ///
     /// # Errors
-    /// Not there, not allowed, a link stands on the way to it, or refused by the kernel (EINVAL: it
-    /// does not like the value).
+    /// The file does not exist, is not permitted, the path contains a link, or the kernel refuses the value
+    /// (EINVAL).
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError>;
 
-    /// Reads a file that may be replaced, and sees which one it is. The path holds no link.
+    /// Reads a file that may be replaced, with its state. The path contains no link.
     ///
     /// # Errors
-    /// Not there, not readable, not a regular file, or a link stands on the way to it.
+    /// The file does not exist, is not readable, is not a regular file, or the path contains a link.
     fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
         Ok((self.read(path)?, FileVersion::plain(path)))
     }
 
-    /// Makes a new file at `path` with these bytes, and with the owner, mode and extended
-    /// attributes (ACLs and SELinux labels are such) of `like`, a file of the same directory; with
-    /// these times, when some are given.
+    /// Creates a new file at `path` with these bytes, and with owner, mode and extended attributes (including
+    /// ACLs and SELinux labels) of `like`, a file in the same directory; with these times, if given.
     ///
     /// # Errors
-    /// There is a file already, `like` is no longer the file that was read or has other names (hard
-    /// links, which a replacement would tear apart), or the owner cannot be kept.
+    /// The file exists, `like` has changed or has several names (hard links, which a replacement would
+    /// separate), or the owner cannot be kept.
     fn create_like(
         &self,
         path: &Path,
@@ -60,24 +58,23 @@ pub trait HostMut: Host {
         times: Option<Times>,
     ) -> Result<(), HostError>;
 
-    /// Gives the file `from` the name of a file of the same directory that was read, replacing that
-    /// one at once.
+    /// Gives the file `from` the name of a file in the same directory that was read, and replaces that file
+    /// atomically.
     ///
     /// # Errors
-    /// Somebody else replaced or wrote that file since it was read; as rename(2).
+    /// That file was replaced or written since it was read; as rename(2).
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError>;
 
-    /// Where every assay of this machine sees which settings are changed: nothing of a machine in
-    /// memory. `lasting` is for what outlives a boot.
+    /// Returns the directory in which all assay processes record changed settings; `None` for a machine in
+    /// memory. `lasting` selects the one that survives a reboot.
     ///
     /// # Errors
-    /// The directory cannot be used, or others may write in it.
+    /// The directory cannot be used, or others may write it.
     fn locks(&self, _lasting: bool) -> Result<Option<LockDirectory>, HostError> {
         Ok(None)
     }
 
-    /// Which file or directory a path stands for, links followed: the same by whatever name it is
-    /// called. Nothing of a machine in memory.
+    /// Returns the identity of the object at a path, following links; `None` for a machine in memory.
     ///
     /// # Errors
     /// As stat(2).
@@ -85,49 +82,47 @@ pub trait HostMut: Host {
         Ok(None)
     }
 
-    /// Removes a file. The path holds no link.
+    /// Removes a file. The path contains no link.
     ///
     /// # Errors
-    /// As unlink(2), or a link stands on the way to it.
+    /// As unlink(2), or the path contains a link.
     fn remove_file(&self, path: &Path) -> Result<(), HostError>;
 
-    /// Removes a directory and everything in it. Links are not followed, and where another file
-    /// system is mounted below, nothing of it is touched and the call fails.
+    /// Removes a directory and everything in it, without following links. If another file system is mounted
+    /// below, it is not touched and the call fails.
     ///
     /// # Errors
-    /// Not there, not a directory, not allowed, or something is mounted in it.
+    /// The path does not exist, is not a directory, is not permitted, or contains a mount.
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError>;
 
-    /// Removes a file or directory that assay made, with everything in it, where it is now, and
-    /// nothing else that has its name by now. It may not be known because assay was killed between
-    /// making it and writing down what it made: then a directory that others could have exchanged
-    /// goes only when it is empty.
+    /// Removes a file or directory with its content that assay created, at its current place, and nothing else
+    /// that has its name by now. `known` is `None` if assay was killed between creating and recording it; then
+    /// a directory that others could have replaced is removed only if it is empty.
     ///
     /// # Errors
-    /// Not allowed, not empty, or something is mounted in it.
+    /// Permission is denied, or the directory is not empty or contains a mount.
     fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError>;
 
-    /// Nodes of the loop devices on a file.
+    /// Returns the nodes of the loop devices on a file.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// This cannot be determined.
     fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError>;
 
-    /// Takes a loop device away, if it is still on that file.
+    /// Detaches a loop device if it is still on that file.
     ///
     /// # Errors
-    /// Not allowed.
+    /// Permission is denied.
     fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError>;
 
-    /// Kills a process and waits until it is gone; one that is gone already, or whose number now
-    /// belongs to another one, is left alone.
+    /// Kills a process and waits until it is gone. Does nothing if it has ended or its number was reused.
     ///
     /// # Errors
-    /// Not allowed, or it does not go.
+    /// Permission is denied, or the process does not end.
     fn kill(&self, process: ProcessId) -> Result<(), HostError>;
 
-    /// Replaces the contents of a file at once: whoever opens it sees the old bytes or the new
-    /// ones. `aside` is a name in the same directory that is used in between.
+    /// Replaces the content of a file atomically: readers see the old or the new bytes. `aside` is a temporary
+    /// name in the same directory.
     ///
     /// # Errors
     /// As [`HostMut::create_like`] and [`HostMut::exchange`].
@@ -142,7 +137,7 @@ pub trait HostMut: Host {
     }
 }
 
-/// How long a killed process may take to go: it may sleep in the kernel.
+/// Time limit for a killed process to end; it may sleep in the kernel.
 const DYING: Duration = Duration::from_secs(10);
 
 impl HostMut for LiveHost {
@@ -209,7 +204,7 @@ impl HostMut for LiveHost {
         let Some(pid) = Pid::from_raw(process.pid) else {
             return Ok(());
         };
-        // The handle is opened first, so that what is compared next is what will be killed.
+        // The handle is opened first, so that the process that is compared next is the one that is killed.
         let handle = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => handle,
             Err(Errno::SRCH) => return Ok(()),
@@ -233,16 +228,15 @@ impl HostMut for LiveHost {
     }
 }
 
-/// When a process was started; nothing when there is none, or only a zombie that its parent has
-/// not asked after.
+/// Returns the start time of a process; `None` if there is none, or only a zombie.
 fn process_start_time(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (state, start) = parse_stat(&text)?;
     (!matches!(state, "Z" | "X")).then_some(start)
 }
 
-/// State (field 3) and start time (field 22) of `/proc/PID/stat`. The name in field 2 may hold
-/// anything, also parentheses.
+/// Parses state (field 3) and start time (field 22) of `/proc/PID/stat`. The name in field 2 may contain any
+/// character, including parentheses.
 fn parse_stat(text: &str) -> Option<(&str, u64)> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -251,7 +245,7 @@ fn parse_stat(text: &str) -> Option<(&str, u64)> {
 }
 
 impl ProcessId {
-    /// The identity of a live process of this machine.
+    /// Returns the identity of a running process of this machine.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let pid = i32::try_from(pid).ok()?;
@@ -262,7 +256,7 @@ impl ProcessId {
     }
 }
 
-/// A captured machine is what it was.
+/// A captured machine cannot be changed.
 impl HostMut for Root {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         Err(captured_error(path))

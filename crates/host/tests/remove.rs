@@ -1,4 +1,4 @@
-//! Taking away what was made, while the owner of the directory above renames and replaces it.
+//! Removes created objects while the owner of the parent directory renames and replaces them.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests make and look at files behind the crate's back"
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A directory of somebody else's with a directory of ours in it, and what is precious.
+/// A directory of another user with a directory of ours, and files that must not be removed.
 struct Scene {
     dir: tempfile::TempDir,
     ours: PathBuf,
@@ -76,7 +76,7 @@ fn it_goes_wherever_it_was_moved_and_nothing_else_does() {
         assert_eq!(removed, Removed::Gone, "{moved}");
         assert!(!scene.at(moved).exists() && scene.ours.is_symlink());
         assert!(scene.precious_is_whole());
-        // Once more, as recovery does that was killed just then.
+        // Again, as recovery does if it was killed at this moment.
         let removed = LiveHost
             .remove_made(&scene.ours, Some(&scene.known))
             .unwrap();
@@ -110,7 +110,7 @@ fn what_was_never_confirmed_goes_only_where_nobody_can_have_exchanged_it() {
         return;
     }
     let scene = scene();
-    // Root's own directory, moved to the name by the owner of the directory above.
+    // A directory of root, moved to the name by the owner of the parent directory.
     LiveHost.remove_made(&scene.ours, None).unwrap_err();
     assert!(scene.ours.join("a/b/c").exists());
     let empty = scene.at("theirs/empty");
@@ -134,7 +134,7 @@ fn chown_link(path: &Path) {
     std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
 }
 
-/// After the file system was mounted again the kernel knows no name of what is opened by its handle.
+/// After a file system was mounted again, the kernel does not know the name of an object opened by its handle.
 #[test]
 fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() {
     if !root() {
@@ -172,7 +172,7 @@ fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() 
         drop(held);
         fs::rename(home.join("ours"), at.join(moved)).unwrap();
         assert!(done("umount", &[&at]));
-        // A directory of that name, on another file system.
+        // A directory with that name on another file system.
         fs::create_dir_all(home.join("below")).unwrap();
         assert!(!mounted || mount());
         let removed = LiveHost
@@ -185,7 +185,7 @@ fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() 
     }
 }
 
-/// What is mounted there goes with it.
+/// A mount that is unmounted at the end.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {
@@ -197,7 +197,7 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// The owner exchanges the name with a link, a pipe, a file and root's own directory again and again.
+/// The owner repeatedly exchanges the name with a link, a pipe, a file and a directory of root.
 #[test]
 fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
     if !root() {
@@ -238,12 +238,12 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
             removed
         });
         tried += 1;
-        // Gone, or said that it could not be done; the decoys and what they lead to are there.
+        // The object is removed or the failure is reported; the other objects and their targets still exist.
         let is_removed = || {
             let found = scene.known.find(File::open(&theirs).unwrap());
             matches!(found, assay_host::Whereabouts::Removed)
         };
-        // What is gone stays gone; a busy kernel may need a moment to say so.
+        // A removed object stays removed; a busy kernel may report this with a short delay.
         let ours_is_gone = !matches!(removed, Ok(Removed::Gone))
             || (0..200).any(|_| {
                 is_removed() || {
@@ -307,7 +307,7 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
         std::slice::from_ref(&node)
     );
     loops::detach(&node, file.identity()).unwrap();
-    // udev may have it open for a moment.
+    // udev may have the device open for a moment.
     for _ in 0..100 {
         if loops::find_loop_devices(file.identity())
             .unwrap()
@@ -320,9 +320,9 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
     panic!("{} is still there", node.display());
 }
 
-/// A file is renamed to and fro, with and without something else under its name meanwhile, on a file
-/// system that can open by a handle and on one that cannot: what is said to be gone is gone, and what
-/// is not is found when nobody moves it any more.
+/// A file is repeatedly renamed, with and without another file under its name, on a file system with and on
+/// one without access by handle. A file reported as removed must be removed, and a remaining file must be
+/// found after the renaming has stopped.
 #[test]
 fn attack_a_file_that_is_renamed_while_it_is_looked_for() {
     if !root() {

@@ -1,4 +1,4 @@
-//! The write side on real files, processes and mounts.
+//! Write operations on real files, processes and mounts.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -15,8 +15,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// rw- for the owner, r-- for user 7, the group and the mask, --- for others: a POSIX ACL of
-/// version 2 (linux/posix_acl_xattr.h).
+/// Returns a POSIX ACL of version 2 (linux/posix_acl_xattr.h): rw- for the owner, r-- for user 7, the group
+/// and the mask, --- for others.
 fn acl() -> Vec<u8> {
     let none = u32::MAX;
     let entries = [
@@ -58,7 +58,7 @@ fn a_replaced_file_gets_no_rights_from_its_directory() {
 #[test]
 fn a_replaced_file_keeps_owner_mode_and_attributes() {
     let dir = tempfile::tempdir().unwrap();
-    // No text, and what a shell would trip over.
+    // A name that is not UTF-8 and contains characters that are special in a shell.
     let name = OsString::from_vec(b"-a \xff\n'$(b)".to_vec());
     let (path, aside) = (dir.path().join(name), dir.path().join("aside"));
     fs::write(&path, "old").unwrap();
@@ -81,7 +81,7 @@ fn a_replaced_file_keeps_owner_mode_and_attributes() {
     assert_eq!(fs::read(&path).unwrap(), b"new");
     assert!(!aside.exists());
     let mut value = [0; 256];
-    // Where the file system of the test has such attributes.
+    // Only if the file system of the test supports such attributes.
     if attribute.is_ok() {
         let length = rustix::fs::getxattr(&path, "user.assay", &mut value[..]).unwrap();
         assert_eq!(&value[..length], b"x");
@@ -193,7 +193,7 @@ fn what_is_mounted_in_a_tree_is_not_removed() {
 fn only_the_very_process_is_killed() {
     let mut child = Command::new("sleep").arg("66").spawn().unwrap();
     let process = ProcessId::of(child.id()).unwrap();
-    // The same number, started at another time.
+    // The same process id with another start time.
     let other = ProcessId {
         start: process.start + 1,
         ..process
@@ -289,7 +289,7 @@ fn what_was_written_or_replaced_since_it_was_read_is_not_overwritten() {
     assert!(!path("more").exists());
 }
 
-/// The owner of a directory exchanges it, and what is in it, while root replaces a file there.
+/// The owner of a directory replaces it and its contents while root replaces a file in it.
 #[test]
 fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,40 +1,40 @@
-//! Where an HTTP/1.1 response ends (RFC 9112, sections 6 and 7), fed piece by piece.
+//! Finds the end of an HTTP/1.1 response (RFC 9112, sections 6 and 7) that arrives in pieces.
 //!
-//! `httparse` reads the heads. Servers send the same head again and again, but for its date once a
-//! second: one that begins with the bytes of the last good head means the same, and is not read again.
+//! `httparse` parses the heads. Servers repeat the same head, except for its date, which changes once per
+//! second. A head that starts with the bytes of the last valid head is not parsed again.
 
-/// Longest head taken, and longest line between chunks.
+/// Maximum bytes of a head, and of a line between chunks.
 const LONGEST_HEAD: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;
 const HEADERS: usize = 256;
-/// Longest head that is remembered.
+/// Maximum bytes of a head that is remembered.
 const LONGEST_REMEMBERED: usize = 4 << 10;
-/// Bytes of a body that are kept where its hash is wanted.
+/// Maximum bytes of a body that are kept if its hash is requested.
 const KEPT: usize = 4 << 10;
-/// Most interim responses (1xx) before the response.
+/// Maximum number of interim responses (1xx) before the response.
 const MOST_INTERIM: u32 = 64;
 
-/// A whole response.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// Its status.
+    /// HTTP status.
     pub status: u16,
-    /// Bytes of the body, without the framing of chunks.
+    /// Bytes of the body, without chunk framing.
     pub body: u64,
-    /// Whether the connection can carry another request.
+    /// The connection can carry another request.
     pub reusable: bool,
-    /// BLAKE3 of the body, when it was asked for.
+    /// BLAKE3 of the body, if requested.
     pub hash: Option<[u8; 32]>,
 }
 
-/// What is wrong with a response, for people.
+/// Errors of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The connection was closed before anything came.
+    /// The connection was closed before any byte arrived.
     Nothing,
-    /// The connection was closed in the middle.
+    /// The connection was closed in the middle of the response.
     Short,
-    /// It is not HTTP, or its framing is wrong.
+    /// The bytes are not HTTP, or the framing is invalid.
     Form(&'static str),
 }
 
@@ -54,7 +54,7 @@ impl From<&'static str> for Wrong {
     }
 }
 
-/// The last head that was read, of all connections of a thread.
+/// The last parsed head of all connections of a thread.
 #[derive(Debug, Default)]
 pub struct Memory {
     bytes: Vec<u8>,
@@ -74,35 +74,35 @@ impl Memory {
     }
 }
 
-/// Reads one response.
+/// Parses one response.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The head as far as it came, when it came in pieces.
+    /// The received part of an incomplete head.
     head: Vec<u8>,
-    /// The request was HEAD: no body follows, whatever the head says.
+    /// The request was HEAD: the response has no body, whatever the head declares.
     head_only: bool,
     interim: u32,
     frame: Frame,
     status: u16,
     reusable: bool,
     body: Body,
-    /// The head is over.
+    /// The head is complete.
     begun: bool,
-    /// Anything came.
+    /// At least one byte has arrived.
     started: bool,
 }
 
-/// What came of the body.
+/// Received part of the body.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) bytes: u64,
     hasher: Option<Box<blake3::Hasher>>,
-    /// The first bytes, where a hash is wanted as well.
+    /// The first bytes, if a hash is requested.
     pub(crate) start: Vec<u8>,
 }
 
 impl Body {
-    /// Of which nothing has come; whether a hash is wanted.
+    /// Creates an empty body. `hash` requests a hash.
     pub(crate) fn new(hash: bool) -> Self {
         Self {
             hasher: hash.then(Box::default),
@@ -129,7 +129,7 @@ impl Body {
 enum Frame {
     #[default]
     Head,
-    /// So many bytes are left.
+    /// This many bytes are missing.
     Length(u64),
     Chunked(Chunk),
     UntilEnd,
@@ -137,18 +137,18 @@ enum Frame {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Chunk {
-    /// In the line with the size; what was read of it, and bytes of the line.
+    /// In the line with the chunk size: value so far, and bytes of the line.
     Size {
         size: Option<u64>,
         extension: bool,
         line: usize,
     },
     Data(u64),
-    /// Before the line end after the data.
+    /// Before the line end after the chunk.
     DataEnd {
         carriage_return: bool,
     },
-    /// After the last chunk: whether the line has anything, and bytes of all lines.
+    /// After the last chunk: whether the current line has content, and bytes of all lines.
     Trailer {
         empty: bool,
         bytes: usize,
@@ -162,8 +162,8 @@ const SIZE: Chunk = Chunk::Size {
 };
 
 impl Reader {
-    /// Forgets everything for the answer to another request: whether it was HEAD, whether a hash of the
-    /// body is wanted.
+    /// Resets the reader for the response to another request. `head_only` marks a HEAD request, `hash`
+    /// requests a hash of the body.
     pub fn restart(&mut self, head_only: bool, hash: bool) {
         self.head.clear();
         self.head_only = head_only;
@@ -176,26 +176,25 @@ impl Reader {
         self.started = false;
     }
 
-    /// Whether anything of the response has come.
+    /// Returns whether a byte of the response has arrived.
     #[must_use]
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// The status, once the head is there.
+    /// Returns the status after the head has arrived.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.begun.then_some(self.status)
     }
 
-    /// The first 4 KiB of the body, where its hash was asked for.
+    /// Returns the first 4 KiB of the body, if its hash was requested.
     #[must_use]
     pub fn start(&self) -> &[u8] {
         &self.body.start
     }
 
-    /// How many of the next bytes need not be looked at, because they are body for sure and nobody
-    /// wants them.
+    /// Returns how many of the next bytes are body data that nobody needs.
     #[must_use]
     pub fn uninteresting(&self) -> u64 {
         match self.frame {
@@ -206,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// So many uninteresting bytes came; gives the response when they end it.
+    /// Counts skipped body bytes. Returns the response when they complete it.
     pub fn skip(&mut self, bytes: u64) -> Option<HttpResponse> {
         self.body.bytes += bytes;
         match &mut self.frame {
@@ -226,10 +225,10 @@ impl Reader {
         (self.frame == Frame::Length(0)).then(|| self.answer())
     }
 
-    /// Takes the next bytes; gives the response when they end it.
+    /// Processes the next bytes. Returns the response when they complete it.
     ///
     /// # Errors
-    /// It is not HTTP, its framing is wrong, or more came than it says.
+    /// The bytes are not HTTP, the framing is invalid, or more bytes arrived than declared.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -242,7 +241,7 @@ impl Reader {
         if self.head.is_empty() {
             return self.take_head(bytes, memory);
         }
-        // A head that comes byte by byte is read when a line may have ended, not at each byte.
+        // A head that arrives byte by byte is parsed only at possible line ends.
         self.head.extend_from_slice(bytes);
         if !bytes.contains(&b'\n') && self.head.len() <= LONGEST_HEAD {
             return Ok(None);
@@ -251,10 +250,10 @@ impl Reader {
         self.take_head(&head, memory)
     }
 
-    /// The connection has ended: gives the response if that is how it ends.
+    /// Processes the end of the connection. Returns the response if the end completes it.
     ///
     /// # Errors
-    /// It is not whole.
+    /// The response is incomplete.
     pub fn end(&self) -> Result<HttpResponse, Wrong> {
         match (self.frame, self.started) {
             (Frame::UntilEnd, _) => Ok(self.answer()),
@@ -301,8 +300,8 @@ impl Reader {
         }
     }
 
-    /// Reads a head and tells its length; none when it is not whole. After an interim one (1xx) the
-    /// response has not begun.
+    /// Parses a head and returns its length; `None` if it is incomplete. An interim head (1xx) does not start
+    /// the response.
     fn read_head(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<usize>, Wrong> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut response = httparse::Response::new(&mut headers);
@@ -353,7 +352,7 @@ impl Reader {
     }
 }
 
-/// How the body is framed, and whether the connection goes on after it.
+/// Determines the framing of the body, and whether the connection stays open.
 fn framing(
     status: u16,
     version: u8,
@@ -404,7 +403,7 @@ fn framing(
     })
 }
 
-/// Whether these bytes end the last chunk.
+/// Processes chunked bytes. Returns whether the last chunk is complete.
 fn chunks(chunk: &mut Chunk, mut bytes: &[u8], body: &mut Body) -> Result<bool, Wrong> {
     while let Some((&byte, rest)) = bytes.split_first() {
         match chunk {

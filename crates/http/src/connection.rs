@@ -1,50 +1,50 @@
-//! What is known of one connection of a load.
+//! State of one connection of a load.
 
 use crate::answer::Reader;
 use crate::stream::Stream;
 
-/// What a connection is doing.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionPhase {
-    /// Free for a request of an open loop.
+    /// Open loop: available for a request.
     Free,
-    /// Of a closed loop: waiting until then, after a failure or before the first request.
+    /// Closed loop: waits until this time, after a failure or before the first request.
     Resting(u64),
     Connecting,
-    /// In the handshake of TLS.
+    /// TLS handshake.
     Shaking,
     Sending,
     Reading,
-    /// No more requests.
+    /// Sends no more requests.
     Over,
 }
 
-/// One place for a request under way.
+/// A slot for one request in flight.
 pub struct Connection {
     pub stream: Option<Stream>,
     pub phase: ConnectionPhase,
     pub reader: Reader,
-    /// Bytes of the request that are sent.
+    /// Bytes of the request that are already sent.
     pub sent: usize,
-    /// Which request.
+    /// Index of the request.
     pub which: usize,
-    /// When it was due.
+    /// Due time of the request.
     pub intended: u64,
-    /// When it began.
+    /// Start time of the request.
     pub begun: u64,
-    /// When the connection was begun.
+    /// Start time of the connection.
     pub dialled: u64,
-    /// Answers that came over this stream.
+    /// Number of answers over this stream.
     pub answers: u32,
-    /// When the last answer over this stream ended.
+    /// Time of the last answer over this stream.
     pub answered: u64,
-    /// Counts the streams, so that an event of a closed one is known as such.
+    /// Number of the stream, to recognise events of closed streams.
     pub generation: u32,
     /// The server has closed its side.
     pub hung_up: bool,
-    /// Of HTTP/2: over which link the request goes.
+    /// HTTP/2: index of the link that carries the request.
     pub link: usize,
-    /// Of HTTP/2: the request was sent a second time.
+    /// HTTP/2: the request was sent a second time.
     pub again: bool,
 }
 
@@ -68,13 +68,13 @@ impl Connection {
         }
     }
 
-    /// Whether a request is under way.
+    /// Returns whether a request is in flight.
     pub fn is_busy(&self) -> bool {
         use ConnectionPhase::{Connecting, Reading, Sending, Shaking};
         matches!(self.phase, Connecting | Shaking | Sending | Reading)
     }
 
-    /// Closes the stream: in order when the server has closed its side, else with a reset.
+    /// Closes the stream: normally if the server has closed its side, else with a reset.
     pub fn close(&mut self) {
         if let Some(stream) = self.stream.take()
             && !self.hung_up

@@ -1,5 +1,5 @@
-//! One connection that carries one request after another, each waited for: for whoever wants an answer and
-//! its times rather than a load.
+//! Sends requests in sequence over one connection and waits for each answer, for callers that need answers and
+//! times rather than a load.
 
 use crate::answer::{HttpResponse, Memory, Reader};
 use crate::probe::ProbeError;
@@ -12,14 +12,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// How often a wait asks whether to stop.
+/// Interval at which `stop` is checked.
 const SLICE: Duration = Duration::from_millis(50);
-/// Most bytes of heads that are kept before the body.
+/// Maximum bytes of heads that are kept before the body.
 const HEADS: usize = 80 << 10;
-/// Bytes that are read at once.
+/// Bytes per read.
 const AT_ONCE: usize = 256 << 10;
 
-/// A place for a connection; it is made when it is needed, and again when the server has closed it.
+/// A connection that is opened on demand, and again after the server has closed it.
 pub struct ConnectionSlot {
     address: SocketAddr,
     tls: Option<Tls>,
@@ -29,37 +29,37 @@ pub struct ConnectionSlot {
     congestion: Option<String>,
 }
 
-/// What came, and when.
+/// An answer with its times.
 #[derive(Clone, Debug)]
 pub struct Exchanged {
     /// Status and length.
     pub answer: HttpResponse,
-    /// The first bytes of the body, as many as were asked for.
+    /// The first bytes of the body, as many as requested.
     pub body: Vec<u8>,
-    /// When it began: before the connection, where one had to be made.
+    /// Start of the exchange, before a new connection is opened.
     pub began: Instant,
-    /// When TCP was connected, where that was needed.
+    /// Time at which TCP was connected, if the connection is new.
     pub connected: Option<Instant>,
-    /// When TLS was agreed on, where that was needed.
+    /// Time at which the TLS handshake ended, if the connection is new.
     pub secured: Option<Instant>,
-    /// When the last byte had come.
+    /// Time of the last byte.
     pub ended: Instant,
 }
 
-/// How one exchange is made.
+/// Parameters of an exchange.
 pub struct Manner<'a> {
-    /// It has failed when it takes longer.
+    /// Time limit.
     pub limit: Duration,
-    /// Bytes of the body that are kept.
+    /// Number of body bytes to keep.
     pub keep: usize,
-    /// Asked some twenty times a second whether to end at once.
+    /// Returns whether to stop; called about twenty times a second.
     pub stop: &'a dyn Fn() -> bool,
-    /// Told of bytes that came, and when.
+    /// Receives time and number of arrived bytes.
     pub came: &'a mut dyn FnMut(Instant, u64),
 }
 
 impl ConnectionSlot {
-    /// No connection is made yet.
+    /// Creates a slot without connecting.
     #[must_use]
     pub fn new(address: SocketAddr, tls: Option<Tls>) -> Self {
         Self {
@@ -72,35 +72,34 @@ impl ConnectionSlot {
         }
     }
 
-    /// Sends on new connections with this algorithm of congestion control, where the kernel allows it.
+    /// Sets the congestion control for new connections, if the kernel permits it.
     #[must_use]
     pub fn with_congestion(mut self, algorithm: Option<String>) -> Self {
         self.congestion = algorithm;
         self
     }
 
-    /// The connection, while there is one: for what the kernel counts of it.
+    /// Returns the open connection, for kernel counters.
     #[must_use]
     pub fn connection(&self) -> Option<BorrowedFd<'_>> {
         Some(self.stream.as_ref()?.tcp.as_fd())
     }
 
-    /// Closes the connection; the next exchange makes another.
+    /// Closes the connection. The next exchange opens a new one.
     pub fn close(&mut self) {
         self.stream = None;
     }
 
-    /// The local end of the connection, while there is one.
+    /// Returns the local address of the open connection.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
         self.stream.as_ref()?.tcp.local_addr().ok()
     }
 
-    /// Sends a request and waits for the answer. A connection that the server closed while it was at rest
-    /// is made again once.
+    /// Sends a request and waits for the answer. If the server has closed an idle connection, reconnects once.
     ///
     /// # Errors
-    /// There is no whole answer within the limit, or `stop` said so. The connection is closed then.
+    /// No complete answer arrives within the limit, or `stop` returned true. The connection is closed then.
     pub fn ask(
         &mut self,
         request: &Request,
@@ -133,13 +132,13 @@ impl ConnectionSlot {
             stop: manner.stop,
         };
         let (mut connected, mut secured) = (None, None);
-        // Taken out, so that whatever fails closes it.
+        // Taken out of the slot, so that any error closes it.
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
                 let stream = waiting.connect(self.tls.as_ref(), &mut connected)?;
                 if let Some(algorithm) = &self.congestion {
-                    // A kernel that refuses goes on with its own algorithm, which the caller can read.
+                    // If the kernel refuses, it uses its own algorithm, which the caller can read.
                     let _ = rustix::net::sockopt::set_tcp_congestion(&stream.tcp, algorithm);
                 }
                 secured = self.tls.is_some().then(Instant::now);

@@ -1,8 +1,8 @@
-//! HTTP/2 as a client speaks it (RFC 9113): bytes in, answers out, and bytes to be sent. Nothing here
-//! touches a socket or a clock.
+//! HTTP/2 client protocol (RFC 9113): processes received bytes, and returns answers and bytes to send, without
+//! sockets or clocks.
 //!
-//! Every stream is of one request. What a server must not do is an error that names it; what it may send
-//! without end (interim heads, continuations, pings) is counted, so that memory is bounded.
+//! Every stream carries one request. A protocol violation of the server is an error that names it. Frames that
+//! a server may send endlessly (interim heads, continuations, pings) are counted to limit memory.
 
 mod frame;
 pub(crate) mod hpack;

@@ -1,18 +1,19 @@
-//! Latencies of one thread: an HDR histogram, exact to 0.1 %, merged by adding counts.
+//! Latency histogram of one thread: an HDR histogram with a precision of 0.1 %; histograms are merged by
+//! adding counts.
 
 use assay_model::Histogram;
 use hdrhistogram::Histogram as Hdr;
 
-/// Longest latency that is told apart: a quarter of an hour. More counts as that.
+/// Maximum latency in nanoseconds (15 minutes). Longer ones count as this.
 const LONGEST: u64 = 900_000_000_000;
 
-/// Counts of latencies in nanoseconds; recording one takes a few nanoseconds and no memory.
+/// Counts of latencies in nanoseconds. Recording takes a few nanoseconds and no memory.
 #[derive(Clone)]
 pub struct Latencies(Hdr<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
-        // The bounds are constants that hdrhistogram accepts: low ≥ 1, high ≥ 2·low, digits ≤ 5.
+        // hdrhistogram accepts these constants: low ≥ 1, high ≥ 2·low, digits ≤ 5.
         match Hdr::new_with_bounds(1, LONGEST, 3) {
             Ok(histogram) => Self(histogram),
             Err(error) => unreachable!("the bounds are part of the program: {error}"),
@@ -26,11 +27,11 @@ impl Latencies {
     }
 
     pub fn merge(&mut self, other: &Self) {
-        // All have the same bounds.
+        // All histograms have the same bounds.
         let _ = self.0.add(&other.0);
     }
 
-    /// As the model has it; a bin counts as its middle.
+    /// Converts to the model; a bin counts as its middle.
     pub fn to_model(&self) -> Histogram {
         let bins = self.0.iter_recorded();
         bins.map(|bin| {

@@ -1,15 +1,16 @@
-//! The HTTP load generator: closed and open loop, honest latencies, every failure counted apart.
+//! HTTP load generator with closed and open loops. It counts every failure separately and measures latencies
+//! without coordinated omission.
 //!
-//! It executes what it is told and returns what it saw, of the server and of itself: it chooses nothing,
-//! prints nothing and judges nothing. What it costs is kept low, so that it is rarely the limit: one
-//! thread waits for many connections (epoll), requests are built once, a head that was seen before is
-//! recognised and not parsed again, a body that nobody looks at is thrown away in the kernel, and the
-//! clock is read once for each wake-up.
+//! The generator executes a given load and returns observations of the server and of itself. It chooses,
+//! prints and judges nothing. Its cost is low, so that it is rarely the bottleneck: one thread serves many
+//! connections (epoll), requests are encoded once, a repeated head is recognised and not parsed, an unused
+//! body is discarded in the kernel, and the clock is read once per wake-up.
 //!
-//! What makes figures honest:
-//! - An open loop's times are fixed before the start, and latency is from the intended time.
+//! Rules for correct results:
+//! - The send times of an open loop are fixed before the start, and latency is measured from the intended
+//!   time.
 //! - A failed request is in no rate and no latency, and counts as slower than any answer.
-//! - How late the generator was, its CPU time, and the time it waited for a CPU are in the result.
+//! - The result contains the generator's own delay, CPU time, and time spent waiting for a CPU.
 #![allow(
     clippy::disallowed_methods,
     reason = "a load generator reads the clock, and what the kernel says of its own threads"

@@ -1,4 +1,4 @@
-//! A load as it is asked for, and the threads that carry it out.
+//! Parameters of a load, and the threads that run it.
 
 use crate::request::Request;
 use crate::schedule::Listed;
@@ -13,45 +13,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most connections of one load.
+/// Maximum connections of a load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
 
-/// What to do.
+/// Parameters of a load.
 #[derive(Clone, Debug)]
 pub struct HttpLoad {
-    /// What is asked, at least one.
+    /// Requests, at least one.
     pub requests: Vec<Request>,
-    /// Requests are picked at random instead of in turn.
+    /// Choose requests at random instead of in order.
     pub shuffled: bool,
-    /// Where; connections are spread over all of them.
+    /// Addresses; connections are distributed over all of them.
     pub addresses: Vec<SocketAddr>,
-    /// How, if not plainly.
+    /// TLS configuration; `None` = plain.
     pub tls: Option<Tls>,
-    /// What is spoken: that of the requests.
+    /// Protocol of the requests.
     pub protocol: Protocol,
-    /// Requests at once on each connection, at least 1; more than one is for HTTP/2 alone.
+    /// Simultaneous requests per connection, at least 1; more than one requires HTTP/2.
     pub streams: u32,
-    /// Connections at once, at least 1. In an open loop as many are made as are needed, up to this.
+    /// Number of connections, at least 1. An open loop opens only as many as it needs.
     pub connections: u32,
-    /// A connection is closed after so many requests.
+    /// Close a connection after this many requests.
     pub requests_per_connection: Option<u32>,
-    /// When requests are sent.
+    /// Pace of the requests.
     pub pace: Pace,
-    /// What is sent when, in ascending order, when the pace is that of a list.
+    /// Requests with their send times, ascending, if the pace is a list.
     pub listed: Arc<[Listed]>,
-    /// At the start, nothing is counted for so long.
+    /// Time at the start that is not counted.
     pub washout: Duration,
-    /// Then it is counted for so long.
+    /// Counted time.
     pub window: Duration,
-    /// A request that takes longer has failed.
+    /// Time limit of a request; a slower request has failed.
     pub limit: Duration,
-    /// Threads, at least 1; never more than connections.
+    /// Number of threads, at least 1; at most one per connection is used.
     pub threads: u32,
-    /// For everything random.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// What can be seen of a load under way.
+/// Progress of a running load.
 #[derive(Debug, Default)]
 pub struct Live {
     answers: AtomicU64,
@@ -64,7 +64,7 @@ impl Live {
         self.failures.fetch_add(failures, Ordering::Relaxed);
     }
 
-    /// Good answers and failures so far, those of the washout included.
+    /// Returns the numbers of good answers and failures so far, including the washout.
     #[must_use]
     pub fn read(&self) -> (u64, u64) {
         (
@@ -74,18 +74,18 @@ impl Live {
     }
 }
 
-/// Why a load cannot be carried out. What a server does wrong is no such error but in [`Measured`].
+/// Reasons why a load cannot run. Failures of the server are in [`Measured`] instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It cannot be meant.
+    /// The parameters are invalid.
     #[error("{0}")]
     Request(&'static str),
-    /// The machine refuses.
+    /// An operation failed on this machine.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
@@ -136,11 +136,11 @@ impl HttpLoad {
     }
 }
 
-/// Carries a load out and tells what was seen. `stop` is asked some hundred times a second whether to
-/// end at once; what was counted by then is returned.
+/// Runs a load and returns the observations. Calls `stop` some hundred times a second; if it returns true,
+/// returns the counts so far.
 ///
 /// # Errors
-/// It cannot be meant, or this machine refuses something that has nothing to do with a connection.
+/// The parameters are invalid, or an operation other than a connection failed.
 pub fn run(
     load: &HttpLoad,
     live: &Live,

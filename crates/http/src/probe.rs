@@ -1,4 +1,4 @@
-//! One request before a load: what an answer looks like, and what it says of itself.
+//! Sends one request before a load, to learn how answers look.
 
 mod http2;
 
@@ -12,32 +12,32 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Most bytes of the heads that are kept: an interim one may come before the last.
+/// Maximum bytes of heads that are kept; an interim head may precede the last.
 const HEADS: usize = 80 << 10;
-/// Most bytes that are read in all.
+/// Maximum bytes that are read.
 const MOST: u64 = 1 << 30;
 
-/// What came.
+/// The first answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// Which address answered.
+    /// Address that answered.
     pub address: SocketAddr,
-    /// Its status, length and hash.
+    /// Status, length and hash.
     pub answer: HttpResponse,
-    /// Headers in their order.
+    /// Headers in order.
     pub headers: Vec<(String, String)>,
-    /// The start of the body, at most 4 KiB.
+    /// Start of the body, at most 4 KiB.
     pub start: Vec<u8>,
-    /// From the start of the connection to the end of the answer.
+    /// Time from the start of the connection to the end of the answer.
     pub took: Duration,
-    /// What was spoken.
+    /// Protocol of the connection.
     pub protocol: Protocol,
-    /// Requests at once that the server takes on a connection of HTTP/2, where it sets a limit.
+    /// The server's limit of concurrent streams in HTTP/2, if it has one.
     pub most_streams: Option<u32>,
 }
 
 impl Probed {
-    /// The first header of that name.
+    /// Returns the first header with this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self
@@ -48,53 +48,53 @@ impl Probed {
     }
 }
 
-/// Why there is no answer.
+/// Reasons for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// No connection.
+    /// The connection failed.
     #[error("{address}: no connection: {source}")]
     Connect {
-        /// Where.
+        /// Address.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// TLS was not agreed on.
+    /// The TLS handshake failed.
     #[error("{address}: TLS: {source}")]
     Tls {
-        /// Where.
+        /// Address.
         address: SocketAddr,
-        /// What rustls says.
+        /// Error of rustls.
         source: rustls::Error,
     },
-    /// It broke.
+    /// The connection broke.
     #[error("{address}: the connection broke: {source}")]
     Broken {
-        /// Where.
+        /// Address.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// The server does not speak HTTP/2, or not as it should.
+    /// The server does not support HTTP/2 or violates it.
     #[error("{address}: {why}")]
     Protocol {
-        /// Where.
+        /// Address.
         address: SocketAddr,
-        /// What is wrong.
+        /// The violation.
         why: String,
     },
-    /// Not a whole answer.
+    /// The answer is incomplete or invalid.
     #[error("{address}: {why}")]
     Wrong {
-        /// Where.
+        /// Address.
         address: SocketAddr,
-        /// What is wrong with it.
+        /// The error.
         why: Wrong,
     },
-    /// It took too long.
+    /// The answer took too long.
     #[error("{address}: no whole answer within {limit:?}")]
     Slow {
-        /// Where.
+        /// Address.
         address: SocketAddr,
         /// The limit.
         limit: Duration,
@@ -104,10 +104,10 @@ pub enum ProbeError {
     Interrupted,
 }
 
-/// Asks once and waits for the answer, with a BLAKE3 of its body.
+/// Sends one request and waits for the answer; computes BLAKE3 of its body.
 ///
 /// # Errors
-/// There is no whole answer within `limit`, or `stop` said so.
+/// No complete answer arrives within `limit`, or `stop` returned true.
 pub fn probe(
     request: &Request,
     address: SocketAddr,
@@ -169,7 +169,7 @@ struct Probing<'a> {
 }
 
 impl ProbeError {
-    /// Of a connection that was not made.
+    /// Converts the error of a connection attempt.
     pub(crate) fn connect(address: SocketAddr, error: Broken) -> Self {
         match error {
             Broken::Io(source) => Self::Connect { address, source },
@@ -181,7 +181,7 @@ impl ProbeError {
         }
     }
 
-    /// Of a connection that was there.
+    /// Converts the error of an open connection.
     pub(crate) fn broken(address: SocketAddr, error: Broken) -> Self {
         match error {
             Broken::Io(source) => Self::Broken { address, source },
@@ -230,7 +230,8 @@ impl Probing<'_> {
         }
     }
 
-    /// What has come; `all` are the bytes so far. A server that never stops, but fast, is slow as well.
+    /// Reads more bytes; `all` contains the bytes so far. An endless answer exceeds a limit, however fast it
+    /// is.
     fn read(
         &self,
         stream: &mut Stream,
@@ -289,7 +290,7 @@ impl Probing<'_> {
     }
 }
 
-/// The headers of the last head.
+/// Returns the headers of the last head.
 fn headers(mut bytes: &[u8]) -> Vec<(String, String)> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 256];

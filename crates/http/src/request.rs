@@ -1,27 +1,27 @@
-//! What is asked, as the bytes that are sent, and what counts as an answer.
+//! Encodes requests and defines good answers.
 
 use crate::h2::hpack;
 use crate::url::Url;
 use assay_model::web::Protocol;
 use std::sync::Arc;
 
-/// The method of a request.
+/// Method of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// GET.
     #[default]
     Get,
-    /// HEAD, whose answer has no body whatever it says.
+    /// HEAD; the answer has no body.
     Head,
     /// Any other.
     Other(String),
 }
 
 impl Method {
-    /// From its name.
+    /// Parses a method name.
     ///
     /// # Errors
-    /// It is not a token (RFC 9110, section 5.6.2).
+    /// The name is not a token (RFC 9110, section 5.6.2).
     pub fn parse(name: &str) -> Result<Self, &'static str> {
         match name {
             "GET" => Ok(Self::Get),
@@ -32,7 +32,8 @@ impl Method {
         }
     }
 
-    /// Whether it may be sent twice (RFC 9110, section 9.2.2).
+    /// Returns whether the method is idempotent, so that a request may be sent twice (RFC 9110, section
+    /// 9.2.2).
     fn repeatable(&self) -> bool {
         matches!(self, Self::Get | Self::Head)
             || ["PUT", "DELETE", "OPTIONS", "TRACE"].contains(&self.name())
@@ -52,14 +53,14 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(good)
 }
 
-/// What makes an answer a good one.
+/// Conditions of a good answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// Its status.
+    /// Expected status.
     pub status: u16,
-    /// Length of its body, when known.
+    /// Expected length of the body, if known.
     pub length: Option<u64>,
-    /// BLAKE3 of its body. Every byte is looked at then, which costs the generator CPU time.
+    /// Expected BLAKE3 of the body. Every byte is then read, which costs CPU time of the generator.
     pub hash: Option<[u8; 32]>,
 }
 
@@ -73,29 +74,28 @@ impl Default for Expect {
     }
 }
 
-/// A request, ready to be sent.
+/// An encoded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub(crate) protocol: Protocol,
-    /// Of HTTP/1.1 all of it, of HTTP/2 the head.
+    /// HTTP/1.1: the whole request; HTTP/2: the head.
     pub(crate) bytes: Vec<u8>,
-    /// Of HTTP/2 alone.
+    /// HTTP/2: the body.
     pub(crate) body: Arc<[u8]>,
     /// The answer has no body.
     pub(crate) head: bool,
-    /// Asks the server to close the connection after it.
+    /// Asks the server to close the connection after the answer.
     pub(crate) close: bool,
-    /// May be sent again when the connection was closed without an answer (RFC 9110, section 9.2.2).
+    /// May be sent again if the connection was closed without an answer (RFC 9110, section 9.2.2).
     pub(crate) repeatable: bool,
     pub(crate) expect: Expect,
 }
 
 impl Request {
-    /// Builds the bytes. Headers replace assay's own of the same name (`Host`, `User-Agent`,
-    /// `Accept`).
+    /// Encodes a request. Given headers replace assay's own (`Host`, `User-Agent`, `Accept`).
     ///
     /// # Errors
-    /// A header that would be more than a header, or that belongs to the framing, which is assay's.
+    /// A header would inject another header, or belongs to the framing, which assay sets.
     pub fn new(
         method: &Method,
         url: &Url,
@@ -129,10 +129,10 @@ impl Request {
         })
     }
 
-    /// The same over HTTP/2.
+    /// Encodes a request for HTTP/2.
     ///
     /// # Errors
-    /// As [`Request::new`], and headers that HTTP/2 does not have (RFC 9113, section 8.2.2).
+    /// As [`Request::new`], or a header is not permitted in HTTP/2 (RFC 9113, section 8.2.2).
     pub fn http2(
         method: &Method,
         url: &Url,
@@ -181,13 +181,13 @@ impl Request {
         })
     }
 
-    /// What is sent.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The same with another idea of a good answer.
+    /// Returns the request with other conditions of a good answer.
     #[must_use]
     pub fn expecting(mut self, expect: Expect) -> Self {
         self.expect = expect;
@@ -195,7 +195,7 @@ impl Request {
     }
 }
 
-/// The headers that are sent: assay's own, but for those that are given.
+/// Returns the headers to send: the given ones, and assay's own where none is given.
 fn headers_of<'a>(
     host: &'a str,
     headers: &'a [(String, String)],

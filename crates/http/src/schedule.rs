@@ -1,12 +1,12 @@
-//! When requests of an open loop are due. The times follow from the rate and a seed alone: nothing that
-//! the server does moves them.
+//! Computes the due times of requests in an open loop. The times depend only on the rate and a seed, and never
+//! on the server.
 
 use assay_model::web::Pace;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
-/// The times of one thread, in nanoseconds from the start, ascending.
+/// Due times of one thread in nanoseconds from the start, ascending.
 pub struct Intents {
     next: f64,
     gap: Gap,
@@ -18,7 +18,7 @@ enum Gap {
         mean: f64,
         random: Box<ChaCha8Rng>,
     },
-    /// Each thread takes its turn in the list.
+    /// Each thread takes every n-th entry of the list.
     Listed {
         list: Arc<[Listed]>,
         at: usize,
@@ -26,18 +26,18 @@ enum Gap {
     },
 }
 
-/// A request of a list with times of its own.
+/// A request with its due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// When it is due, in nanoseconds from the start.
+    /// Due time in nanoseconds from the start.
     pub due: u64,
-    /// Which request, from 0.
+    /// Index of the request.
     pub which: u32,
 }
 
 impl Intents {
-    /// Of thread `which` of `threads`; none for a closed loop. Threads share even times in turn, and
-    /// independent random ones add up to random ones of the whole rate.
+    /// Creates the times of thread `which` of `threads`; `None` for a closed loop. Threads take even times in
+    /// turn; independent random times add up to the whole rate.
     pub fn new(
         pace: Pace,
         which: u32,
@@ -77,12 +77,12 @@ impl Intents {
         })
     }
 
-    /// When the next request is due.
+    /// Returns the due time of the next request.
     pub fn next(&self) -> u64 {
         self.next as u64
     }
 
-    /// Which request that is; none when any will do.
+    /// Returns the index of the next request; `None` if any request will do.
     pub fn which(&self) -> Option<usize> {
         match &self.gap {
             Gap::Listed { list, at, .. } => Some(list.get(*at)?.which as usize),
@@ -90,7 +90,7 @@ impl Intents {
         }
     }
 
-    /// It was taken.
+    /// Advances to the next request.
     pub fn advance(&mut self) {
         match &mut self.gap {
             Gap::Even(gap) => self.next += *gap,
@@ -107,7 +107,7 @@ impl Intents {
     }
 }
 
-/// When an entry of the list is due; never, after the last one.
+/// Returns the due time of a list entry; infinite after the last one.
 fn due(list: &[Listed], at: usize) -> f64 {
     list.get(at).map_or(f64::INFINITY, |one| one.due as f64)
 }
@@ -164,12 +164,12 @@ mod tests {
         assert_eq!(one, times(pace, 0, 2, 2_000_000_000));
         let other = times(pace, 1, 2, 2_000_000_000);
         assert_ne!(one, other);
-        // 20,000 in all, with a deviation of √20,000 ≈ 141.
+        // 20,000 in total, with a standard deviation of √20,000 ≈ 141.
         assert!((one.len() + other.len()).abs_diff(20_000) < 700);
         let gaps: Vec<f64> = one.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Exponential: the deviation is the mean.
+        // Exponential distribution: the standard deviation equals the mean.
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.1);
     }
 }

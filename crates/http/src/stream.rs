@@ -1,4 +1,4 @@
-//! Bytes to and from a server, plain or through TLS. Nothing here waits.
+//! Non-blocking connections to a server, plain or with TLS.
 
 use crate::tls::Tls;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, connect, recv, socket_with};
@@ -13,12 +13,12 @@ pub struct Stream {
     tls: Option<Box<ClientConnection>>,
 }
 
-/// Why a stream does not go on.
+/// Reasons why a stream ends.
 #[derive(Debug)]
 pub enum Broken {
     Io(io::Error),
     Tls(rustls::Error),
-    /// The server does not speak what was asked for.
+    /// The server does not support the requested protocol.
     Protocol(&'static str),
 }
 
@@ -38,8 +38,8 @@ const NO_HTTP2: &str =
     "the server does not agree to HTTP/2 (ALPN): leave HTTP/2 out, or enable it there";
 
 impl Broken {
-    /// The same, where HTTP/2 alone was offered: a server without it refuses the handshake (RFC 7301,
-    /// section 3.2), or chooses what was not offered, as Apache does.
+    /// Reinterprets the error when only HTTP/2 was offered: a server without it refuses the handshake (RFC
+    /// 7301, section 3.2) or, like Apache, selects a protocol that was not offered.
     pub fn offering_http2(self) -> Self {
         use rustls::{AlertDescription, Error, PeerMisbehaved};
         match self {
@@ -52,21 +52,21 @@ impl Broken {
     }
 }
 
-/// What a read brought.
+/// Result of a read.
 pub enum ReadOutcome {
-    /// So many bytes are in the buffer; whether all of what is there now was taken.
+    /// Number of bytes in the buffer, and whether all available bytes were read.
     Bytes(usize, bool),
-    /// So many bytes were thrown away.
+    /// Number of discarded bytes, and whether all available bytes were read.
     Skipped(u64, bool),
-    /// Nothing is there now.
+    /// No bytes are available now.
     Nothing,
-    /// The end.
+    /// End of the stream.
     End,
 }
 
 impl Stream {
-    /// Begins a connection. It is writable when it is there or has failed; `TcpStream::take_error`
-    /// tells which.
+    /// Starts a connection. The socket becomes writable on success or failure; `TcpStream::take_error`
+    /// distinguishes them.
     pub fn begin(address: &SocketAddr, tls: Option<&Tls>) -> Result<Self, Broken> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -80,7 +80,7 @@ impl Stream {
             Err(error) => return Err(io::Error::from(error).into()),
         }
         let tcp = TcpStream::from(socket);
-        // A request must not wait for the answer to the one before (Nagle).
+        // A request must not wait for the acknowledgement of the previous one (Nagle).
         tcp.set_nodelay(true)?;
         let tls = match tls {
             None => None,
@@ -93,7 +93,7 @@ impl Stream {
         Ok(Self { tcp, tls })
     }
 
-    /// Goes on with the handshake; whether it is over. At once without TLS.
+    /// Continues the TLS handshake. Returns whether it is complete; always true without TLS.
     pub fn shake_hands(&mut self) -> Result<bool, Broken> {
         let Some(tls) = &mut self.tls else {
             return Ok(true);
@@ -113,7 +113,7 @@ impl Stream {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 Ok(_) => {
                     if let Err(error) = tls.process_new_packets() {
-                        // The alert tells the server why.
+                        // The alert informs the server.
                         let _ = tls.write_tls(&mut self.tcp);
                         return Err(error.into());
                     }
@@ -124,7 +124,7 @@ impl Stream {
         }
     }
 
-    /// Whether HTTP/2 was agreed on in the handshake; without TLS it is known before.
+    /// Checks that HTTP/2 was negotiated in the handshake; without TLS this is known in advance.
     pub fn agreed_on_http2(&self) -> Result<(), Broken> {
         match self.tls.as_ref().map(|tls| tls.alpn_protocol()) {
             None | Some(Some(b"h2")) => Ok(()),
@@ -132,14 +132,14 @@ impl Stream {
         }
     }
 
-    /// Whether the session of an earlier connection was continued.
+    /// Returns whether a TLS session was resumed.
     pub fn resumed(&self) -> bool {
         let kind = self.tls.as_ref().and_then(|tls| tls.handshake_kind());
         kind == Some(rustls::HandshakeKind::Resumed)
     }
 
-    /// Sends what it can of `bytes`; how many were taken. With TLS all are, and [`Stream::flush`] tells
-    /// whether they have left.
+    /// Sends as much of `bytes` as possible and returns the number of accepted bytes. TLS accepts all of them;
+    /// [`Stream::flush`] shows whether they are sent.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         let written = match &mut self.tls {
             None => rustix::io::write(&self.tcp, bytes).map_err(io::Error::from),
@@ -152,7 +152,7 @@ impl Stream {
         }
     }
 
-    /// Whether everything has left.
+    /// Sends buffered bytes. Returns whether all are sent.
     pub fn flush(&mut self) -> Result<bool, Broken> {
         let Some(tls) = &mut self.tls else {
             return Ok(true);
@@ -167,9 +167,8 @@ impl Stream {
         Ok(true)
     }
 
-    /// Takes what is there. Up to `uninteresting` bytes that nobody looks at are thrown away in the
-    /// kernel (`MSG_TRUNC`, tcp(7)); they are received like others and cost no copy. Through TLS they are
-    /// decrypted and put into the buffer.
+    /// Reads available bytes. Discards up to `uninteresting` bytes in the kernel (`MSG_TRUNC`, tcp(7)), which
+    /// avoids a copy. With TLS they are decrypted into the buffer.
     pub fn read(&mut self, buffer: &mut [u8], uninteresting: u64) -> Result<ReadOutcome, Broken> {
         if let Some(tls) = &mut self.tls {
             return read_tls(tls, &mut self.tcp, buffer);
@@ -190,26 +189,26 @@ impl Stream {
         }
     }
 
-    /// Closes with a reset: the waiting states (TIME_WAIT) of thousands of connections would use up the
-    /// local ports of this machine, which is a limit of the generator and not of the server.
+    /// Closes with a reset. The TIME_WAIT state of thousands of connections would use up the local ports,
+    /// which would be a limit of the generator and not of the server.
     pub fn cut(self) {
         let _ = rustix::net::sockopt::set_socket_linger(&self.tcp, Some(Duration::ZERO));
     }
 }
 
-/// Bytes that are read where a head or something else of interest is expected.
+/// Bytes per read where a head may follow.
 const FIRST: usize = 32 << 10;
-/// Bytes that are thrown away at once. The buffer is as large, and its pages are never touched beyond
-/// [`FIRST`] without TLS.
+/// Bytes discarded at once. The buffer has this size, but without TLS its pages beyond [`FIRST`] are never
+/// touched.
 pub const BUFFER: usize = 1 << 20;
 
-/// Bytes of TLS that are taken from the kernel at once: rustls by itself asks for 4 KiB.
+/// TLS bytes per read from the kernel; rustls would read only 4 KiB.
 const RECORDS: usize = 64 << 10;
 
-/// A record holds at most 16 KiB (RFC 8446, section 5.1).
+/// A record contains at most 16 KiB (RFC 8446, section 5.1).
 const LONGEST_RECORD: usize = 17 << 10;
 
-/// What is plain goes to the front of the buffer, and what is not to its second half.
+/// Reads TLS: decrypted data goes to the front of the buffer, encrypted data to its second half.
 fn read_tls(
     tls: &mut ClientConnection,
     tcp: &mut TcpStream,
@@ -217,7 +216,7 @@ fn read_tls(
 ) -> Result<ReadOutcome, Broken> {
     let half = buffer.len() / 2;
     let (plain, records) = buffer.split_at_mut(half);
-    // What these hold when they are decrypted, with the rest of a record that came before, has room.
+    // Leaves room for the decrypted content, including the rest of an earlier record.
     let asked = RECORDS.min(half.saturating_sub(LONGEST_RECORD));
     loop {
         match take_plain(tls, plain)? {
@@ -225,7 +224,7 @@ fn read_tls(
             Plain::Bytes(0) => {}
             Plain::Bytes(n) => return Ok(ReadOutcome::Bytes(n, false)),
         }
-        // What was wrong with earlier bytes, after all that was good before it.
+        // Errors in earlier bytes are reported after all valid data before them.
         tls.process_new_packets()?;
         let came = match tcp.read(&mut records[..asked]) {
             Ok(came) => came,
@@ -236,7 +235,7 @@ fn read_tls(
         };
         let mut left = &records[..came];
         if left.is_empty() {
-            // It knows then that this is the end.
+            // Tells rustls that the stream has ended.
             tls.read_tls(&mut left)?;
             continue;
         }
@@ -264,7 +263,7 @@ enum Plain {
     End,
 }
 
-/// All that is decrypted.
+/// Takes all decrypted data.
 fn take_plain(tls: &mut ClientConnection, buffer: &mut [u8]) -> Result<Plain, Broken> {
     let mut all = 0;
     loop {
@@ -275,7 +274,7 @@ fn take_plain(tls: &mut ClientConnection, buffer: &mut [u8]) -> Result<Plain, Br
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Ok(Plain::Bytes(all));
             }
-            // Closed without a notice (close_notify): what came is cut short, or ends here.
+            // Closed without close_notify: the data is truncated or ends here.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Ok(match all {
                     0 => Plain::End,

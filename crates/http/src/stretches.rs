@@ -1,18 +1,18 @@
-//! Latencies of one thread over time: coarse counts for each of about forty equal stretches of the counted time.
+//! Latencies of one thread over time: coarse counts for about forty equal intervals of the counted time.
 
 use assay_model::Nanos;
 use assay_model::web::Stretch;
 
-/// Stretches that a counted time is divided into, where they are not too short for it.
+/// Number of intervals, unless they would be too short.
 const STRETCHES: u64 = 40;
-/// Shortest stretch: less has too few answers.
+/// Minimum length of an interval in nanoseconds, so that it has enough answers.
 const SHORTEST: u64 = 50_000_000;
-/// Bits of a latency that are kept behind its highest one: bins are 1/16 wide.
+/// Number of latency bits kept after the highest bit: bins are 1/16 wide.
 const BITS: u32 = 4;
-/// Bins: up to 2^41 ns, more than half an hour.
+/// Number of bins: up to 2^41 ns, more than half an hour.
 const BINS: usize = (41 - BITS as usize) << BITS;
 
-/// Counts of one stretch.
+/// Counts of one interval.
 #[derive(Clone)]
 struct Counts {
     answers: u64,
@@ -20,14 +20,14 @@ struct Counts {
     bins: Box<[u32]>,
 }
 
-/// Counts of all stretches. Times are nanoseconds from the start of the counted time.
+/// Counts of all intervals. Times are in nanoseconds from the start of the counted time.
 pub struct Stretches {
     length: u64,
     all: Vec<Counts>,
 }
 
 impl Stretches {
-    /// Divides a counted time.
+    /// Divides the counted time into intervals.
     pub fn new(window: u64) -> Self {
         let length = (window / STRETCHES).max(SHORTEST);
         let count = usize::try_from(window.div_ceil(length)).unwrap_or(0);
@@ -42,13 +42,13 @@ impl Stretches {
         }
     }
 
-    /// What ends behind the last one belongs to none.
+    /// Returns the interval of a time; `None` after the last one.
     fn at(&mut self, at: u64) -> Option<&mut Counts> {
         let stretch = at / self.length;
         self.all.get_mut(usize::try_from(stretch).ok()?)
     }
 
-    /// Counts an answer that ended.
+    /// Counts an answer by its end.
     pub fn answer(&mut self, at: u64) {
         if let Some(counts) = self.at(at) {
             counts.answers += 1;
@@ -62,7 +62,7 @@ impl Stretches {
         }
     }
 
-    /// Counts the latency of a request that was due at a time.
+    /// Counts the latency of a request by its due time.
     pub fn record(&mut self, due: u64, latency: u64) {
         if let Some(counts) = self.at(due) {
             let bin = &mut counts.bins[bin(latency)];
@@ -70,7 +70,7 @@ impl Stretches {
         }
     }
 
-    /// Adds those of another thread.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: &Self) {
         for (own, more) in self.all.iter_mut().zip(&other.all) {
             own.answers += more.answers;
@@ -81,7 +81,7 @@ impl Stretches {
         }
     }
 
-    /// As the model has them, and how long each is. Those that begin behind `window` are left out.
+    /// Converts to the model, with the interval length. Omits intervals that start after `window`.
     pub fn to_model(&self, window: u64) -> (Nanos, Vec<Stretch>) {
         let within = usize::try_from(window.div_ceil(self.length)).unwrap_or(usize::MAX);
         let stretches = self.all.iter().take(within).map(|counts| {
@@ -102,15 +102,15 @@ impl Stretches {
     }
 }
 
-/// The bin of a latency: its highest bits.
+/// Returns the bin of a latency: its highest bits.
 fn bin(nanos: u64) -> usize {
     let highest = (nanos | 1 << BITS).ilog2() - BITS;
     let bin = (highest as usize) << BITS | (nanos >> highest) as usize & ((1 << BITS) - 1);
-    // Latencies below the first power have a bin for each nanosecond there.
+    // Small latencies have a bin for each nanosecond.
     (bin + usize::from(nanos >= 1 << BITS) * (1 << BITS)).min(BINS - 1)
 }
 
-/// The middle of a bin.
+/// Returns the middle of a bin.
 fn middle(bin: usize) -> u64 {
     let step = bin >> BITS;
     match step {
@@ -151,7 +151,7 @@ mod tests {
         stretches.answer(5_000_000);
         stretches.record(2 * second, 90_000_000);
         stretches.failure(2 * second);
-        // Behind the end.
+        // After the end.
         stretches.answer(4 * second);
         let mut other = Stretches::new(4 * second);
         other.record(2 * second, 90_000_000);
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!((all[0].answers, all[0].latency.count()), (1, 1));
         assert_eq!((all[20].failures, all[20].latency.count()), (1, 2));
         assert_eq!(all.iter().map(|one| one.answers).sum::<u64>(), 1);
-        // A short time has fewer.
+        // A short time has fewer intervals.
         assert_eq!(Stretches::new(second / 5).all.len(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! What one thread counts. Times are nanoseconds from the start of the load.
+//! Counts of one thread. Times are in nanoseconds from the start of the load.
 
 use crate::histogram::Latencies;
 use crate::stretches::Stretches;
@@ -6,15 +6,15 @@ use assay_model::Nanos;
 use assay_model::web::{FailureKind, Failures, Measured, Second, StatusCount};
 use std::collections::BTreeMap;
 
-/// The counts of one thread.
+/// Counts of one thread.
 pub struct Tally {
-    /// Where the counted time begins.
+    /// Start of the counted time.
     from: u64,
-    /// Where it ends; earlier when the user interrupts, later for the last answers of a log.
+    /// End of the counted time; earlier after an interruption, later for the last answers of a log.
     until: u64,
-    /// Where it ends at the latest.
+    /// Latest end of the counted time.
     latest: u64,
-    /// Service time is latency.
+    /// Service time equals latency.
     closed: bool,
     answers: u64,
     bytes: u64,
@@ -35,22 +35,22 @@ pub struct Tally {
     seconds: Vec<Second>,
     stretches: Stretches,
     under_way: u32,
-    /// Requests under way times time, in nanoseconds, up to `looked`.
+    /// Integral of the requests in flight over time, in nanoseconds, up to `looked`.
     area: u128,
-    /// The same behind `until`, where no answer has come yet.
+    /// Integral after `until` of the requests without an answer, in nanoseconds.
     beyond: u128,
     looked: u64,
     pub cpu: u64,
     pub cpu_waited: Option<u64>,
     pub gave_up: bool,
     pub interrupted: bool,
-    /// All answers and failures, the washout included.
+    /// All answers and failures, including the washout.
     pub total: (u64, u64),
 }
 
 impl Tally {
     pub fn new(from: u64, until: u64) -> Self {
-        // A load of days is counted by the second as well: 24 bytes each.
+        // A load of several days is counted per second, too: 24 bytes each.
         let seconds = (until - from).div_ceil(1_000_000_000);
         Self {
             from,
@@ -87,20 +87,20 @@ impl Tally {
         }
     }
 
-    /// In a closed loop requests are due when they are sent, and one histogram is both.
+    /// For a closed loop: requests are due when they are sent, so one histogram serves both purposes.
     pub fn counting_once(mut self, closed: bool) -> Self {
         self.closed = closed;
         self
     }
 
-    /// Good answers that come at most so much later are waited for, and so is the time until they come: a log
-    /// that is replayed to its end has nothing after it, and began with nothing under way.
+    /// Waits at most `most` longer for good answers, and counts the extra time: after the end of a replayed
+    /// log nothing follows, and before it nothing was in flight.
     pub fn stretching(mut self, most: u64) -> Self {
         self.latest = self.until.saturating_add(most);
         self
     }
 
-    /// Counts up to `now`, where an answer has come.
+    /// Extends the counted time to `now`, when an answer arrived.
     fn stretch(&mut self, now: u64) {
         if !(self.until..self.latest).contains(&now) {
             return;
@@ -122,7 +122,7 @@ impl Tally {
         self.seconds.get_mut(usize::try_from(second).ok()?)
     }
 
-    /// Time passes: requests under way are counted up to `now`.
+    /// Advances the time: counts requests in flight up to `now`.
     pub fn pass(&mut self, now: u64) {
         let under_way = u128::from(self.under_way);
         let within = |from: u64, until: u64| {
@@ -137,25 +137,25 @@ impl Tally {
         self.looked = now.max(self.looked);
     }
 
-    /// A request begins.
+    /// Counts the start of a request.
     pub fn begin(&mut self, intended: u64) {
         self.under_way += 1;
         self.due += u64::from(self.counts(intended));
     }
 
-    /// A request that was due had no connection.
+    /// Counts a due request without a free connection.
     pub fn waited(&mut self, intended: u64) {
         self.waited += u64::from(self.counts(intended));
     }
 
-    /// How late the generator was with something at `now`.
+    /// Records the generator's delay at `now`.
     pub fn late(&mut self, now: u64, by: u64) {
         if self.counts(now) {
             self.lateness.record(by);
         }
     }
 
-    /// A good answer.
+    /// Counts a good answer.
     pub fn good(&mut self, intended: u64, begun: u64, now: u64, bytes: u64) {
         self.under_way -= 1;
         self.total.0 += 1;
@@ -179,7 +179,7 @@ impl Tally {
         }
     }
 
-    /// A request has failed.
+    /// Counts a failed request.
     pub fn fail(
         &mut self,
         kind: FailureKind,
@@ -204,14 +204,14 @@ impl Tally {
         }
     }
 
-    /// Counts an answer with a status other than the expected one; [`Self::fail`] counts the failure.
+    /// Counts an answer with an unexpected status; [`Self::fail`] counts the failure.
     pub fn count_status(&mut self, status: u16, intended: u64) {
         if self.counts(intended) {
             *self.statuses.entry(status).or_default() += 1;
         }
     }
 
-    /// A connection was made in so long.
+    /// Counts a new connection and its duration.
     pub fn connected(&mut self, now: u64, took: u64, resumed: bool) {
         if self.counts(now) {
             self.connections += 1;
@@ -220,7 +220,7 @@ impl Tally {
         }
     }
 
-    /// A request that was due and will not be sent.
+    /// Counts a due request that will not be sent.
     pub fn unsent(&mut self, intended: u64) {
         if self.counts(intended) {
             self.due += 1;
@@ -234,7 +234,7 @@ impl Tally {
         self.until = now.clamp(self.from, self.until);
     }
 
-    /// Puts the threads together.
+    /// Merges the counts of all threads.
     pub fn finish(tallies: Vec<Self>) -> Measured {
         let mut out = Measured::default();
         let mut hdr = <[Latencies; 4]>::default();
@@ -322,7 +322,7 @@ impl Tally {
             })
             .collect();
         if let (true, Some((kind, first)), []) = (out.gave_up, early, &out.failures[..]) {
-            // Given up before anything was counted: why must not be lost.
+            // The load ended before anything was counted; the reason must not be lost.
             out.failures.push(Failures {
                 kind,
                 count: 1,
@@ -377,7 +377,7 @@ mod tests {
         assert!((out.under_way - 1.5).abs() < 1e-9, "{}", out.under_way);
     }
 
-    /// Threads of several machines, each put together there, are the same as all threads of one.
+    /// Merging several machines, each already merged, equals merging all threads of one.
     #[test]
     fn generators_are_merged_as_exactly_as_threads() {
         let one = |seed: u64| {
@@ -428,7 +428,7 @@ mod tests {
         begin(&mut tally, 999);
         tally.pass(1_199);
         tally.good(800, 800, 1_199, 7);
-        // Too late for the rate: whoever waits so long is slower than the log.
+        // Too late for the rate: this answer is slower than the log.
         tally.pass(1_600);
         tally.good(999, 999, 1_600, 7);
         let out = Tally::finish(vec![tally]);

@@ -1,4 +1,4 @@
-//! TLS: what is trusted, and one configuration for all connections of a load.
+//! TLS: trusted certificates, and one configuration for all connections of a load.
 
 use crate::url::Url;
 use assay_model::web::Protocol;
@@ -10,43 +10,43 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
-/// Whose certificates are believed.
+/// Trusted certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// The authorities that this system trusts.
+    /// The certificate authorities of this system.
     System,
-    /// The authorities in this PEM text alone.
+    /// Only the certificate authorities in this PEM text.
     Authorities(Vec<u8>),
-    /// Any certificate: for a test server that signed its own.
+    /// Any certificate, for test servers with self-signed ones.
     Anything,
-    /// The one certificate with this SHA-256, whatever name it is for.
+    /// The certificate with this SHA-256, whatever its name.
     Fingerprint([u8; 32]),
 }
 
-/// TLS for one load.
+/// TLS configuration of a load.
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
 }
 
-/// Why TLS cannot be spoken.
+/// Reasons why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No certificate can be checked against this name.
+    /// The host name cannot be matched with a certificate.
     #[error("{name}: not a name that a certificate can be for")]
     Name {
         /// Host of the URL.
         name: String,
-        /// Why.
+        /// Reason.
         source: rustls::pki_types::InvalidDnsNameError,
     },
-    /// Nobody is trusted.
+    /// There is no trusted certificate authority.
     #[error(
         "no authority to trust was found on this system; install ca-certificates, name a PEM file, or take any certificate"
     )]
     NoAuthority,
-    /// The PEM text is no certificate.
+    /// The PEM text contains no certificate.
     #[error("this is no list of certificates in PEM form: {0}")]
     Pem(#[source] rustls::pki_types::pem::Error),
     /// rustls refuses the configuration or a certificate.
@@ -55,7 +55,7 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// A connection that is not made yet, for whoever speaks another protocol over it.
+    /// Creates a client connection for another protocol.
     ///
     /// # Errors
     /// rustls refuses.
@@ -63,7 +63,7 @@ impl Tls {
         rustls::ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }
 
-    /// The same for another protocol, which alone is offered in the handshake (ALPN).
+    /// Returns the configuration for another protocol, the only one offered in the handshake (ALPN).
     #[must_use]
     pub fn speaking(mut self, protocol: Protocol) -> Self {
         let name = match protocol {
@@ -74,8 +74,8 @@ impl Tls {
         self
     }
 
-    /// For connections to the host of a URL. With `resume`, a second connection continues the session of
-    /// the first; without, each makes a full handshake.
+    /// Creates a configuration for the host of a URL. With `resume`, later connections resume the session of
+    /// the first; otherwise each makes a full handshake.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -139,7 +139,7 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     }
 }
 
-/// Believes any certificate, or the one with a fingerprint, and checks that the server holds its key.
+/// Accepts any certificate, or the one with a fingerprint, and checks that the server has its key.
 #[derive(Debug)]
 pub struct AnyCertificate {
     provider: Arc<CryptoProvider>,
@@ -147,7 +147,7 @@ pub struct AnyCertificate {
 }
 
 impl AnyCertificate {
-    /// Believes any.
+    /// Creates a verifier that accepts any certificate.
     #[must_use]
     pub fn new(provider: Arc<CryptoProvider>) -> Self {
         Self {

@@ -6,14 +6,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A resolver that takes longer has not answered.
+/// Time limit of the resolver.
 const RESOLVER: Duration = Duration::from_secs(30);
 
-/// The parts that a request needs.
+/// Parts of a URL that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     tls: bool,
-    /// Host as in the `Host` header, with brackets around an IPv6 address.
+    /// Host as in the `Host` header; an IPv6 address has brackets.
     host: String,
     port: u16,
     /// Path and query.
@@ -21,10 +21,10 @@ pub struct Url {
 }
 
 impl Url {
-    /// Reads one.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// What is wrong with it, for users.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f) {
             return Err("a URL has no blanks, and other than ASCII is written as %XX");
@@ -74,13 +74,13 @@ impl Url {
         })
     }
 
-    /// Whether it is `https://`.
+    /// Returns whether the scheme is `https`.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.tls
     }
 
-    /// The host without brackets.
+    /// Returns the host without brackets.
     #[must_use]
     pub fn host(&self) -> &str {
         self.host.trim_matches(['[', ']'])
@@ -92,13 +92,13 @@ impl Url {
         self.port
     }
 
-    /// Path and query, as they are sent.
+    /// Returns path and query as they are sent.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The same host with another path, which must begin with `/`.
+    /// Returns the URL with another path, which must start with `/`.
     #[must_use]
     pub fn with_path(&self, path: &str) -> Option<Self> {
         let good = path.starts_with('/') && path.bytes().all(|byte| byte > b' ' && byte < 0x7f);
@@ -108,21 +108,21 @@ impl Url {
         })
     }
 
-    /// All addresses of the host, in the order of the resolver.
+    /// Returns all addresses of the host, in the resolver's order.
     ///
     /// # Errors
-    /// The name is not known, or the resolver does not answer.
+    /// The name is unknown, or the resolver does not answer.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         resolve::resolve_addresses(self.host(), self.port, RESOLVER)
     }
 
-    /// `HOST:PORT`, for people.
+    /// Returns `HOST:PORT` for people.
     #[must_use]
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// What the `Host` header says.
+    /// Returns the value of the `Host` header.
     pub(crate) fn host_header(&self) -> String {
         match (self.tls, self.port) {
             (false, 80) | (true, 443) => self.host.clone(),

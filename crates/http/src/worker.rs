@@ -1,4 +1,4 @@
-//! One thread with its share of the connections: epoll, edge-triggered; for a small answer one wait, one
+//! One thread with its share of the connections: epoll, edge-triggered; a small answer takes one wait, one
 //! read and one write.
 
 mod failure;
@@ -22,18 +22,18 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use used::Used;
 
-/// How often a thread looks for requests that take too long, and whether to stop.
+/// Interval in nanoseconds at which slow requests and `stop` are checked.
 const LOOK: u64 = 10_000_000;
-/// As long as this nothing has to succeed: a service may still be starting.
+/// Time in nanoseconds in which no request has to succeed, because a service may still be starting.
 const PATIENCE: u64 = 1_000_000_000;
-/// After the end of an open loop, requests that were due are still sent for so long.
+/// Time in nanoseconds after the end of an open loop in which due requests are still sent.
 const GRACE: u64 = 1_000_000_000;
-/// Events taken at once.
+/// Maximum events per wait.
 const EVENTS: usize = 256;
-/// In a closed loop, every so many wake-ups the time they take is recorded.
+/// Closed loop: interval, in wake-ups, at which the duration of a wake-up is recorded.
 const SAMPLED: u32 = 16;
 
-/// The server said something, if only that it has closed.
+/// Events that mean that the server sent data or closed its side.
 const SPOKEN: EventFlags = EventFlags::IN
     .union(EventFlags::RDHUP)
     .union(EventFlags::HUP)
@@ -44,13 +44,13 @@ pub struct Worker<'a> {
     address: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Of HTTP/2, where several requests share a connection.
+    /// HTTP/2: links that several requests share.
     links: Links,
-    /// In an open loop, the free ones; the one used last is taken first.
+    /// Open loop: free connections; the last used one is taken first.
     free: Vec<u32>,
-    /// A request was due and none was free.
+    /// A due request found no free connection.
     starved: bool,
-    /// Until then none was free.
+    /// Time until which none was free.
     starved_until: u64,
     intents: Option<Intents>,
     tally: Tally,
@@ -59,9 +59,9 @@ pub struct Worker<'a> {
     begin: Instant,
     /// Time of the last wake-up.
     now: u64,
-    /// When the counted time begins and ends.
+    /// Start and end of the counted time.
     window: (u64, u64),
-    /// Nothing is due behind it.
+    /// No request is due after the window.
     ends: bool,
     turn: usize,
     random: Option<ChaCha8Rng>,
@@ -88,7 +88,7 @@ impl<'a> Worker<'a> {
         };
         let washout = nanos(load.washout);
         let window = (washout, washout.saturating_add(nanos(load.window)));
-        // Nothing is due behind the window: the load ends with its last answer, not with the window.
+        // No request is due after the window: the load ends with its last answer.
         let ends = load.listed.last().is_some_and(|last| last.due < window.1);
         let random = load.shuffled.then(|| {
             let mut random = ChaCha8Rng::seed_from_u64(load.seed);
@@ -135,10 +135,10 @@ impl<'a> Worker<'a> {
         nanos(self.begin.elapsed())
     }
 
-    /// Carries the share of this thread out.
+    /// Runs this thread's share of the load.
     pub fn work(mut self) -> Result<Tally, LoadError> {
         if self.intents.is_some() {
-            // Timers of the kernel may be 50 µs late for the sake of power (prctl(2)).
+            // By default timers may be 50 µs late to save power (prctl(2)).
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         }
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
@@ -160,7 +160,7 @@ impl<'a> Worker<'a> {
                 used = Some(Used::now());
             }
             for event in &events {
-                // The kernel's structure is packed: fields are copied out.
+                // The kernel's structure is packed, so fields are copied.
                 let (data, flags) = ({ event.data }.u64(), { event.flags });
                 let (at, generation) = ((data >> 32) as usize, data as u32);
                 match self.load.protocol {
@@ -212,7 +212,7 @@ impl<'a> Worker<'a> {
         Ok(self.tally)
     }
 
-    /// What was due and is not sent, when the load ends.
+    /// Counts due requests that are not sent when the load ends.
     fn give_back_due(&mut self, now: u64) {
         let Some(intents) = &mut self.intents else {
             return;
@@ -239,7 +239,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits for events, and in an open loop for the next request that is due.
+    /// Waits for events and, in an open loop, for the next due request.
     fn wait(&self, events: &mut Vec<Event>) -> rustix::io::Result<()> {
         let mut time = LOOK;
         if let Some(intents) = &self.intents
@@ -248,7 +248,7 @@ impl<'a> Worker<'a> {
         {
             time = time.min(intents.next().saturating_sub(self.clock()));
         }
-        // epoll_wait(2) knows milliseconds alone, and its successor is not in every kernel that is used.
+        // epoll_wait(2) has millisecond resolution, and its successor is missing in some kernels.
         if time < LOOK && time > 0 {
             match poll(
                 &mut [PollFd::new(&self.epoll, PollFlags::IN)],
@@ -265,7 +265,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends requests that take too long, begins those whose rest is over.
+    /// Ends slow requests, and starts requests whose pause is over.
     fn look(&mut self) {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
@@ -284,7 +284,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// In a closed loop, the next request of this connection.
+    /// Closed loop: starts the next request of this connection.
     fn next(&mut self, at: usize) {
         if self.now >= self.window.1 {
             self.connections[at].close();
@@ -294,7 +294,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// In an open loop, sends what is due.
+    /// Open loop: sends due requests.
     fn send_due(&mut self) {
         while let Some(intents) = &mut self.intents
             && intents.next() < self.window.1
@@ -313,7 +313,7 @@ impl<'a> Worker<'a> {
             if self.starved_until > due {
                 self.tally.waited(due);
             }
-            // It is under way from now on, not from the last wake-up.
+            // The request is in flight from now on, not from the last wake-up.
             self.tally.pass(now);
             self.tally
                 .late(due, now - due.max(self.starved_until).min(now));
@@ -321,7 +321,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Begins a request, over the open stream if there is one; the next one when none is named.
+    /// Starts a request over the open stream, if there is one. Without `named`, takes the next request.
     fn begin(&mut self, at: usize, intended: u64, now: u64, named: Option<usize>) {
         let which = match &mut self.random {
             _ if named.is_some() => named.unwrap_or_default(),
@@ -352,7 +352,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts an answer as a good one or a failure.
+    /// Counts an answer as good or as a failure.
     pub(super) fn judge(&mut self, at: usize, answer: &HttpResponse) {
         let connection = &self.connections[at];
         let request = &self.load.requests[connection.which];
@@ -389,7 +389,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The request of this connection has ended.
+    /// Ends the request of this connection.
     pub(super) fn ended(&mut self, at: usize, rest_until: u64) {
         let connection = &mut self.connections[at];
         if self.intents.is_some() {

@@ -1,4 +1,4 @@
-//! Servers that want to keep, fill or mislead whoever asks them.
+//! Servers that try to delay the client, fill its memory or mislead it.
 #![allow(clippy::disallowed_methods, reason = "a test drives real servers")]
 
 mod common;
@@ -11,7 +11,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-/// Byte by byte with pauses.
+/// Writes byte by byte with pauses.
 fn slowly(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     for byte in bytes {
         thread::sleep(Duration::from_millis(20));
@@ -29,7 +29,7 @@ fn reset(stream: &TcpStream) -> bool {
 
 type Server = fn(&mut TcpStream) -> bool;
 
-/// What a server does, and how that may be counted.
+/// Behaviour of each server, and the permitted kinds of failure.
 const HOSTILE: [(&str, Server, &[FailureKind]); 14] = {
     use FailureKind::{NotHttp, Reset, ShortBody, TimedOut, WrongBody, WrongStatus};
     const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

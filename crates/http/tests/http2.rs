@@ -1,4 +1,4 @@
-//! HTTP/2 with real servers: nginx, h2o and Apache, over TLS and without.
+//! HTTP/2 with real servers: nginx, h2o and Apache, with and without TLS.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 mod common;
@@ -44,7 +44,7 @@ fn real_servers_answer() {
                 load = over_tls(load, &url, &Trust::Anything);
             }
             let mut measured = good(&load);
-            // A machine with other work may hold a connection back for a whole window.
+            // On a busy machine a connection may be delayed for a whole window.
             let busy = |measured: &Measured| measured.under_way / f64::from(connections * streams);
             for _ in 0..2 {
                 if !(0.9..1.01).contains(&busy(&measured)) {
@@ -54,9 +54,9 @@ fn real_servers_answer() {
             let what = format!("{kind:?} {url} {connections} {streams}");
             assert_eq!(measured.bytes, measured.answers * length, "{what}");
             assert!(measured.received >= measured.bytes, "{what}");
-            // All made in the washout: the same ones carry all that follows.
+            // All connections were opened during the washout and carry all later requests.
             assert!(measured.connections <= u64::from(connections), "{what}");
-            // A closed loop without pauses: all places have a request under way.
+            // A closed loop without pauses: every stream has a request in flight.
             let busy = busy(&measured);
             assert!((0.9..1.01).contains(&busy), "{what}: {busy}");
         }
@@ -74,7 +74,7 @@ fn an_open_loop_counts_what_is_due() {
     assert_eq!(measured.due, 100);
 }
 
-/// A server that ends connections in order (GOAWAY) after some requests: none is lost.
+/// A server that ends connections regularly (GOAWAY) after some requests: no request is lost.
 #[test]
 fn connections_that_end_in_order_lose_nothing() {
     let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "keepalive_requests 20;") else {
@@ -112,7 +112,7 @@ fn a_server_that_takes_few_streams_makes_the_others_wait() {
     assert!(asked.header("last-modified").is_some() && asked.start.starts_with(b"xxx"));
     load.limit = Duration::from_secs(10);
     let measured = measure(&load);
-    // Before its settings have come, it may refuse what is asked.
+    // Before its settings arrive, the server may refuse requests.
     assert!(measured.answers > 0 && measured.waited > 0);
     let late = kinds(&measured);
     assert!(
@@ -150,7 +150,7 @@ fn methods_statuses_and_bodies() {
     };
     let wrong = expecting(load(&Method::Get, "/small", b""), short);
     assert_eq!(kinds(&measure(&wrong)), [FailureKind::WrongBody]);
-    // A body of many windows, which nginx takes before it passes it on.
+    // A body of many windows, which nginx receives completely before it forwards it.
     let post = Method::parse("POST").unwrap();
     let taken = Expect {
         length: Some(5),
@@ -176,7 +176,7 @@ fn a_server_without_it_is_an_error() {
         probe(&load.requests[0], load.addresses[0], tls, limit, &|| false).unwrap_err()
     };
     assert!(matches!(said(&plain), ProbeError::Protocol { .. }));
-    // The same server, with TLS and without HTTP/2.
+    // The same server with TLS and without HTTP/2.
     let Some(server) = Http2Server::start(Http2ServerKind::Apache, "Protocols http/1.1") else {
         return;
     };

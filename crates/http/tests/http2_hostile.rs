@@ -1,4 +1,4 @@
-//! Servers that break HTTP/2, or want to keep, fill or mislead whoever asks them.
+//! Servers that violate HTTP/2, or try to delay the client, fill its memory or mislead it.
 #![allow(clippy::disallowed_methods, reason = "a test drives real servers")]
 
 mod common;
@@ -29,14 +29,14 @@ const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END: u8 = 1;
 const WHOLE: u8 = 4;
-/// `:status: 200`.
+/// Encoded header `:status: 200`.
 const OK: &[u8] = &[0x88];
 
 fn settings() -> Vec<u8> {
     frame(SETTINGS, 0, 0, &[])
 }
 
-/// A whole answer of five bytes.
+/// Returns a complete answer of five bytes.
 fn hello(stream: u32) -> Vec<u8> {
     [
         frame(HEADERS, WHOLE, stream, OK),
@@ -45,8 +45,8 @@ fn hello(stream: u32) -> Vec<u8> {
     .concat()
 }
 
-/// A server that first sends settings, then, for each request, what `answer` makes of its stream. What is
-/// repeated is said again and again until the other side is gone.
+/// Starts a server that sends its settings and then answers each request with `answer`, called with the
+/// stream's number. The second part of the answer is repeated until the client disconnects.
 fn server(answer: impl Fn(u32) -> (Vec<u8>, Vec<u8>) + Send + Sync + 'static) -> String {
     let address = serve(move |tcp| {
         talk(tcp, &answer);
@@ -93,7 +93,7 @@ fn a_server_of_our_own_answers() {
     let url = server(|stream| (hello(stream), Vec::new()));
     let measured = common::good(&expecting(http2(&url, 2, 5), five()));
     assert_eq!(measured.bytes, 5 * measured.answers);
-    // Padding, priorities, interim heads, trailers, unknown frames, heads in pieces, empty data.
+    // Padding, priorities, interim heads, trailers, unknown frames, split heads, empty data.
     let url = server(|stream| {
         let odd = [
             frame(HEADERS, WHOLE, stream, &[0x08, 3, b'1', b'0', b'3']),
@@ -116,7 +116,7 @@ fn a_server_of_our_own_answers() {
 
 type Answer = fn(u32) -> (Vec<u8>, Vec<u8>);
 
-/// What a server does, and how that is counted.
+/// Behaviour of each server, and the kind of failure that is counted.
 const BROKEN: [(&str, Answer, &[FailureKind]); 25] = {
     use FailureKind::{
         EarlyClose, FlowControl, GoneAway, NotHttp, Reset, Settings, ShortBody, StreamReset,
@@ -196,7 +196,7 @@ const BROKEN: [(&str, Answer, &[FailureKind]); 25] = {
                     frame(WINDOW_UPDATE, 0, s, &[0x7f, 255, 255, 255]),
                 )
             },
-            // It reads no more requests.
+            // The server reads no further requests.
             &[FlowControl, TimedOut],
         ),
         (
@@ -237,7 +237,7 @@ const BROKEN: [(&str, Answer, &[FailureKind]); 25] = {
                     frame(DATA, 0, s, &[b'x'; 16384]),
                 )
             },
-            // It does not wait for windows.
+            // The server does not wait for windows.
             &[TimedOut, FlowControl],
         ),
         (
@@ -333,8 +333,7 @@ fn a_body_whose_window_stays_shut_is_told_apart() {
     assert_eq!(kinds(&measure(&load)), [FailureKind::FlowControl]);
 }
 
-/// What was left out when the server ended the connection in order is asked again, once, and the time
-/// counts.
+/// Requests that the server did not process before a regular end are sent once more, and the time counts.
 #[test]
 fn what_was_left_out_is_asked_again() {
     let url = server(|stream| match stream {

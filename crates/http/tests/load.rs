@@ -1,4 +1,4 @@
-//! Loads on a real nginx, and on servers that misbehave.
+//! Loads on a real nginx, and on servers with faults.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 mod common;
@@ -16,7 +16,7 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn nginx_answers() {
-    // A connection is closed by the server after 50 requests.
+    // The server closes a connection after 50 requests.
     let Some(nginx) = Nginx::with_files("keepalive_requests 50;") else {
         return;
     };
@@ -44,7 +44,7 @@ fn nginx_answers() {
         if !keep_alive {
             assert!(measured.connections + u64::from(connections) >= measured.answers);
         }
-        // A closed loop without pauses: all connections have a request under way (Little's law).
+        // A closed loop without pauses: every connection has a request in flight (Little's law).
         let busy = measured.under_way / f64::from(connections);
         assert!((0.95..1.01).contains(&busy), "{busy}");
         let little = measured.rate() * measured.latency.mean().unwrap() / 1e9;
@@ -95,7 +95,7 @@ fn methods_bodies_chunks_and_hashes() {
 
 #[test]
 fn an_open_loop_keeps_its_rate_and_counts_what_a_stall_makes_wait() {
-    // Every 50th request waits 100 ms, and there is one connection: the ones behind it wait as well.
+    // Every 50th request takes 100 ms on the single connection, so the requests behind it wait too.
     let url = server(|n, stream| {
         if n % 50 == 49 {
             thread::sleep(Duration::from_millis(100));
@@ -108,7 +108,7 @@ fn an_open_loop_keeps_its_rate_and_counts_what_a_stall_makes_wait() {
     let measured = good(&load);
     assert_eq!(measured.due, 400);
     assert!(measured.latency.count() == 400 && measured.waited > 50);
-    // 20 of 50 requests are due in the 100 ms; the service time sees one in 50.
+    // 20 of 50 requests are due within the 100 ms; the service time shows only one in 50.
     let p90 = |h| measured.percentile(h, 90.0).unwrap().0;
     assert!(
         p90(&measured.latency) > 30 * MS,
@@ -139,7 +139,7 @@ fn what_cannot_be_sent_in_time_is_not_forgotten() {
     let measured = measure(&load);
     assert_eq!(measured.due, 500);
     assert!(measured.unsent > 400, "{}", measured.unsent);
-    // They waited for the one connection, and that is known.
+    // The requests waited for the single connection, and the result reports this.
     assert!(measured.waited >= measured.unsent);
     assert_eq!(measured.percentile(&measured.latency, 50.0), None);
 }
@@ -183,7 +183,7 @@ fn failures_are_told_apart_and_never_make_a_rate() {
             "{bytes:?}"
         );
     }
-    // One in two: the good ones are counted, and the median falls among the failures' neighbours.
+    // One in two requests fails: the good answers are counted, and failures count as slowest in the median.
     let url = server(|n, stream| {
         say(
             stream,
@@ -220,7 +220,7 @@ fn nobody_there_and_nobody_answering() {
     silent.limit = Duration::from_millis(100);
     assert_eq!(kinds(&measure(&silent)), [FailureKind::TimedOut]);
 
-    // A listener that accepts nothing: its queue fills, and then no connection is made.
+    // A listener that accepts no connection: its queue fills, and then connections fail.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = deaf.local_addr().unwrap();
     let mut many = load(&format!("http://{address}/"), 400);
@@ -233,8 +233,8 @@ fn nobody_there_and_nobody_answering() {
     );
 }
 
-/// A server may close a connection that nobody used for a while, without a word: a request that meets that is sent
-/// again, and none is lost.
+/// A server may close an unused connection without notice. A request on such a connection is sent again, and
+/// none is lost.
 #[test]
 fn a_server_that_closes_idle_connections_loses_no_request() {
     let url = server(|_, stream| {
@@ -242,7 +242,7 @@ fn a_server_that_closes_idle_connections_loses_no_request() {
         stream
             .set_read_timeout(Some(Duration::from_millis(600)))
             .unwrap();
-        // Nothing comes for 600 ms, as a rule: the connection is closed.
+        // Usually no request arrives for 600 ms, and the server closes the connection.
         answered && stream.peek(&mut [0]).is_ok_and(|n| n > 0)
     });
     let mut load = load(&url, 1);
@@ -252,7 +252,7 @@ fn a_server_that_closes_idle_connections_loses_no_request() {
     assert!(measured.connections > 1);
 }
 
-/// A server that closes a busy connection drops a request, and each one counts.
+/// A server that closes a busy connection loses a request, and each loss counts as a failure.
 #[test]
 fn dropped_requests_are_failures() {
     for (every, what) in [(100, "answered before"), (7, "often")] {

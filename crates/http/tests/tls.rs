@@ -1,4 +1,4 @@
-//! TLS with a real nginx: full and resumed handshakes, certificates that are believed and not.
+//! TLS with a real nginx: full and resumed handshakes, trusted and untrusted certificates.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 mod common;
@@ -78,13 +78,13 @@ fn https() {
         resumed.resumed,
         resumed.connections
     );
-    // A certificate that nobody signed whom this machine trusts.
+    // A certificate that no trusted authority signed.
     let refused = measure(&with(&Trust::System, true, true));
     assert_eq!(
         (refused.answers, kinds(&refused)),
         (0, vec![FailureKind::Tls])
     );
-    // TLS to a port that speaks plain HTTP.
+    // TLS to a port with plain HTTP.
     let plain = Url::parse(&nginx.url("/page").replace("http:", "https:")).unwrap();
     let mut load = with(&Trust::Anything, true, true);
     load.addresses = plain.resolve().unwrap();

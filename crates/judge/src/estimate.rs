@@ -59,20 +59,20 @@ pub(crate) fn compute_mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>
     Some((mean, error))
 }
 
-/// The quantile of Student's t that a confidence asks for.
+/// Computes the two-sided quantile of Student's t for a confidence level.
 fn compute_student_quantile(confidence: f64, freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
-/// The standard error on the log scale that an interval of [`around`] was made from.
+/// Computes the standard error on the log scale from an interval of [`interval_on_log_scale`].
 pub(crate) fn error_of(value: f64, interval: Interval, freedom: f64) -> Option<f64> {
     let error =
         (interval.high / value).ln() / compute_student_quantile(interval.confidence, freedom)?;
     error.is_finite().then_some(error)
 }
 
-/// The interval around a mean with its standard error.
+/// Computes the interval around a mean from the mean's standard error.
 pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
     let reach = compute_student_quantile(CONFIDENCE, freedom)? * error;
     reach.is_finite().then_some(Interval {
@@ -82,15 +82,15 @@ pub(crate) fn interval_around_mean(mean: f64, error: f64, freedom: f64) -> Optio
     })
 }
 
-/// The interval around a value with a standard error on the log scale.
+/// Computes the interval around a value from a standard error on the log scale.
 pub(crate) fn interval_on_log_scale(value: f64, error: f64, freedom: f64) -> Option<Interval> {
     around_at(CONFIDENCE, value, error, freedom)
 }
 
-/// The same with another confidence.
+/// As [`interval_on_log_scale`], with another confidence level.
 pub(crate) fn around_at(confidence: f64, value: f64, error: f64, freedom: f64) -> Option<Interval> {
     let reach = (compute_student_quantile(confidence, freedom)? * error).exp();
-    // Two rounds that are far apart say nothing that a number can hold.
+    // If two rounds differ extremely, the bounds are not finite and there is no interval.
     (reach.is_finite() && reach > 0.0).then(|| Interval {
         low: value / reach,
         high: value * reach,

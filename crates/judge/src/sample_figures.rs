@@ -21,8 +21,8 @@ pub(crate) struct SideFigures {
     pub latency: LatencyDistribution,
 }
 
-/// Sides by direction; a direction without operations is missing. `All` contains every operation
-/// that the load was asked to do.
+/// Sides by direction; a direction without operations is missing. `All` contains every operation of the
+/// requested load.
 pub(crate) type FiguresByDirection = BTreeMap<Direction, SideFigures>;
 
 /// Sums the workers of one sample. The rate of each worker refers to the worker's own runtime;

@@ -102,7 +102,7 @@ fn judge_conclusion(known: &ClaimEvidence<'_>, conclusion: &Conclusion) -> Judge
     JudgedConclusion {
         says: conclusion.says.clone(),
         finding,
-        // A conclusion of which the author shows only a part is not judged by that part.
+        // A conclusion is not judged if the author shows figures for only a part of it.
         published_finding: claims
             .iter()
             .map(|claim| claim.published_finding)

@@ -1,4 +1,4 @@
-//! Whole runs, constructed and recorded.
+//! Complete runs, constructed and recorded.
 
 use super::*;
 use assay_fio::import::{self, Context};
@@ -53,7 +53,7 @@ pub(crate) fn rounds(name: &str, factors: &[f64]) -> (Run, Vec<Sample>) {
     (run, out)
 }
 
-/// What fio does in the first workload.
+/// Returns the fio load of the first workload.
 pub(crate) fn fio(run: &mut Run) -> &mut assay_model::Workload {
     match &mut run.plan.workloads[0].load {
         assay_model::Load::Fio { workload, .. } => workload,
@@ -183,7 +183,7 @@ fn jobs_without_a_run_are_doubted_as_a_sample_of_which_nothing_else_is_known() {
         run.facts = assay_model::Facts::default();
         samples.truncate(1);
         let sample = &mut samples[0];
-        // What the jobs themselves say is all that counts.
+        // Only errors of the jobs count.
         sample.outcome = Outcome::Completed;
         sample.counters = assay_model::sample::Counters::default();
         sample.series.clear();

@@ -1,4 +1,4 @@
-//! What steps of an HTTP load mean: who limited, what speaks against a figure, capacity, ranking.
+//! Judges the steps of an HTTP load: limiting party, doubts, capacity and ranking.
 
 mod doubts;
 mod drift;
@@ -21,12 +21,12 @@ use assay_model::web::result::{
 use assay_model::web::{Measured, Pace, Step};
 use assay_model::{Histogram, Nanos, Sample};
 
-/// Within this share of the best rate, fewer connections do as well.
+/// Fraction of the best rate that a lower number of connections must reach to count as equally good.
 const KNEE: f64 = 0.95;
-/// More connections bring more when they bring this much.
+/// Factor by which the rate must rise for more connections to count as an improvement.
 pub const GAIN: f64 = 1.05;
 
-/// Judges steps of so many targets.
+/// Judges the steps of a load with this number of targets.
 #[must_use]
 pub fn judge(steps: &[Step], targets: usize) -> Judged {
     let mut shapes: Vec<Vec<&Step>> = Vec::new();
@@ -50,14 +50,14 @@ pub fn judge(steps: &[Step], targets: usize) -> Judged {
     }
 }
 
-/// What a load of HTTP requests saw in a sample, when it was one.
+/// Returns the HTTP step of a sample; `None` for other loads.
 #[must_use]
 pub fn of(sample: &Sample) -> Option<&Step> {
     let mut workers = sample.workers.iter();
     workers.find_map(|worker| worker.http.as_deref())
 }
 
-/// Who limited the samples of one load, when they are of HTTP requests.
+/// Returns the limiting party of the samples of one HTTP load; `None` for other loads.
 pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
     let steps: Vec<&Step> = samples.iter().filter_map(|sample| of(sample)).collect();
     if steps.is_empty() {
@@ -81,7 +81,7 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
     })
 }
 
-/// Steps of the same shape on the same target, of different rounds.
+/// Whether two steps have the same shape and target, in any round.
 fn alike(a: &Step, b: &Step) -> bool {
     let open = |step: &Step| match step.pace {
         Pace::Closed => None,
@@ -105,7 +105,7 @@ fn result(shape: &[&Step]) -> StepResult {
     let first = shape[0];
     let judged: Vec<(&Step, Vec<Doubt>)> = shape.iter().map(|step| (*step, doubts(step))).collect();
     let valid: Vec<&Step> = shape.iter().copied().filter(|step| counts(step)).collect();
-    // What is shown of a shape that never counted is what was seen, and says that it does not count.
+    // For a shape of which no step counts, the measured figures are shown with a note that they do not count.
     let shown = if valid.is_empty() { shape } else { &valid[..] };
     let rates: Vec<f64> = valid.iter().map(|step| step.measured.rate()).collect();
     let efficiency: Vec<f64> = valid
@@ -179,14 +179,14 @@ fn over_time(step: &Step) -> OverTime {
     }
 }
 
-/// Good answers for each second of the server's CPU time.
+/// Computes good answers per second of the server's CPU time.
 pub(crate) fn per_cpu_second(step: &Step) -> Option<f64> {
     let server = step.server.as_ref().ok()?;
     let rate = step.measured.rate();
     (server.cpu.0 > 0).then(|| rate / (server.cpu.0 as f64 / server.window.0.max(1) as f64))
 }
 
-/// The mean of positive figures of rounds, with an interval on the log scale.
+/// Computes the mean of positive figures of several rounds, with an interval on the log scale.
 fn estimate(values: &[f64]) -> Option<Estimate> {
     let (mean, _) = compute_mean_and_error(values)?;
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
@@ -199,7 +199,7 @@ fn estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The counts of several rounds as those of one.
+/// Adds the counts of several rounds.
 fn merged(steps: &[&Step]) -> Measured {
     let mut all = Measured::default();
     for step in steps {
@@ -216,7 +216,7 @@ fn merged(steps: &[&Step]) -> Measured {
 
 fn percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
     let requests = histogram.count() + all.failed();
-    // A percentile with fewer than one request beyond it is the slowest one, whatever its name.
+    // A percentile with fewer than one request beyond it equals the maximum, so it is omitted.
     let told = |percent: f64, fewest: u64| match requests >= fewest {
         true => all.percentile(histogram, percent),
         false => None,
@@ -229,7 +229,7 @@ fn percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
     }
 }
 
-/// Fewest connections that come within a share of the best closed loop.
+/// Finds the fewest connections that reach a fraction of the rate of the best closed loop.
 fn capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
     let closed: Vec<(u32, Estimate)> = results
         .filter(|result| result.pace == Pace::Closed)
@@ -253,7 +253,7 @@ fn capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacit
     })
 }
 
-/// What most rounds say; all of them when they do not agree.
+/// Returns the limit found in most rounds; if no limit has a majority, all of them.
 fn most_often(limits: impl Iterator<Item = Limit>) -> Limit {
     let limits: Vec<Limit> = limits.collect();
     let count = |who: Limited| limits.iter().filter(|limit| limit.who == who).count();

@@ -65,7 +65,7 @@ pub(crate) fn judge_sample<'a>(
     }
 }
 
-/// Returns the figures of one sample; none where it did not complete.
+/// Returns the figures of one sample; empty if it did not complete.
 #[must_use]
 pub fn sample_figures(sample: &Sample) -> assay_model::result::Figures {
     match &sample.outcome {

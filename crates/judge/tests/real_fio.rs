@@ -1,5 +1,5 @@
-//! The real fio, where a recorded result cannot show that options and results still mean the same:
-//! each case runs for half a second or less.
+//! Runs the real fio to check the meaning of options and results, which a recorded result cannot show. Each
+//! case runs for at most half a second.
 #![allow(
     clippy::disallowed_methods,
     reason = "runs the real program on scratch files"
@@ -30,7 +30,7 @@ impl Drop for Scratch {
     }
 }
 
-/// False, with the reason on stderr, when fio is missing.
+/// Whether fio is installed; prints the reason if not.
 fn have_fio() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     if !found {
@@ -132,7 +132,7 @@ fn flushes_are_reported_apart() {
     ]);
     let job = &document.jobs[0];
     let (flushes, writes) = (job.flush().unwrap().count, job.write().unwrap().count);
-    // fio 3.33 leaves the flush after the last write out.
+    // fio 3.33 omits the flush after the last write.
     assert!(
         flushes == writes || flushes + 1 == writes,
         "{flushes} of {writes}"
@@ -197,7 +197,7 @@ fn sequential_jobs_do_not_meet() {
     let mut workload = workload(Pattern::Write, Engine::Psync, Durability::None);
     workload.jobs = 4;
     let text = job::render(&workload, &file, Bytes(1 << 20), 7).unwrap();
-    // One pass over the file instead of a fixed time, so that every offset is seen once.
+    // One pass over the file instead of a fixed time, so that every offset occurs once.
     let text = text
         .replace("time_based=1\n", "")
         .replace("ramp_time=50ms\n", "")
@@ -213,7 +213,7 @@ fn sequential_jobs_do_not_meet() {
         .sum();
     assert_eq!(document.jobs.len(), 4);
     assert_eq!(written, 1 << 20);
-    // Each block was written by one job and knows its own offset: none is left from the layout.
+    // Each block was written by one job and contains its own offset; no block of the layout remains.
     let bytes = std::fs::read(&file).unwrap();
     assert!(
         bytes.chunks(4096).all(|block| block[..2] == [0xca, 0xac]),

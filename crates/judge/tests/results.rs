@@ -1,4 +1,4 @@
-//! Recorded results of the real fio, one per pitfall: each is doubted for exactly the right reasons.
+//! Recorded results of the real fio, one for each pitfall: each gets exactly the expected doubts.
 #![allow(clippy::disallowed_methods, reason = "reads the fixtures beside it")]
 
 use assay_judge::doubts::judge_result;

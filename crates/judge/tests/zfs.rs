@@ -1,7 +1,7 @@
-//! The rules about ZFS on what a real pool said: kernel statistics, disk statistics and fio's result
-//! of OpenZFS 2.1.11 on Linux 6.1 (Debian 12), a mirror of two virtio disks with a log device, in one
-//! case a cache device as well. Recorded in November 2026; of /proc/diskstats only those disks' lines
-//! are kept.
+//! The rules about ZFS with data of a real pool: kernel statistics, disk statistics and fio's result with
+//! OpenZFS 2.1.11 on Linux 6.1 (Debian 12). The pool is a mirror of two virtio disks with a log device, in one
+//! case with a cache device. Recorded in November 2026; of /proc/diskstats only the lines of those disks are
+//! stored.
 
 use assay_fio::options::JobOptions;
 use assay_host::Recorded;
@@ -68,7 +68,7 @@ impl Case {
         before.until(&CounterSnapshot::take(&self.host("after"), &sources))
     }
 
-    /// Codes, severities and evidence of the doubts that come from ZFS's counters.
+    /// Returns codes, severities and evidence of the doubts that come from ZFS's counters.
     fn doubts(&self) -> Vec<(String, String)> {
         let documents = assay_fio::json::parse(self.read("fio.json")).unwrap();
         let jobs = &documents.last().unwrap().jobs;
@@ -125,7 +125,7 @@ fn reads_from_a_warm_arc_are_void() {
 
 #[test]
 fn a_random_read_meets_records_that_others_fetched() {
-    // 1024 reads of 16 KiB in 384 records of 128 KiB: most find their record there already.
+    // 1024 reads of 16 KiB in 384 records of 128 KiB: most reads find their record in the ARC.
     let doubts = case("cold-randread").doubts();
     assert_eq!(codes(&doubts), ["cache-hit-read:void"]);
     assert!(doubts[0].1.starts_with("64."), "{doubts:?}");
@@ -133,7 +133,7 @@ fn a_random_read_meets_records_that_others_fetched() {
 
 #[test]
 fn what_was_read_ahead_came_from_the_disks() {
-    // 3066 of 3068 reads hit the ARC, and yet all 384 records were read from the disks.
+    // 3066 of 3068 reads hit the ARC, although all 384 records were read from the disks.
     let case = case("cold-read");
     let arc = case.counters().arc.unwrap();
     assert_eq!(
@@ -147,7 +147,7 @@ fn what_was_read_ahead_came_from_the_disks() {
     let doubts = case.doubts();
     assert_eq!(codes(&doubts), ["prefetched-read:suspect"]);
     insta::assert_snapshot!(doubts[0].1, @"ZFS fetched 382 of 384 records before they were asked for");
-    // Without the size of the records nothing can be said about the ARC.
+    // Without the size of the records, nothing can be concluded about the ARC.
     let unknown = Case {
         facts: Facts::default(),
         ..case
@@ -165,7 +165,7 @@ fn durable_writes_commit_the_log_and_flush_the_disks() {
         (zil.slog_bytes, zil.normal_bytes),
         (Bytes(4_273_800), Bytes(0))
     );
-    // Of the whole disk: the kernel counts none for its partition.
+    // Flushes of the whole disk, because the kernel counts none for its partition.
     let flushes: Vec<u64> = counters
         .devices
         .iter()

@@ -1,4 +1,4 @@
-//! Whether guests run on the processor itself (KVM) or are emulated (TCG).
+//! Decides whether guests use hardware virtualisation (KVM) or emulation (TCG).
 
 use crate::console;
 use crate::emulator;
@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What runs the guest's instructions.
+/// Method that executes the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accel {
-    /// The processor.
+    /// By the CPU (KVM).
     Kvm,
-    /// QEMU's emulator.
+    /// By QEMU's emulator (TCG).
     Tcg,
 }
 
 impl Accel {
-    /// As QEMU names it.
+    /// Returns QEMU's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,16 +34,16 @@ impl Accel {
     }
 }
 
-/// A choice and its reason.
+/// The selected accelerator and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What will be used.
+    /// Selected accelerator.
     pub accel: Accel,
-    /// Why KVM is not used, when it is not.
+    /// Reason why KVM is not used.
     pub why: Option<String>,
 }
 
-/// A verdict on KVM, valid until the machine boots again or the image changes.
+/// Cached result of the KVM test, valid until the next boot of the machine or a change of the image.
 #[derive(Serialize, Deserialize)]
 struct Known {
     boot: String,
@@ -51,12 +51,11 @@ struct Known {
     choice: Choice,
 }
 
-/// Finds out whether KVM works here, by running the guest's own kernel on it. `/dev/kvm` alone
-/// proves nothing: where a hypervisor emulates it, it opens, answers, and then dies at an
-/// instruction that it cannot emulate.
+/// Tests whether KVM works by booting the guest's kernel on it. An existing `/dev/kvm` proves nothing: if a
+/// hypervisor emulates it, it opens and answers, but then fails at an instruction that it cannot emulate.
 ///
 /// # Errors
-/// When QEMU is missing or the state directory cannot be used.
+/// QEMU is missing or the state directory cannot be used.
 pub fn choose(image: &Image, state: &GuestRegistry) -> Result<Choice, LabError> {
     let why_not = match File::options().read(true).write(true).open("/dev/kvm") {
         Ok(_) => None,
@@ -92,18 +91,18 @@ pub fn choose(image: &Image, state: &GuestRegistry) -> Result<Choice, LabError> 
         choice: choice.clone(),
     };
     if let Ok(text) = serde_json::to_vec(&known) {
-        // Only a memory: without it the next start probes again.
+        // Only a cache: without it the next start tests again.
         let _ = fs::write(&path, text);
     }
     Ok(choice)
 }
 
-/// Boots the kernel without a root file system. It works when it gets as far as missing it; else
-/// the answer says what happened.
+/// Boots the kernel without a root file system. KVM works if the kernel gets far enough to report the missing
+/// root; otherwise returns what happened.
 fn probe(image: &Image) -> Result<Option<String>, LabError> {
-    /// A kernel without a root file system panics within this time.
+    /// Time within which a kernel without a root file system panics.
     const PROBE_LIMIT: Duration = Duration::from_secs(15);
-    // Files in memory, without a name: a process that is killed leaves nothing.
+    // Unnamed files in memory: a killed process leaves nothing.
     let (console, log) = create_memory_file()?;
     let (complaint, said) = create_memory_file()?;
     let copy = |file: &OwnedFd| file.try_clone().map_err(LabError::io(&log));
@@ -167,7 +166,7 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
     Ok(why)
 }
 
-/// A file in memory, for another process to write to and for this one to read by its path.
+/// Creates a file in memory that another process writes and this process reads by its path.
 fn create_memory_file() -> Result<(OwnedFd, PathBuf), LabError> {
     let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|error| LabError::io(Path::new("a file in memory"))(error.into()))?;

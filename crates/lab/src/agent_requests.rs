@@ -1,4 +1,4 @@
-//! What can be asked of a guest: run a command, bring a file in or out, look at a path.
+//! Requests to a guest: run a command, copy files in or out, examine a path.
 
 use crate::channel::Channel;
 use crate::error::LabError;
@@ -18,32 +18,31 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What fio's own start and end may take in an emulated guest.
+/// Time that fio may need to start and end in an emulated guest.
 pub const FIO_START_AND_END: Duration = Duration::from_secs(120);
 
-/// Time that the guest gets beyond a command's limit to say that it killed it, and for everything
-/// that has no limit of its own: an emulated guest on a busy machine is slow.
+/// Time that the guest gets beyond a command's limit to report the kill, and time limit of all other requests:
+/// an emulated guest on a busy machine is slow.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A command's agent says every five seconds that it runs on. This many of them late, and the guest
-/// hangs.
+/// Silence after which a guest counts as hung. The agent reports every five seconds that a command runs.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Output of a command while it runs.
+/// Output of a running command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutputPart<'a> {
-    /// On standard output.
+    /// Part of standard output.
     Out(&'a [u8]),
-    /// On standard error.
+    /// Part of standard error.
     Err(&'a [u8]),
 }
 
 impl Guest {
-    /// Runs a command to its end: no shell, no standard input, `LC_ALL=C`, killed with its
-    /// children after the limit. An exit status other than 0 is no error here.
+    /// Runs a command to its end: without a shell and standard input, with `LC_ALL=C`, and killed with its
+    /// children at the time limit. A nonzero exit status is not an error.
     ///
     /// # Errors
-    /// No such command, too long, too much output, or the guest is gone.
+    /// The command does not exist, takes too long or prints too much, or the guest is gone.
     pub fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, LabError> {
         let mut found = CommandOutput::default();
         let mut much = false;
@@ -66,11 +65,11 @@ impl Guest {
         }
     }
 
-    /// Runs a command and passes on what it writes as it comes; with `input` it reads from there.
-    /// Returns its exit status.
+    /// Runs a command and passes on its output at once; `input` is its standard input. Returns its exit
+    /// status.
     ///
     /// # Errors
-    /// No such command, too long, or the guest is gone.
+    /// The command does not exist or takes too long, or the guest is gone.
     pub fn stream(
         &self,
         argv: &[&OsStr],
@@ -123,14 +122,14 @@ impl Guest {
                 _ => {}
             }
         };
-        // One that still reads our standard input would write to the channel later.
+        // A thread that still reads our standard input would write to the channel later.
         if feeder.is_none() {
             self.put_back(channel);
         }
         ended
     }
 
-    /// Runs a job file of fio to its end; what it printed is its JSON+ result.
+    /// Runs an fio job file and returns its JSON+ output.
     ///
     /// # Errors
     /// As [`Guest::push_bytes`] and [`Guest::run`].
@@ -141,8 +140,8 @@ impl Guest {
         self.run(&argv.map(OsStr::new), Limits { timeout })
     }
 
-    /// As [`Guest::fio`], in the words of the instrument that runs fio on this machine. One that takes
-    /// longer than `limit` is an output that says so. The caller has the clock.
+    /// Like [`Guest::fio`], but returns the type of the host's fio runner. A run longer than `limit` returns
+    /// an output that says so. The caller measures the time.
     ///
     /// # Errors
     /// As [`Guest::fio`].
@@ -166,7 +165,7 @@ impl Guest {
         })
     }
 
-    /// Writes a file into the guest, replacing what is there.
+    /// Writes a file in the guest and replaces an existing one.
     ///
     /// # Errors
     /// The guest's kernel refuses, or the guest is gone.
@@ -174,12 +173,12 @@ impl Guest {
         self.put(&mut bytes, to, mode)
     }
 
-    /// The device node of each disk, in the order of `names`: found by serial number, because the
-    /// kernel numbers devices as it finds them. Waits for those that this guest was given: a kernel looks for
-    /// disks behind a controller while programs run already, one after the other.
+    /// Returns the device node of each disk, in the order of `names`. Finds disks by serial number, because
+    /// the kernel's device numbers vary. Waits for the guest's own disks: a kernel detects disks behind a
+    /// controller one after the other while programs already run.
     ///
     /// # Errors
-    /// One is not there, or the guest is gone.
+    /// A disk is missing, or the guest is gone.
     pub fn devices(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
         let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         loop {
@@ -223,10 +222,10 @@ impl Guest {
         names.iter().map(find).collect()
     }
 
-    /// Copies a file into the guest with its permission bits, replacing what is there.
+    /// Copies a file with its permissions into the guest and replaces an existing one.
     ///
     /// # Errors
-    /// It cannot be read, the guest's kernel refuses, or the guest is gone.
+    /// The file cannot be read, the guest's kernel refuses, or the guest is gone.
     pub fn push(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let file = Held::follow(from, Access::Read)?;
         let mut file = file.file();
@@ -256,11 +255,11 @@ impl Guest {
         }
     }
 
-    /// Copies a file out of the guest with its permission bits. The file appears whole or not at
-    /// all, and replaces what is there.
+    /// Copies a file with its permissions out of the guest. The file appears completely or not at all, and
+    /// replaces an existing one.
     ///
     /// # Errors
-    /// The guest's kernel refuses, it cannot be written, or the guest is gone.
+    /// The guest's kernel refuses, the file cannot be written, or the guest is gone.
     pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let output = OutputFile::create_private(to)?;
         let mut file = output.file();
@@ -279,8 +278,8 @@ impl Guest {
         Ok(output.publish()?)
     }
 
-    /// Writes numbered records to a file or device in the guest, one after the other, and tells
-    /// `acknowledged` how many the guest's kernel has called durable, until that says no.
+    /// Writes numbered records to a file or device in the guest. Calls `acknowledged` with the number of
+    /// durable records, until it returns false.
     ///
     /// # Errors
     /// The guest's kernel refuses, or the guest is gone.
@@ -294,7 +293,7 @@ impl Guest {
         self.log_records(path, sync, seed, 0..u64::MAX, acknowledged)
     }
 
-    /// As [`Guest::log`], the records of these numbers, each at its own place.
+    /// Like [`Guest::log`], for the given record numbers, each at its own position.
     ///
     /// # Errors
     /// The guest's kernel refuses, or the guest is gone.
@@ -333,7 +332,7 @@ impl Guest {
         ended
     }
 
-    /// Looks at a path: pieces as they come, numbers at the end.
+    /// Examines a path: passes on pieces as they arrive and returns the final numbers.
     pub(crate) fn look(
         &self,
         look: PathLook,
@@ -362,7 +361,7 @@ impl Guest {
     }
 }
 
-/// Sends `input` piece by piece, the next one when the guest took the last.
+/// Sends `input` piece by piece; each piece waits until the guest has accepted the last.
 fn feed(channel: &Channel, mut input: Box<dyn Read + Send>) -> Result<Sender<()>, LabError> {
     let fail = LabError::io(Path::new("channel to the guest"));
     let (mut line, request) = channel.writer().map_err(fail)?;

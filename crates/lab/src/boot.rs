@@ -1,4 +1,4 @@
-//! How a guest comes up.
+//! Boots a guest.
 
 use crate::accel::{Choice, choose};
 use crate::channel::Channel;
@@ -24,16 +24,16 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The agent, as it runs in guests.
+/// The agent program for guests.
 pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
-/// Room for a guest's changes to its root file system; scratch disks come on top as they fill.
+/// Bytes reserved for a guest's changes to its root file system; scratch disks need more as they fill.
 const SPACE: u64 = 512 << 20;
 impl Guest {
-    /// Boots a guest and waits until it answers.
+    /// Boots a guest and waits until its agent answers.
     ///
     /// # Errors
-    /// No QEMU, no room, a disk that cannot be had, a guest that does not come up, or interrupted;
-    /// nothing is left then.
+    /// QEMU, space or a disk is missing, the guest does not boot, or the user interrupted. Nothing remains
+    /// then.
     pub fn boot(
         image: &Image,
         options: &GuestOptions,
@@ -67,7 +67,7 @@ impl Guest {
             files: files::list_outside_files(&place.dir, &options.disks),
             known: BTreeMap::new(),
         };
-        // From here on dropping the guest removes all there is of it.
+        // From here on, dropping the guest removes everything.
         let mut guest = Self {
             place,
             entry,
@@ -95,7 +95,7 @@ impl Guest {
         let dir = self.place.dir.clone();
         let (from, initrd) = (image.initrd(), dir.join("initrd"));
         let mut bytes = fs::read(&from).map_err(LabError::io(&from))?;
-        // An archive begins at a multiple of four bytes; zeros in between are skipped.
+        // An archive starts at a multiple of four bytes; zeros before it are skipped.
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes.extend(cpio::one_file("assay-agent", AGENT));
         fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
@@ -123,14 +123,14 @@ impl Guest {
         command
             .args(arguments)
             .current_dir(&dir)
-            // The nameless file for changes to the root file system is made here.
+            // The unnamed file for changes to the root file system is created here.
             .env("TMPDIR", &dir)
             .stdout(Stdio::null())
             .stderr(stderr);
         process::hand_over(&mut command, claims.into_files());
         let dies = match options.detached {
             true => Dies::OnItsOwn,
-            // The disks may lie on a mount that only this thread sees.
+            // The disks may be on a mount that only this thread sees.
             false => Dies::WithThread,
         };
         let qemu = Running::start(command, dies).map_err(emulator::start_error)?;
@@ -140,7 +140,7 @@ impl Guest {
         self.place.enter(&self.entry)
     }
 
-    /// Connects as soon as QEMU has made its sockets, then waits for the agent.
+    /// Connects as soon as QEMU has created its sockets, then waits for the agent.
     fn wait_for_agent(&self, limit: Duration) -> Result<(), LabError> {
         let deadline = Instant::now() + limit;
         let told = |error: LabError| match error {
@@ -161,8 +161,8 @@ impl Guest {
             std::thread::sleep(Duration::from_millis(20));
         }
         let opened = Channel::open(&self.place.dir).or_else(|refused| {
-            // QEMU makes its sockets before it looks at everything else; if it ends over that, its own
-            // words say more.
+            // QEMU creates its sockets before it checks everything else. If it then ends, its own message is
+            // more informative.
             let seen = Instant::now() + Duration::from_secs(1);
             while Instant::now() < seen {
                 self.watch().map_err(told)?;
@@ -177,7 +177,7 @@ impl Guest {
         self.settle().map_err(told)
     }
 
-    /// Waits until the agent of a guest that starts anew answers.
+    /// Waits until the agent of a booting guest answers.
     pub(crate) fn greet(&self, limit: Duration) -> Result<(), LabError> {
         let mut channel = Channel::open(&self.place.dir)?.ok_or(LabError::Busy(PORTS))?;
         self.greeted(&mut channel, limit)?;
@@ -195,7 +195,7 @@ impl Guest {
         }
     }
 
-    /// Links of disks in /dev/disk are made by then.
+    /// Waits until udev has created the links in /dev/disk.
     fn settle(&self) -> Result<(), LabError> {
         let settle = ["udevadm", "settle", "--timeout=240"].map(OsStr::new);
         let limits = Limits {
@@ -204,7 +204,7 @@ impl Guest {
         self.run(&settle, limits).map(drop)
     }
 
-    /// Runs commands that have to succeed.
+    /// Runs commands that must succeed.
     pub(crate) fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
         let limits = Limits {
             timeout: Duration::from_secs(300),
@@ -237,12 +237,12 @@ fn check_space(state: &GuestRegistry) -> Result<(), LabError> {
     }
 }
 
-/// What the initramfs says when the root file system of the image is none.
+/// Message of the initramfs if the image has no usable root file system.
 const NO_ROOT: &str = "LABEL=assay-lab does not exist";
 const DAMAGED: &str = ": the guest image is damaged; remove its directory, which `assay lab list` \
     names, then `assay lab build` makes it anew";
 
-/// Adds the way out where there is one.
+/// Adds a way out if there is one.
 fn explain(reason: String) -> String {
     let way_out = match &reason {
         reason if reason.contains("no slot") => {

@@ -1,4 +1,4 @@
-//! Who builds an image: root, or a user who is root of a namespace of their own.
+//! Privileges for building an image: root, or a user who is root in a user namespace.
 
 use crate::error::LabError;
 use assay_host::{Host as _, Limits, LiveHost};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Namespaces of a build, whoever builds: with its first process all it mounted and started goes.
+/// Namespaces of a build. When their first process ends, all its mounts and processes end.
 const OWN: [&str; 7] = [
     "--mount",
     "--propagation",
@@ -17,21 +17,21 @@ const OWN: [&str; 7] = [
     "--kill-child",
     "--mount-proc",
 ];
-/// The user is root in there, their subordinate ids (subuid(5)) are all others (unshare(1),
-/// util-linux 2.38).
+/// Options that map the user to root and the subordinate ids (subuid(5)) to all others (unshare(1), util-linux
+/// 2.38).
 const MAPPED: [&str; 3] = ["--user", "--map-root-user", "--map-auto"];
 
-/// How a build comes to be root.
+/// Method by which a build gets root privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builder {
-    /// It is.
+    /// Assay runs as root.
     Root,
     /// In a user namespace.
     Mapped,
 }
 
 impl Builder {
-    /// Whoever runs this.
+    /// Returns the builder for the current user.
     pub(crate) fn of_us() -> Self {
         match rustix::process::geteuid().is_root() {
             true => Self::Root,
@@ -39,7 +39,7 @@ impl Builder {
         }
     }
 
-    /// Arguments of unshare(1), before the command.
+    /// Returns the arguments of unshare(1) before the command.
     pub(crate) fn namespaces(self) -> Vec<&'static str> {
         let mapped: &[&str] = match self {
             Self::Root => &[],
@@ -48,7 +48,7 @@ impl Builder {
         [mapped, &OWN].concat()
     }
 
-    /// Makes such namespaces, for nothing: better now than after minutes.
+    /// Creates such namespaces as a test, to fail early.
     ///
     /// # Errors
     /// The kernel or newuidmap(1) refuses.
@@ -70,8 +70,7 @@ impl Builder {
         })
     }
 
-    /// Removes a directory in which a build worked. Files of subordinate ids are out of the user's
-    /// own reach.
+    /// Removes a build directory. The user cannot delete files of subordinate ids directly.
     pub(crate) fn remove(self, dir: &Path) {
         if fs::remove_dir_all(dir).is_ok() || self == Self::Root {
             return;
@@ -85,13 +84,12 @@ impl Builder {
         let limits = Limits {
             timeout: Duration::from_secs(300),
         };
-        // What stays is removed by the next build.
+        // Remaining files are removed by the next build.
         let _ = LiveHost.run(&argv, limits);
     }
 }
 
-/// What of a failed build is the machine's doing and not the recipe's, from mmdebstrap's log; none
-/// when that is not known.
+/// Finds an error of the machine (not of the recipe) in mmdebstrap's log; `None` if there is no known one.
 pub(crate) fn find_refusal(log: &str, mirror: &str) -> Option<LabError> {
     let line = |words: &[&str]| {
         let found = |line: &&str| words.iter().any(|word| line.contains(word));

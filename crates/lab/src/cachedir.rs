@@ -1,4 +1,4 @@
-//! Where the user's guest images lie.
+//! Directory of the user's guest images.
 
 use crate::error::LabError;
 use assay_host::HostError;
@@ -7,11 +7,11 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names another place than the usual one.
+/// Variable that overrides the directory.
 pub(crate) const VARIABLE: &str = "ASSAY_LAB_CACHE";
 
-/// `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab` (XDG Base
-/// Directory Specification 0.8: relative paths in its variables are ignored).
+/// Returns `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab` (XDG Base Directory
+/// Specification 0.8: relative paths in its variables are ignored).
 pub(crate) fn cache_directory(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<PathBuf, LabError> {
@@ -30,11 +30,11 @@ pub(crate) fn cache_directory(
         .ok_or(LabError::NoCache)
 }
 
-/// Makes sure that nobody else may change an image that guests boot from, or put another one in its
-/// place: what a guest runs may reach this host's disks.
+/// Checks that no other user can change or replace an image. A guest may access the host's disks, so its image
+/// must be trustworthy.
 ///
 /// # Errors
-/// Whose it is, or who may write where.
+/// Another user owns or may write a path.
 pub(crate) fn ours(dir: &Path) -> Result<(), LabError> {
     let refuse = |source| LabError::NotOurs { source };
     assay_host::directory_owner::check(dir).map_err(refuse)?;
@@ -103,7 +103,7 @@ mod tests {
         ] {
             ours(&image).unwrap();
             set(path, bad);
-            // Whoever may write above the image may exchange it.
+            // A user who may write the parent directory can replace the image.
             let refused = ours(&image).is_err() || (bad == 0o1777 && ours(&cache).is_err());
             set(path, good);
             tried += 1;

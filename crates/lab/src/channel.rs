@@ -1,4 +1,4 @@
-//! One conversation with the agent of a guest, over one of its virtio-serial ports.
+//! Communicates with a guest's agent over a virtio-serial port.
 
 use crate::error::LabError;
 use assay_host::{lockfile, socket};
@@ -9,15 +9,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether the guest lives and the user still wants it.
+/// Interval at which the guest and the user's wish to stop are checked.
 const SLICE: Duration = Duration::from_millis(200);
-/// A greeting is sent again after this: the agent may have been restarted in between.
+/// Interval after which a greeting is repeated, because the agent may have been restarted.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Asked now and then while waiting: an error ends the wait.
+/// Called regularly while waiting; an error ends the wait.
 pub(crate) type Watch<'a> = &'a dyn Fn() -> Result<(), LabError>;
 
-/// One of the ports, held by us until dropped.
+/// A port that this process holds until the channel is dropped.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
@@ -27,7 +27,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Takes a free port, in whichever process; none when all are in use.
+    /// Takes a free port; returns `None` if all are used by any process.
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, LabError> {
         for port in 0..PORTS {
             let path = dir.join(format!("port.{port}.lock"));
@@ -51,13 +51,13 @@ impl Channel {
         Ok(Self {
             stream,
             decoder: FrameDecoder::default(),
-            // Answers to an earlier conversation may still be on the line: they bear other numbers.
+            // Late answers to an earlier user of the port have other request numbers.
             request: u64::from_le_bytes(random),
             _lock: lock,
         })
     }
 
-    /// Waits until the agent answers. False when `limit` passed before.
+    /// Waits until the agent answers. Returns false if `limit` passes first.
     pub(crate) fn greet(&mut self, limit: Duration, watch: Watch<'_>) -> Result<bool, LabError> {
         let deadline = Instant::now() + limit;
         self.request = self.request.wrapping_add(1);
@@ -73,7 +73,7 @@ impl Channel {
         Ok(false)
     }
 
-    /// Begins a request: answers to earlier ones are no longer listened to.
+    /// Starts a request. Later answers to earlier requests are ignored.
     pub(crate) fn begin(
         &mut self,
         request: &AgentRequest,
@@ -83,7 +83,7 @@ impl Channel {
         self.send(request, watch)
     }
 
-    /// Sends a further message that belongs to the request.
+    /// Sends another message of the request.
     pub(crate) fn send(
         &mut self,
         request: &AgentRequest,
@@ -102,7 +102,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The next answer to the request; none when `deadline` passed before.
+    /// Returns the next answer to the request; `None` if `deadline` passes first.
     pub(crate) fn receive(
         &mut self,
         deadline: Option<Instant>,
@@ -130,13 +130,13 @@ impl Channel {
         }
     }
 
-    /// A second handle for writing, with the number of the present request.
+    /// Returns a second handle for writing, with the current request number.
     pub(crate) fn writer(&self) -> io::Result<(UnixStream, u64)> {
         Ok((self.stream.try_clone()?, self.request))
     }
 }
 
-/// The socket broke: the end of the guest is the usual reason, and the better message.
+/// Explains a broken socket: usually the guest has ended, which is the better message.
 fn connection_lost(error: io::Error, watch: Watch<'_>) -> LabError {
     let deadline = Instant::now() + Duration::from_secs(2);
     while Instant::now() < deadline {

@@ -1,11 +1,11 @@
-//! QEMU processes, found by where they work.
+//! Finds QEMU processes by their working directory.
 
 use rustix::process::Pid;
 use std::fs;
 use std::path::Path;
 
-/// Processes of QEMU whose working directory is `dir`: a guest's QEMU works in its directory, so
-/// that it is found without a number that might have been given to another process since.
+/// Returns the QEMU processes whose working directory is `dir`. A guest's QEMU works in the guest's directory,
+/// so it is found without a process number, which may have been reused.
 pub(crate) fn working_in(dir: &Path) -> Vec<Pid> {
     let Ok(dir) = dir.canonicalize() else {
         return Vec::new();

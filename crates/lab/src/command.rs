@@ -1,4 +1,4 @@
-//! QEMU's command line for a guest.
+//! Builds QEMU's command line for a guest.
 
 use crate::accel::Accel;
 use crate::devices::Places;
@@ -12,8 +12,8 @@ use assay_protocol::{PORT_NAME, PORTS};
 use serde_json::json;
 use std::ffi::OsString;
 
-/// Arguments for a guest whose QEMU works in the guest's directory: the names of sockets, console
-/// and initramfs are relative to it.
+/// Returns the arguments. QEMU works in the guest's directory, so the names of sockets, console and initramfs
+/// are relative.
 pub(crate) fn qemu_arguments(
     image: &Image,
     options: &GuestOptions,
@@ -51,9 +51,9 @@ pub(crate) fn qemu_arguments(
             &format!("virtserialport,chardev=port{port},name={PORT_NAME}{port}"),
         ]);
     }
-    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated
-    // timer is late, and the kernel would panic for that. machine_id: the image has none of its own (all
-    // zeros), without which systemd-journald does not start a second time; no network, so any will do.
+    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated timer is
+    // late, and the kernel would panic. machine_id: the image has none (all zeros), without which
+    // systemd-journald does not start a second time; there is no network, so any id will do.
     add(&[
         "-append",
         "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
@@ -64,7 +64,7 @@ pub(crate) fn qemu_arguments(
     arguments.push(image.kernel().into());
     arguments.push("-initrd".into());
     arguments.push("initrd".into());
-    // Its changes go to a temporary file that has no name: the image stays as it is.
+    // Changes go to an unnamed temporary file, so the image stays unchanged.
     let mut root = OsString::from("if=none,id=root,format=raw,snapshot=on,cache=unsafe,file=");
     root.push(assay_qemu::escape_path(image.root()));
     arguments.push("-drive".into());
@@ -79,7 +79,7 @@ pub(crate) fn qemu_arguments(
         }
     }
     if options.assay.is_some() {
-        // Last, so that the names of the other disks do not depend on it.
+        // Last, so that the names of other disks do not depend on it.
         let node = json!({
             "driver": "raw", "node-name": tools::SERIAL, "read-only": true,
             "file": { "driver": "file", "filename": tools::FILE },

@@ -1,15 +1,15 @@
-//! What the guest's kernel says on its console, and what that means.
+//! Reads the guest's console and finds reasons for its end.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// Bytes of the end of a console that are looked at.
+/// Number of bytes examined at the end of a console.
 const TAIL: u64 = 16 << 10;
 const PANIC: &str = "Kernel panic - not syncing";
 const NO_MEMORY: &str = "it ran out of memory, give it more with --memory";
 
-/// The last lines of a log file, made safe for a terminal: nothing but text.
+/// Returns the last lines of a log file as plain text that is safe for terminals.
 #[must_use]
 pub fn read_tail(path: &Path, lines: usize) -> String {
     last_lines(&read_end(path, 0), lines)
@@ -22,7 +22,7 @@ fn last_lines(text: &str, lines: usize) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     let mut from = all.len().saturating_sub(lines);
-    // Registers follow a panic; what led to it says more.
+    // A panic is followed by registers; the lines before it are more informative.
     if let Some(panic) = all.iter().rposition(|line| line.contains(PANIC)) {
         from = from.min(panic.saturating_sub(lines / 2));
     }
@@ -34,7 +34,7 @@ fn last_lines(text: &str, lines: usize) -> String {
         .join("\n")
 }
 
-/// The end of a file, but nothing of its first `from` bytes.
+/// Reads the end of a file, without its first `from` bytes.
 fn read_end(path: &Path, from: u64) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = File::open(path) {
@@ -45,7 +45,7 @@ fn read_end(path: &Path, from: u64) -> String {
     strip_escapes(&String::from_utf8_lossy(&bytes))
 }
 
-/// Text without control characters and without the escape sequences of terminals (ECMA-48 CSI).
+/// Removes control characters and terminal escape sequences (ECMA-48 CSI).
 fn strip_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -69,19 +69,19 @@ fn strip_escapes(text: &str) -> String {
     out
 }
 
-/// Why the guest's kernel ended, when its console tells.
+/// Returns why the guest's kernel ended, if the console shows it.
 #[must_use]
 pub fn find_panic(path: &Path) -> Option<String> {
     judge_panic(&read_end(path, 0))
 }
 
-/// What the guest's kernel killed for lack of memory, in what it said after the first `from` bytes.
+/// Returns which process the guest's kernel killed for lack of memory, after the first `from` bytes of output.
 #[must_use]
 pub fn find_oom_kill(path: &Path, from: u64) -> Option<String> {
     judge_killed(&read_end(path, from))
 }
 
-/// The last line with this word.
+/// Returns the last line with this word.
 fn last_line_with<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     text.lines()
         .rfind(|line| line.contains(word))
@@ -96,7 +96,7 @@ fn judge_killed(text: &str) -> Option<String> {
 fn judge_panic(text: &str) -> Option<String> {
     let panic = last_line_with(text, PANIC)?;
     let said = &panic[panic.find(PANIC).unwrap_or(0)..];
-    // A command that was killed long ago is not why it panics now; that init died may be.
+    // A command that was killed long ago does not explain a panic; the death of init may.
     let killed = last_line_with(text, "Out of memory: Killed process").is_some();
     let memory = said.contains("memory") || (killed && said.contains("kill init"));
     Some(match memory {
@@ -109,7 +109,7 @@ fn judge_panic(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// From Linux 6.1 in guests: `tail /dev/zero`, and later in the same guest a panic of sysrq.
+    /// From Linux 6.1 in guests: `tail /dev/zero`, and later a sysrq panic.
     const KILLED: &str = "[  151.517639] Out of memory: Killed process 371 (tail) total-vm:389952kB, anon-rss:387572kB\n";
     const CRASH: &str = "[  168.818089] sysrq: Trigger a crash\n[  168.818089] Kernel panic - not syncing: sysrq triggered crash\n[  168.818089] CPU: 1 PID: 393 Comm: sh\n";
 
@@ -130,7 +130,7 @@ mod tests {
         let both = format!("{KILLED}{CRASH}");
         let crash = "Kernel panic - not syncing: sysrq triggered crash";
         assert_eq!(judge_panic(&both).as_deref(), Some(crash));
-        // Written after mm/oom_kill.c and kernel/exit.c; not recorded.
+        // Written according to mm/oom_kill.c and kernel/exit.c, not recorded.
         let deadlock = "Kernel panic - not syncing: System is deadlocked on memory";
         let init = format!("{KILLED}Kernel panic - not syncing: Attempted to kill init!");
         for text in [deadlock, &init] {

@@ -1,4 +1,4 @@
-//! A program in the guest that is talked to while it runs.
+//! Communicates with a program in the guest while it runs.
 
 use crate::agent_requests::CommandOutputPart;
 use crate::error::LabError;
@@ -9,31 +9,31 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A program that runs, and how to talk to it. Its input ends when [`Conversation::hears`] is dropped.
+/// A running program. Dropping [`Conversation::hears`] closes its input.
 pub struct Conversation<'scope> {
-    /// Its standard output. Reading gives up after a short while ([`ErrorKind::TimedOut`]) and can be
-    /// tried again.
+    /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
+    /// be repeated.
     pub says: Says,
-    /// Its standard input.
+    /// Standard input of the program.
     pub hears: Hears,
-    /// Its end.
+    /// Waits for the end of the program.
     pub end: End<'scope>,
 }
 
 /// Waits for the end of a program.
 pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError>>);
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Clone, Debug)]
 pub struct ConversationEnd {
-    /// Its exit status.
+    /// Exit status.
     pub status: i32,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub complaint: String,
 }
 
 impl Guest {
-    /// Starts a program whose input and output are ours. It is killed after `limit`.
+    /// Starts a program with connected input and output. It is killed after `limit`.
     pub fn converse<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -49,7 +49,7 @@ impl Guest {
             let status =
                 self.stream(&words, Some(limit), Some(input), &mut |piece| match piece {
                     CommandOutputPart::Out(bytes) => {
-                        // Whoever does not listen any more misses nothing.
+                        // A closed receiver does not need the output.
                         let _ = output.send(bytes.to_vec());
                     }
                     CommandOutputPart::Err(bytes) => complaint.extend_from_slice(bytes),
@@ -67,14 +67,14 @@ impl Guest {
     }
 }
 
-/// How long a read waits before whoever reads may look at something else.
+/// Time limit of one read.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl End<'_> {
-    /// Waits for it.
+    /// Waits for the program.
     ///
     /// # Errors
-    /// No such program, too long, or the guest is gone.
+    /// The program does not exist or takes too long, or the guest is gone.
     ///
     /// # Panics
     /// The thread that waits for the program panicked.
@@ -86,7 +86,7 @@ impl End<'_> {
     }
 }
 
-/// The reading end of what another thread sends.
+/// Reads the data that another thread sends.
 pub struct Says {
     from: Receiver<Vec<u8>>,
     limit: Option<Duration>,
@@ -123,7 +123,7 @@ impl Read for Says {
     }
 }
 
-/// The writing end of what another thread reads.
+/// Sends data that another thread reads.
 pub struct Hears(Sender<Vec<u8>>);
 
 impl Write for Hears {

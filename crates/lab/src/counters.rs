@@ -1,11 +1,11 @@
-//! What QEMU and a kernel count of one disk.
+//! Parses the counters of QEMU and of a kernel for one disk.
 
 use serde_json::Value;
 
-/// The counters of a guest's disk since its start, by the disk's id, in an answer of QEMU's
-/// `query-blockstats`: `rd_operations`, `wr_bytes`, `flush_operations` and the like.
+/// Returns the counters of a guest's disk from QEMU's `query-blockstats`: `rd_operations`, `wr_bytes`,
+/// `flush_operations` and others.
 ///
-/// None when QEMU has no such disk.
+/// Returns `None` if QEMU has no such disk.
 #[must_use]
 pub fn of_disk<'a>(answer: &'a Value, id: &str) -> Option<&'a Value> {
     let mut devices = answer.as_array()?.iter();
@@ -16,18 +16,17 @@ pub fn of_disk<'a>(answer: &'a Value, id: &str) -> Option<&'a Value> {
     Some(&ours?["stats"])
 }
 
-/// Whether QEMU means the device of that id: `qdev` is the id, or for virtio-blk, whose counters belong
-/// to a part of the device, a path in the tree of objects.
+/// Returns whether `qdev` refers to the device `id`: it is the id, or for virtio-blk, whose counters belong to
+/// a part of the device, a path in the object tree.
 fn is_device(qdev: &str, id: &str) -> bool {
     let path = qdev.strip_prefix("/machine/peripheral/");
     let owner = path.map_or(qdev, |path| path.split('/').next().unwrap_or_default());
     owner == id
 }
 
-/// Flushes that a kernel finished on a disk so far: the sixteenth field of `/sys/block/DISK/stat`
-/// (Documentation/block/stat.rst).
+/// Parses the completed flushes of a disk: field 16 of `/sys/block/DISK/stat` (Documentation/block/stat.rst).
 ///
-/// None before Linux 5.5, which has no such field.
+/// Returns `None` before Linux 5.5, which lacks this field.
 #[must_use]
 pub fn parse_flushes(stat: &str) -> Option<u64> {
     stat.split_whitespace().nth(15)?.parse().ok()
@@ -37,7 +36,7 @@ pub fn parse_flushes(stat: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Paths as QEMU 7.2 prints them.
+    /// Paths as printed by QEMU 7.2.
     #[test]
     fn a_disk_is_not_taken_for_another_by_the_rest_of_a_path() {
         assert!(is_device(

@@ -1,7 +1,7 @@
-//! The one archive format that an initramfs is made of: "newc" of cpio(5), of which the kernel
-//! unpacks several one after the other (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! Writes archives for an initramfs: format "newc" of cpio(5). The kernel unpacks several archives in sequence
+//! (Documentation/driver-api/early-userspace/buffer-format.rst).
 
-/// An archive with one executable file, to be put behind an initramfs.
+/// Returns an archive with one executable file, to append to an initramfs.
 #[must_use]
 pub(crate) fn one_file(name: &str, content: &[u8]) -> Vec<u8> {
     let mut archive = Vec::new();
@@ -11,8 +11,8 @@ pub(crate) fn one_file(name: &str, content: &[u8]) -> Vec<u8> {
 }
 
 fn entry(archive: &mut Vec<u8>, name: &str, mode: u32, content: &[u8]) {
-    // Inode, mode, owner, group, links, time, size, device and what it stands for (two numbers
-    // each), length of the name with its zero, check sum (none in this format).
+    // Inode, mode, owner, group, links, time, size, device and represented device (two numbers each), length
+    // of the name with its zero, checksum (none in this format).
     let size = content.len();
     let fields = [
         1,
@@ -42,7 +42,7 @@ fn entry(archive: &mut Vec<u8>, name: &str, mode: u32, content: &[u8]) {
     pad(archive, start);
 }
 
-/// Headers with names and contents are each filled up to four bytes.
+/// Headers with names, and contents, are each padded to four bytes.
 fn pad(archive: &mut Vec<u8>, start: usize) {
     let length = archive.len() - start;
     archive.resize(start + length.next_multiple_of(4), 0);
@@ -54,7 +54,7 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    /// GNU cpio, or busybox's, reads it back.
+    /// GNU cpio or busybox's cpio reads the archive.
     #[test]
     fn cpio_unpacks_it() {
         let dir = tempfile::tempdir().unwrap();

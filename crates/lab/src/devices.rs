@@ -1,4 +1,4 @@
-//! What QEMU is given for a disk: on its command line, or by hot-plug.
+//! Builds QEMU's objects for a disk, for the command line or for hot-plug.
 
 use crate::disk::{Bus, Disk, DiskFormat, SECRET};
 use crate::error::LabError;
@@ -6,10 +6,10 @@ use crate::files::DiskFiles;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// One thing that QEMU makes.
+/// One QEMU object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
-    /// A thread, a limit, a secret.
+    /// A thread, a throttle group, a secret.
     Object(Value),
     /// A block node.
     Node(Value),
@@ -18,7 +18,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// As on the command line.
+    /// Returns the option on the command line.
     pub(crate) fn option(&self) -> (&'static str, &Value) {
         match self {
             Self::Object(value) => ("-object", value),
@@ -27,7 +27,7 @@ impl Part {
         }
     }
 
-    /// As over QMP.
+    /// Returns the QMP command.
     pub(crate) fn command(&self) -> (&'static str, &Value) {
         match self {
             Self::Object(value) => ("object-add", value),
@@ -37,12 +37,12 @@ impl Part {
     }
 }
 
-/// Object that holds the passphrase.
+/// Name of the object with the passphrase.
 pub(crate) const SECRET_ID: &str = "secret";
-/// The controller that virtio-scsi disks without a thread of their own share.
+/// Name of the controller that virtio-scsi disks without their own thread share.
 pub(crate) const SCSI_ID: &str = "scsi";
 
-/// Names that a disk's parts bear, in the order in which they can be removed.
+/// Names of a disk's objects, in the order of removal.
 pub(crate) struct Names {
     pub(crate) devices: [String; 2],
     pub(crate) nodes: [String; 6],
@@ -60,7 +60,7 @@ impl Names {
     }
 }
 
-/// What is there already, as disks are added one after the other.
+/// Resources that earlier disks already use.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     pub(crate) secret: bool,
@@ -70,10 +70,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// What a disk needs, in the order in which it has to be made.
+    /// Returns the objects of a disk in the order of creation.
     ///
     /// # Errors
-    /// The bus has no room for it, or a name that QEMU does not take.
+    /// The bus has no room, or QEMU does not accept a name.
     pub(crate) fn parts(&mut self, disk: &Disk, files: &DiskFiles) -> Result<Vec<Part>, LabError> {
         disk.check()?;
         let mut parts = Vec::new();
@@ -98,7 +98,7 @@ impl Places {
         Ok(parts)
     }
 
-    /// The controller, where it is the first on it, and the disk on it.
+    /// Adds the controller, if this is its first disk, and the disk.
     pub(crate) fn device(&mut self, disk: &Disk, parts: &mut Vec<Part>) -> Result<(), LabError> {
         let iothread = format!("{}-io", disk.name);
         if disk.iothread {
@@ -127,7 +127,7 @@ impl Places {
                 }
             }
             Bus::VirtioScsi => {
-                // A thread and queues belong to a controller, so such a disk gets one of its own.
+                // A thread and queues belong to a controller, so such a disk gets its own.
                 let own = format!("{}-scsi", disk.name);
                 let alone = disk.iothread || disk.queues.is_some();
                 let id = if alone { &own } else { SCSI_ID };
@@ -196,7 +196,7 @@ mod tests {
         assert!(places.parts(&disk, &files(&disk)).is_err());
     }
 
-    /// Whatever a disk is made of can be found again by its name alone.
+    /// All objects of a disk can be found by its name alone.
     #[test]
     fn every_part_bears_a_name_that_unplugging_knows() {
         let text = "64M,bus=virtio-scsi,iothread,queues=3,eio=1M+4k,format=luks";

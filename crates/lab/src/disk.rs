@@ -1,4 +1,4 @@
-//! A virtual disk: what lies under it on the host, and how QEMU shows it to the guest.
+//! A virtual disk: its storage on the host, and how the guest sees it.
 
 use crate::error::{Cause, LabError};
 pub use assay_model::change::{Aio, CacheMode};
@@ -6,75 +6,73 @@ use assay_model::{Bytes, named};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A disk of a guest. It is new and empty and goes with the guest, unless it is a block device of
-/// the host.
+/// A disk of a guest. It is new and empty and is removed with the guest, unless it is a block device of the
+/// host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Serial number in the guest: letters, digits, dashes, at most 20 (what virtio-blk carries).
+    /// Serial number in the guest: letters, digits, dashes, at most 20 (limit of virtio-blk).
     pub name: String,
     /// Size in bytes, a multiple of 512.
     pub size: u64,
     /// Format of the file.
     pub format: DiskFormat,
-    /// The controller the guest sees.
+    /// Controller in the guest.
     pub bus: Bus,
     /// QEMU's cache mode.
     pub cache: CacheMode,
-    /// How QEMU does input and output on the host.
+    /// QEMU's I/O method on the host.
     pub aio: Aio,
-    /// Whether the disk has a thread of its own (virtio-blk and virtio-scsi).
+    /// The disk has its own thread (virtio-blk and virtio-scsi).
     pub iothread: bool,
-    /// Whether space that the guest gives up is given up on the host.
+    /// Discards of the guest free space on the host.
     pub discard: bool,
-    /// The host directory for the file; the guest's own directory when there is none.
+    /// Host directory for the file; default: the guest's own directory.
     pub dir: Option<PathBuf>,
-    /// The host's block device that takes the place of the file. What it holds is lost, so the
-    /// guest's options have to say that this is wanted.
+    /// Host block device that replaces the file. Its content is lost, so the guest's options must permit this.
     pub device: Option<PathBuf>,
-    /// Whether QEMU logs every write and flush, for the power-cut test.
+    /// QEMU logs every write and flush, for the power-cut test.
     pub logged: bool,
-    /// How slow QEMU makes it, for a disk that is worse than its siblings.
+    /// Speed limit, for a disk that is slower than others.
     pub throttle: Option<Throttle>,
-    /// Queues between guest and QEMU (virtio-blk and virtio-scsi); one for each processor when none, as
-    /// QEMU has it since 5.2.
+    /// Queues between guest and QEMU (virtio-blk and virtio-scsi); default: one per CPU, as in QEMU since 5.2.
     pub queues: Option<u16>,
-    /// Where it answers with an I/O error, as a disk with bad sectors does.
+    /// Range that returns I/O errors, like bad sectors.
     pub bad: Option<Bad>,
-    /// What QEMU does when the host refuses a write; QEMU's own choice when none.
+    /// QEMU's reaction to a failed write on the host; `None` = QEMU's default.
     pub werror: Option<WriteError>,
-    /// A file whose content a raw disk holds at first, instead of nothing; it is copied.
+    /// File whose content is copied to a new raw disk.
     pub content: Option<PathBuf>,
 }
 
-/// Limits that QEMU holds a disk to (throttle groups, docs/throttle.txt): a request over the limit
-/// waits, so its latency grows.
+/// Speed limits of a disk (throttle groups, docs/throttle.txt). A request over the limit waits, so its latency
+/// grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
-    /// Requests a second; 0 is no limit.
+    /// Requests per second; 0 means no limit.
     pub iops: u64,
-    /// Bytes a second; 0 is no limit.
+    /// Bytes per second; 0 means no limit.
     pub bytes: u64,
 }
 
 impl Throttle {
-    /// `limits` of a throttle group. Without a `-max`, a tenth of a second's allowance may come at
-    /// once (`throttle_compute_wait`, util/throttle.c).
+    /// Returns `limits` of a throttle group. Without a `-max`, a burst of a tenth of a second is permitted
+    /// (`throttle_compute_wait`, util/throttle.c).
     pub(crate) fn limits(self) -> Value {
         json!({ "iops-total": self.iops, "bps-total": self.bytes })
     }
 }
 
-/// A part of a disk that can be neither read nor written (`blkdebug`, docs/devel/blkdebug.txt).
+/// A range of a disk that can be neither read nor written (`blkdebug`, docs/devel/blkdebug.txt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// Where it begins, in bytes; a multiple of 512.
+    /// Start in bytes; a multiple of 512.
     pub offset: u64,
-    /// Its length in bytes; a multiple of 512, at most [`Bad::LONGEST`].
+    /// Length in bytes; a multiple of 512, at most [`Bad::LONGEST`].
     pub length: u64,
 }
 
 impl Bad {
-    /// QEMU has a rule for each sector, and looks at all of them for each request.
+    /// Maximum length in bytes. QEMU has a rule per sector and checks all of them for each request.
     pub const LONGEST: u64 = 256 << 10;
 
     fn rules(self) -> Vec<Value> {
@@ -91,20 +89,20 @@ impl Bad {
     }
 }
 
-/// What is in the file under a disk.
+/// Format of a disk's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFormat {
-    /// The disk, byte by byte; holes take no space.
+    /// Raw bytes; holes use no space.
     Raw,
     /// QEMU's own format.
     Qcow2 {
         /// Cluster size in bytes: a power of two from 512 to 2 MiB.
         cluster: u64,
-        /// Metadata are laid out in advance (`preallocation=metadata`).
+        /// Metadata is preallocated (`preallocation=metadata`).
         preallocated: bool,
         /// Two L2 entries per cluster (`extended_l2=on`), with 32 subclusters.
         extended_l2: bool,
-        /// Reference counts are written later (`lazy_refcounts=on`).
+        /// Reference counts are written lazily (`lazy_refcounts=on`).
         lazy_refcounts: bool,
     },
     /// Encrypted with LUKS by QEMU.
@@ -112,7 +110,7 @@ pub enum DiskFormat {
 }
 
 impl DiskFormat {
-    /// qcow2 as `qemu-img create` makes it.
+    /// qcow2 with the defaults of `qemu-img create`.
     pub const QCOW2: Self = Self::Qcow2 {
         cluster: 64 << 10,
         preallocated: false,
@@ -120,7 +118,7 @@ impl DiskFormat {
         lazy_refcounts: false,
     };
 
-    /// As `-f` of `qemu-img` names it.
+    /// Returns the name for `-f` of `qemu-img`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -131,7 +129,7 @@ impl DiskFormat {
     }
 }
 
-/// The controller the guest sees.
+/// Controller in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bus {
     /// virtio-blk.
@@ -146,15 +144,15 @@ pub enum Bus {
     Nvme,
 }
 
-/// What QEMU does when the host refuses a write (`werror=`).
+/// QEMU's reaction to a failed write on the host (`werror=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WriteError {
     /// The guest gets an I/O error.
     Report,
     /// The guest is paused, whatever the error.
     Stop,
-    /// The guest is paused for lack of space and gets an I/O error for anything else. QEMU's own
-    /// choice for disks that have one (`blk_get_on_error`, block/block-backend.c).
+    /// The guest is paused if space is missing, and gets an I/O error otherwise. QEMU's default for disks that
+    /// support it (`blk_get_on_error`, block/block-backend.c).
     Enospc,
 }
 
@@ -162,11 +160,11 @@ named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = 
     Ide = "ide", Nvme = "nvme");
 named!(WriteError, "werror policy": Report = "report", Stop = "stop", Enospc = "enospc");
 
-/// The passphrase of encrypted disks. They are scratch: what protects them is that they go.
+/// Passphrase of encrypted disks. They contain only scratch data and are deleted, so it need not be secret.
 pub const SECRET: &str = "assay";
 
 impl Disk {
-    /// A raw scratch disk on virtio-blk.
+    /// Creates a raw scratch disk on virtio-blk.
     #[must_use]
     pub fn scratch(name: &str, size: u64) -> Self {
         Self {
@@ -196,10 +194,10 @@ impl Disk {
         }
     }
 
-    /// Whether QEMU can make such a disk.
+    /// Checks whether QEMU supports the disk.
     ///
     /// # Errors
-    /// Says what does not fit.
+    /// Describes the conflict.
     pub fn check(&self) -> Result<(), LabError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         let letter = self.name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -270,7 +268,7 @@ impl Disk {
         }
     }
 
-    /// The block node that the device shows.
+    /// Returns the name of the block node that the device uses.
     pub(crate) fn node(&self) -> String {
         match (self.throttle, self.bad) {
             (Some(_), _) => format!("{}-throttle", self.name),
@@ -279,12 +277,12 @@ impl Disk {
         }
     }
 
-    /// Name of its throttle group.
+    /// Returns the name of its throttle group.
     pub(crate) fn throttle_name(&self) -> String {
         format!("{}-limits", self.name)
     }
 
-    /// The throttle group for `-object`; it comes before the nodes.
+    /// Returns the throttle group for `-object`, which precedes the nodes.
     pub(crate) fn throttle_group(&self) -> Option<Value> {
         self.throttle.map(|throttle| {
             json!({
@@ -294,8 +292,8 @@ impl Disk {
         })
     }
 
-    /// Block nodes for `-blockdev`, those that others stand on first. The last one is named after
-    /// the disk. `file` is where the data lie, `log` the log of writes.
+    /// Returns the block nodes for `-blockdev`, lower nodes first; the last one has the name of the disk.
+    /// `file` contains the data, `log` the log of writes.
     pub(crate) fn nodes(&self, file: &str, log: Option<&str>) -> Vec<Value> {
         let cache = assay_qemu::cache_option(self.cache);
         let discard = if self.discard { "unmap" } else { "ignore" };
@@ -329,7 +327,7 @@ impl Disk {
         }
         nodes.push(top);
         let mut under = node("top");
-        // Above the format, as a guest sees it: metadata of the format are not counted.
+        // Above the format, so that the positions are those of the guest's disk.
         if let Some(bad) = self.bad {
             nodes.push(json!({
                 "driver": "blkdebug", "node-name": node("bad"), "image": under,
@@ -359,7 +357,7 @@ mod tests {
         };
         insta::assert_snapshot!(disk.check().unwrap_err(), @"disk d: aio=native needs cache none or directsync, not writeback");
         assert!(Disk::scratch("a,b", 512).check().is_err());
-        // QEMU takes the name as the identifier of the device.
+        // QEMU uses the name as the device's identifier.
         assert!(Disk::scratch("1G", 512).check().is_err());
         assert!(Disk::scratch("a", 100).check().is_err());
         assert!(Disk::scratch("a", 512).check().is_ok());

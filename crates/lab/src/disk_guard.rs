@@ -1,4 +1,4 @@
-//! The guard before a block device of the host becomes a guest's disk.
+//! Checks and claims a host block device before it becomes a guest's disk.
 
 use crate::disk::Disk;
 use crate::error::LabError;
@@ -11,15 +11,15 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// The block devices of a guest's disks, held exclusively.
+/// Exclusively opened block devices of a guest's disks.
 pub(crate) struct Claims(Vec<(String, Held)>);
 
 impl Claims {
-    /// Claims the block devices of all disks. QEMU inherits the claims, so that nothing else can mount
-    /// or claim them while the guest lives, whatever becomes of assay.
+    /// Claims the block devices of all disks. QEMU inherits the claims, so that nobody else can mount or claim
+    /// the devices while the guest runs, even if assay ends.
     ///
     /// # Errors
-    /// It is not allowed, the device is in use or may be, or it is too small.
+    /// Permission is denied, a device is or may be in use, or a device is too small.
     pub(crate) fn take(options: &GuestOptions) -> Result<Self, LabError> {
         let mut claims = Vec::new();
         for disk in &options.disks {
@@ -38,16 +38,16 @@ impl Claims {
         Ok(Self(claims))
     }
 
-    /// Where programs that assay starts find the device of a disk, and where QEMU finds it, which has
-    /// the descriptor under the same number. None for a disk that is a file. Neither is the name of the
-    /// device: that may be another one's by now.
+    /// Returns the paths to a disk's device through the open descriptor: for programs that assay starts, and
+    /// for QEMU, which has the same descriptor number. Returns `None` for a disk in a file. The device's name
+    /// is not used, because it may refer to another device by now.
     pub(crate) fn paths(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
         let (_, held) = self.0.iter().find(|(name, _)| *name == disk.name)?;
         let inherited = format!("/proc/self/fd/{}", held.file().as_raw_fd());
         Some((held.through(), inherited.into()))
     }
 
-    /// For QEMU to inherit.
+    /// Returns the descriptors for QEMU to inherit.
     pub(crate) fn into_files(self) -> Vec<File> {
         let claims = self.0.into_iter();
         claims.map(|(_, held)| held.into_file()).collect()

@@ -1,15 +1,15 @@
-//! The emulator.
+//! The QEMU program.
 
 use crate::error::LabError;
 use std::io::{Error, ErrorKind};
 use std::process::{Command, Stdio};
 
-/// Its program.
+/// Name of QEMU's program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// Debian's package of it.
 pub(crate) const PACKAGE: &str = "qemu-system-x86";
 
-/// It could not be started at all.
+/// Converts the error of a failed start.
 pub(crate) fn start_error(error: Error) -> LabError {
     match error.kind() {
         ErrorKind::NotFound => LabError::Missing {
@@ -20,10 +20,10 @@ pub(crate) fn start_error(error: Error) -> LabError {
     }
 }
 
-/// Whether it knows a model of a processor, as `-cpu` takes it.
+/// Checks that QEMU knows a CPU model for `-cpu`.
 ///
 /// # Errors
-/// It does not, or there is no emulator.
+/// The model is unknown, or QEMU is missing.
 pub(crate) fn check_cpu(model: &str) -> Result<(), LabError> {
     let listed = Command::new(QEMU)
         .args(["-cpu", "help"])

@@ -1,4 +1,4 @@
-//! What can go wrong with a guest, each with the way out.
+//! Errors of guests, with a way out.
 
 use assay_qemu::QmpError;
 use std::error::Error;
@@ -6,21 +6,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a library or another machine said, or was found instead.
+/// An error of a library or another machine, or a description.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why there is no image, no guest, or no answer from it.
+/// Reasons why there is no image, no guest, or no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A file or directory of ours refused.
+    /// A file or directory of assay cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// Guests cannot be entered.
+    /// The directory of the guest registry cannot be used.
     #[error(
         "{}: {source}; assay enters its guests there: set ASSAY_STATE to a directory that you may write",
         path.display()
@@ -28,10 +28,10 @@ pub enum LabError {
     State {
         /// The directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// The machine gave no answer, or another one than expected.
+    /// The machine returned an error or an unexpected answer.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
     /// A program is not installed.
@@ -39,35 +39,35 @@ pub enum LabError {
     Missing {
         /// The program.
         tool: &'static str,
-        /// The Debian package that has it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// Guests exist for one architecture.
+    /// Guests support only one architecture.
     #[error("guests are x86-64 and need an x86-64 machine; this one is {0}")]
     Architecture(&'static str),
-    /// The static C library was missing when assay was built.
+    /// The static C library was missing when assay was compiled.
     #[error(
         "this assay was built without its guest agent, which only that for x86_64 has: there install the static C library (Debian: libc6-dev, Fedora: glibc-static) and build assay again"
     )]
     NoAgent,
-    /// Only root can unpack a system, or a user with subordinate ids.
+    /// Building needs root, or a user with subordinate ids.
     #[error(
         "building the guest image needs root, or subordinate ids (the package uidmap, and lines for you in /etc/subuid and /etc/subgid): {0}; run `sudo assay lab build` once, or install them; ASSAY_LAB_CACHE names where the image is kept"
     )]
     NotRoot(String),
-    /// Root is not allowed what a build needs.
+    /// Root lacks a permission that the build needs.
     #[error(
         "building the guest image needs namespaces and mounts of its own, and this machine does not allow them, as in a container: {0}; build it elsewhere and copy it (ASSAY_LAB_CACHE names where it is kept)"
     )]
     Namespaces(String),
-    /// The packages cannot be fetched.
+    /// The packages cannot be downloaded.
     #[error(
         "the Debian mirror {mirror} cannot be reached: {said}; building the guest image needs it once (assay takes the mirror that apt uses here)"
     )]
     Mirror {
-        /// Where from.
+        /// URL of the mirror.
         mirror: String,
-        /// What apt said.
+        /// Message of apt.
         said: String,
     },
     /// The disk was full before the build ended.
@@ -75,7 +75,7 @@ pub enum LabError {
         "no room for the guest image: {0}; free some space, or set ASSAY_LAB_CACHE to a directory with more"
     )]
     Full(String),
-    /// The directory for images refused.
+    /// The directory for images cannot be used.
     #[error(
         "{}: {source}; there is no guest image in it yet: set ASSAY_LAB_CACHE to a directory that can be written to",
         path.display()
@@ -83,16 +83,16 @@ pub enum LabError {
     Cache {
         /// The directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// A guest did not start anew.
+    /// A guest did not reboot.
     #[error("the guest does not reboot: {0}; `assay lab reboot --reset` does not ask it")]
     Reboot(String),
-    /// A moment of a guest was not kept, or not gone back to.
+    /// A snapshot could not be saved or restored.
     #[error("no snapshot: {0}")]
     Snapshot(String),
-    /// What lies where the image is kept is not one.
+    /// The directory of the image does not contain a complete image.
     #[error(
         "{} is no whole guest image: {} is missing or empty; remove that directory, then `assay lab build` makes the image, or copy it once more",
         path.display(), missing.file_name().unwrap_or_default().display()
@@ -100,94 +100,94 @@ pub enum LabError {
     Damaged {
         /// The directory.
         path: PathBuf,
-        /// What is not there.
+        /// Missing file.
         missing: PathBuf,
     },
-    /// Somebody else may change the images.
+    /// Another user may change the images.
     #[error(
         "{source}; guests boot from images that are kept there, so nobody else may change them: make it yours alone (chown, chmod go-w), or set ASSAY_LAB_CACHE to a directory that is"
     )]
     NotOurs {
-        /// What, and who may.
+        /// The path, and who may change it.
         source: assay_host::HostError,
     },
-    /// Nobody said where images are kept.
+    /// The directory for images is unknown.
     #[error(
         "neither HOME nor XDG_CACHE_HOME is set; set ASSAY_LAB_CACHE to a directory for the guest image"
     )]
     NoCache,
-    /// No room.
+    /// There is not enough space.
     #[error(
         "{}: {} MiB free, {} MiB needed; free some space, or set {variable} to a directory with more",
         path.display(), free >> 20, need >> 20
     )]
     Space {
-        /// Where.
+        /// Directory.
         path: PathBuf,
-        /// Bytes that are free.
+        /// Free bytes.
         free: u64,
-        /// Bytes that are needed.
+        /// Needed bytes.
         need: u64,
-        /// The environment variable that moves it elsewhere.
+        /// Environment variable that selects another directory.
         variable: &'static str,
     },
     /// mmdebstrap failed.
     #[error("the guest image could not be built: {reason}\n{log}\nthe whole log: {}", path.display())]
     Build {
-        /// In short.
+        /// Short reason.
         reason: String,
         /// The last lines of the log.
         log: String,
-        /// The log.
+        /// Path of the log.
         path: PathBuf,
     },
-    /// The user stopped it.
+    /// The user stopped the operation.
     #[error("interrupted; nothing is left behind")]
     Interrupted,
     /// QEMU did not start.
     #[error("QEMU did not start: {0}")]
     Qemu(#[source] Cause),
-    /// The guest did not come up.
+    /// The guest did not boot.
     #[error("the guest did not come up: {why}{}", format_console_tail(console))]
     Boot {
-        /// Panic, timeout, end of QEMU.
+        /// Panic, timeout, or end of QEMU.
         why: String,
-        /// The last lines of its console.
+        /// Last lines of the guest's console.
         console: String,
     },
-    /// The guest is gone.
+    /// The guest has ended.
     #[error("the guest is gone: {why}{}", format_console_tail(console))]
     Gone {
         /// Panic, out of memory, killed.
         why: String,
-        /// The last lines of its console.
+        /// Last lines of the guest's console.
         console: String,
     },
-    /// The guest is there but does not answer.
+    /// The guest runs but does not answer.
     #[error("the guest has not answered for {} s: {why}; `assay lab down` removes one that stays{}", after.as_secs(), format_console_tail(console))]
     Silent {
-        /// How long it was waited for.
+        /// Waiting time.
         after: Duration,
-        /// As far as its console tells.
+        /// Reason, as far as the console shows it.
         why: String,
-        /// The last lines of its console.
+        /// Last lines of the guest's console.
         console: String,
     },
     /// All channels are in use.
     #[error("all {0} channels to the guest are in use; end another `assay lab run` or `ssh`")]
     Busy(usize),
-    /// No guest has that name.
+    /// No guest has this name.
     #[error("there is no guest {name}; {}", list_running(running))]
     NoGuest {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// Names of the running guests.
         running: Vec<String>,
     },
-    /// The name is taken.
+    /// The name is already used.
     #[error("there is a guest {0} already: `assay lab down --guest {0}`, or choose another name")]
     Taken(String),
-    /// Not a name for a guest.
+    /// The name is invalid.
     #[error("{0:?} is no name for a guest: letters, digits and dashes, at most 32")]
     Name(String),
     /// The command took too long.
@@ -201,47 +201,47 @@ pub enum LabError {
     /// The guest has no such command.
     #[error("{0}: command not found in the guest")]
     NoCommand(String),
-    /// The guest's kernel refused.
+    /// The guest's kernel refused an operation.
     #[error("{}: {reason} (in the guest)", path.display())]
     Refused {
-        /// What was asked for.
+        /// The path.
         path: PathBuf,
-        /// Its number, 0 when there is none.
+        /// Error number, 0 if there is none.
         errno: i32,
-        /// In words.
+        /// Description.
         reason: String,
     },
-    /// More output than anyone reads.
+    /// The output is too long.
     #[error("{what}: more than {} MiB", limit >> 20)]
     TooMuch {
         /// The command or path.
         what: String,
-        /// Bytes.
+        /// Limit in bytes.
         limit: usize,
     },
     /// QEMU's monitor refused a command, or is gone.
     #[error(transparent)]
     Qmp(#[from] QmpError),
-    /// A program that cannot be brought into a guest.
+    /// A program cannot be copied into a guest.
     #[error("{} cannot come along into the guest: {source}", path.display())]
     Tool {
         /// The program.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: Cause,
     },
-    /// A disk that cannot be had.
+    /// A disk is impossible.
     #[error("disk {name}: {source}")]
     Disk {
-        /// Its name.
+        /// Name of the disk.
         name: String,
-        /// Why, and what would do.
+        /// Reason and remedy.
         source: Cause,
     },
 }
 
 impl LabError {
-    /// For `map_err`: an error about a path.
+    /// Returns a closure for `map_err` that adds a path.
     pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }

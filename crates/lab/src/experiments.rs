@@ -1,8 +1,8 @@
-//! Experiments with guests: virtual disks against each other, what a power cut or a full disk leaves of
-//! what was acknowledged, what encryption costs per model of the processor.
+//! Experiments with guests: comparison of virtual disks, data loss after a power cut or on a full disk, and
+//! the cost of encryption per CPU model.
 //!
-//! The guests themselves are `assay_lab`'s. Whether a durable write is durable is asked here
-//! ([`powercut`], [`full`]); of images without a guest `assay_changes::side_by_side` asks it, because trials need the answer.
+//! The guests come from `assay_lab`. [`powercut`] and [`full`] test whether durable writes are durable. For
+//! images without a guest, `assay_changes::side_by_side` tests this, because trials need the result.
 #![allow(
     clippy::disallowed_methods,
     reason = "experiments make and read the files that disks are made of"

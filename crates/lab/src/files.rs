@@ -1,4 +1,4 @@
-//! The files under a guest's disks.
+//! Files of a guest's disks.
 
 use crate::disk::{Disk, DiskFormat, SECRET};
 use crate::error::LabError;
@@ -11,19 +11,18 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the names of a disk's files in the guest's directory begin with.
+/// Prefix of a disk's files in the guest's directory.
 const INSIDE: &str = "disk-";
-/// What the names end with: data, what the disk held at first, log of writes.
+/// Suffixes: data, initial content, log of writes.
 const ENDINGS: [&str; 3] = ["img", "first", "log"];
 
-/// Where a disk's data lie; for a disk whose writes are logged, also what it held at first, and the
-/// log.
+/// Path of a disk's data and, for a logged disk, of its initial content and log.
 pub(crate) struct DiskFiles {
     pub(crate) data: PathBuf,
     pub(crate) logged: Option<Logged>,
 }
 
-/// Files of a disk whose writes are logged.
+/// Further files of a logged disk.
 pub(crate) struct Logged {
     pub(crate) first: PathBuf,
     pub(crate) log: PathBuf,
@@ -56,7 +55,7 @@ impl DiskFiles {
         })
     }
 
-    /// The same files through the descriptors that hold them, where they are held.
+    /// Returns the same files as paths through open descriptors, if they are held open.
     pub(crate) fn held(self, held: &[Held]) -> Self {
         let found = |path: PathBuf| {
             let name = path.file_name();
@@ -78,16 +77,15 @@ impl DiskFiles {
     }
 }
 
-/// The files of a disk, made. Those outside the guest's directory are held, because the owner of the
-/// directory that they lie in may give their names to something else: QEMU and everybody else gets
-/// them through their descriptors.
+/// Created files of a disk. Files outside the guest's directory are held open, because the owner of their
+/// directory may replace them: everybody uses their descriptors.
 pub(crate) struct Made {
-    /// For QEMU.
+    /// Paths for QEMU.
     pub(crate) files: DiskFiles,
     pub(crate) held: Vec<Held>,
 }
 
-/// The names of the files of a disk of the guest that works in `guest`.
+/// Returns the paths of a disk's files for the guest that works in `guest`.
 pub(crate) fn disk_file_names(guest: &Path, disk: &Disk) -> DiskFiles {
     if let Some(device) = &disk.device {
         return DiskFiles {
@@ -96,7 +94,7 @@ pub(crate) fn disk_file_names(guest: &Path, disk: &Disk) -> DiskFiles {
         };
     }
     let (dir, prefix) = match &disk.dir {
-        // As others will find it: it may have been named by a descriptor.
+        // The path for others: the directory may be named by a descriptor.
         Some(dir) => (
             LiveHost.realpath(dir).unwrap_or_else(|_| dir.clone()),
             scratch_prefix(guest),
@@ -114,8 +112,7 @@ pub(crate) fn disk_file_names(guest: &Path, disk: &Disk) -> DiskFiles {
     }
 }
 
-/// The files of a disk of which only the name is known: `outside` are all files of the guest that do
-/// not lie in its directory.
+/// Returns the files of a disk by its name. `outside` contains all files of the guest outside its directory.
 pub(crate) fn find_disk_files(guest: &Path, disk: &str, outside: &[PathBuf]) -> Vec<PathBuf> {
     let files = |dir: &Path, prefix: &str| {
         ENDINGS.map(|ending| dir.join(format!("{prefix}{disk}.{ending}")))
@@ -127,7 +124,7 @@ pub(crate) fn find_disk_files(guest: &Path, disk: &str, outside: &[PathBuf]) -> 
     files(guest, INSIDE).into_iter().chain(far).collect()
 }
 
-/// Files that will lie outside the guest's directory, absolute.
+/// Returns the absolute paths of files outside the guest's directory.
 pub(crate) fn list_outside_files(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
     let outside = disks.iter().filter(|disk| disk.dir.is_some());
     outside
@@ -135,8 +132,8 @@ pub(crate) fn list_outside_files(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Makes the files of a disk; one that is there already is somebody else's. `known` hears of those
-/// outside the guest's directory before they can be renamed.
+/// Creates the files of a disk. An existing file belongs to somebody else and is an error. `known` is called
+/// for files outside the guest's directory before they can be renamed.
 pub(crate) fn create(
     disk: &Disk,
     names: DiskFiles,
@@ -165,7 +162,7 @@ pub(crate) fn create(
     Ok(Made { files, held })
 }
 
-/// What the files of a new disk hold.
+/// Writes the initial content of a new disk.
 fn write(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if disk.device.is_none() {
         set_size(&files.data, disk.size)?;
@@ -191,7 +188,7 @@ fn set_size(path: &Path, size: u64) -> Result<(), LabError> {
         .map_err(LabError::io(path))
 }
 
-/// Writes what a format needs besides the data.
+/// Writes the metadata of a format.
 fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     let mut argv: Vec<OsString> = ["create", "-q", "-f"].map(OsString::from).into();
     argv.push(disk.format.name().into());
@@ -213,7 +210,7 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
             argv.extend(["-o".into(), options.into()]);
         }
         DiskFormat::Luks => {
-            // A short key derivation: this is about reading and writing, not about unlocking.
+            // Short key derivation, because only reading and writing are measured.
             let secret = format!("secret,id=secret,data={SECRET}");
             let options = "key-secret=secret,iter-time=10";
             argv.extend([
@@ -226,8 +223,8 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     }
     argv.extend([path.into(), disk.size.to_string().into()]);
     let mut made = qemu_img(&argv, &disk.name);
-    // QEMU times its key stretching by getrusage, and gives up when a kernel that counts CPU time
-    // in ticks shows none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
+    // QEMU measures its key stretching with getrusage, and fails if a kernel that counts CPU time in ticks
+    // reports none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
     for _ in 0..20 {
         match &made {
             Err(LabError::Disk { source, .. })
@@ -255,11 +252,10 @@ pub fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
     })
 }
 
-/// Runs a program of this machine that has to succeed: what to say when it, which Debian's package
-/// brings, is not installed, and when it fails.
+/// Runs a host program that must succeed. `package` is the Debian package of the program.
 ///
 /// # Errors
-/// [`LabError::Missing`], or what `refused` says.
+/// [`LabError::Missing`], or the error that `refused` returns.
 pub fn run_here(
     argv: &[&OsStr],
     limits: Limits,

@@ -1,4 +1,4 @@
-//! A guest: booted, talked to, ended.
+//! A running guest.
 
 use crate::accel::{Accel, Choice};
 use crate::channel::Channel;
@@ -20,8 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running guest. Unless it was booted as detached, it ends when this is dropped, and QEMU dies
-/// with the thread that booted it.
+/// A running guest. Unless it is detached, dropping it ends it, and QEMU ends with the thread that booted it.
 #[derive(Debug)]
 pub struct Guest {
     pub(crate) place: GuestDirectory,
@@ -30,15 +29,15 @@ pub struct Guest {
     pub(crate) qemu: Option<Running>,
     pub(crate) cancel: Cancel,
     pub(crate) channels: Mutex<Vec<Channel>>,
-    /// Files of its disks that lie outside its directory.
+    /// Open files of its disks outside its directory.
     pub(crate) held: Vec<Held>,
 }
 
 impl Guest {
-    /// The detached guest of that name.
+    /// Connects to the detached guest with this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// The guest does not exist.
     pub fn attach(state: &GuestRegistry, name: &str, cancel: &Cancel) -> Result<Self, LabError> {
         let (place, entry) = state.find(name)?;
         let accel = match entry.accel.as_str() {
@@ -56,19 +55,19 @@ impl Guest {
         })
     }
 
-    /// What is known of it.
+    /// Returns its registry entry.
     #[must_use]
     pub fn entry(&self) -> &GuestEntry {
         &self.entry
     }
 
-    /// What runs its instructions, and why it is not KVM.
+    /// Returns the accelerator, and why it is not KVM.
     #[must_use]
     pub fn accel(&self) -> &Choice {
         &self.accel
     }
 
-    /// The file that holds a disk's data on the host.
+    /// Returns the host file with a disk's data.
     #[must_use]
     pub fn disk_file(&self, disk: &Disk) -> PathBuf {
         files::disk_file_names(&self.place.dir, disk)
@@ -76,7 +75,7 @@ impl Guest {
             .data
     }
 
-    /// What a disk held at first, and the log of its writes, when it has one.
+    /// Returns the initial content of a disk and the log of its writes, if it is logged.
     #[must_use]
     pub fn disk_log(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
         let logged = files::disk_file_names(&self.place.dir, disk)
@@ -85,8 +84,8 @@ impl Guest {
         logged.map(|files| (files.first, files.log))
     }
 
-    /// Makes the files of a disk. Those outside its directory are entered, so that they are found
-    /// again wherever they are moved to, and held.
+    /// Creates the files of a disk. Files outside its directory are recorded, so that they are found after a
+    /// move, and held open.
     pub(crate) fn make(&mut self, disk: &Disk, names: DiskFiles) -> Result<DiskFiles, LabError> {
         let (entry, place) = (&mut self.entry, &self.place);
         let made = files::create(disk, names, &mut |file| {
@@ -101,20 +100,20 @@ impl Guest {
         Ok(made.files)
     }
 
-    /// Its directory; it goes with the guest.
+    /// Returns its directory, which is removed with the guest.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.place.dir
     }
 
-    /// What QEMU itself said.
+    /// Returns QEMU's own messages.
     pub(crate) fn complaint(&self) -> Option<String> {
         let text = fs::read_to_string(self.place.dir.join("stderr")).ok()?;
         let line = text.lines().find(|line| !line.trim().is_empty())?;
         Some(line.trim_start_matches("qemu-system-x86_64: ").to_owned())
     }
 
-    /// The last lines of the guest's console.
+    /// Returns the last lines of the guest's console.
     #[must_use]
     pub fn console(&self) -> String {
         console::read_tail(&self.console_log(), 12)
@@ -124,19 +123,20 @@ impl Guest {
         self.place.dir.join("console.log")
     }
 
-    /// How much its kernel said so far, in bytes.
+    /// Returns the length of the console output so far, in bytes.
     #[must_use]
     pub fn said(&self) -> u64 {
         fs::metadata(self.console_log()).map_or(0, |file| file.len())
     }
 
-    /// What its kernel killed for lack of memory since it had [`Guest::said`] so much.
+    /// Returns which process the guest's kernel killed for lack of memory since [`Guest::said`] returned
+    /// `said`.
     #[must_use]
     pub fn killed_since(&self, said: u64) -> Option<String> {
         console::find_oom_kill(&self.console_log(), said)
     }
 
-    /// Whether it lives and is still wanted.
+    /// Checks that the guest runs and the user does not want to stop.
     pub fn watch(&self) -> Result<(), LabError> {
         if self.cancel.is_cancelled() {
             return Err(LabError::Interrupted);
@@ -153,9 +153,9 @@ impl Guest {
         })
     }
 
-    /// A channel that nobody uses, greeted when it is new.
+    /// Returns an unused channel; a new one is greeted first.
     pub(crate) fn channel(&self) -> Result<Channel, LabError> {
-        /// A guest that has booted answers the first greeting within this time.
+        /// Time limit for the first greeting of a booted guest.
         const GREETED_WITHIN: Duration = Duration::from_secs(60);
         let deadline = Instant::now() + GREETED_WITHIN;
         loop {
@@ -181,7 +181,7 @@ impl Guest {
         }
     }
 
-    /// Keeps a channel on which nothing goes on any more.
+    /// Stores an unused channel for later requests.
     pub(crate) fn put_back(&self, channel: Channel) {
         self.channels
             .lock()
@@ -189,7 +189,7 @@ impl Guest {
             .push(channel);
     }
 
-    /// Lets go of channels: what was said on them is of a system that is gone.
+    /// Drops stored channels after a reboot.
     pub(crate) fn forget_channels(&self) {
         self.channels
             .lock()
@@ -197,7 +197,7 @@ impl Guest {
             .clear();
     }
 
-    /// Whether it has a disk of that name.
+    /// Checks that a disk with this name exists.
     pub(crate) fn check_disk(&self, name: &str) -> Result<(), LabError> {
         if self.entry.disks.iter().any(|(known, _)| known == name) {
             return Ok(());
@@ -212,7 +212,7 @@ impl Guest {
         })
     }
 
-    /// It lives but says nothing: paused for lack of space on the host, or hung.
+    /// Explains a running guest that does not answer: paused for lack of host space, or hung.
     pub(crate) fn silent(&self, after: Duration) -> LabError {
         let status = self.qmp("query-status", serde_json::json!({}));
         let paused = status.is_ok_and(|status| status["status"] == "io-error");
@@ -233,7 +233,7 @@ impl Guest {
         }
     }
 
-    /// Runs a command of QEMU's monitor and returns what it returns.
+    /// Runs a command of QEMU's monitor and returns its result.
     ///
     /// # Errors
     /// QEMU refuses, or is gone.
@@ -241,15 +241,15 @@ impl Guest {
         Ok(self.monitor()?.execute(command, arguments)?)
     }
 
-    /// A connection to QEMU's monitor; QEMU serves one at a time.
+    /// Connects to QEMU's monitor, which serves one connection at a time.
     pub fn monitor(&self) -> Result<Qmp, LabError> {
         let monitor = Qmp::connect(&self.place.dir.join("qmp"));
         // The end of the guest is the better reason.
         monitor.map_err(|error| self.watch().err().unwrap_or_else(|| error.into()))
     }
 
-    /// Changes how slow a disk is, while the guest runs. Only a disk that was booted with a throttle
-    /// can be changed; limits of 0 let it go free.
+    /// Changes the speed limit of a disk at run time. The disk must have been booted with a throttle; limits
+    /// of 0 remove the limit.
     ///
     /// # Errors
     /// QEMU refuses, or is gone.
@@ -261,11 +261,10 @@ impl Guest {
         self.qmp("qom-set", arguments).map(drop)
     }
 
-    /// Asks the guest to shut down and waits; ends it after `limit` in any case, and removes all
-    /// that belongs to it.
+    /// Shuts the guest down; kills it after `limit`. Removes everything that belongs to it.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// Something cannot be removed.
     pub fn shutdown(mut self, limit: Duration) -> Result<(), LabError> {
         let deadline = Instant::now() + limit;
         let argv = ["systemctl", "poweroff", "--no-block"].map(OsStr::new);
@@ -276,26 +275,26 @@ impl Guest {
         self.end()
     }
 
-    /// Ends the guest at once, as a power cut would, and removes all that belongs to it.
+    /// Kills the guest at once and removes everything that belongs to it.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// Something cannot be removed.
     pub fn kill(mut self) -> Result<(), LabError> {
         self.end()
     }
 
-    /// Kills QEMU and leaves the disks in place until the guest is dropped: a power cut.
+    /// Kills QEMU and keeps the disks until the guest is dropped, as in a power cut.
     pub fn cut_power(&mut self) {
         if let Some(mut qemu) = self.qemu.take() {
             let _ = qemu.kill();
         }
     }
 
-    /// Has QEMU write everything to the disks' files and end, and leaves them in place until the
-    /// guest is dropped; the guest's system is not asked. After `limit` QEMU is killed.
+    /// Lets QEMU write all data to the disks' files and end, without shutting down the guest's system. The
+    /// disks stay until the guest is dropped. Kills QEMU after `limit`.
     ///
     /// # Errors
-    /// QEMU is gone already.
+    /// QEMU has already ended.
     pub fn quit(&mut self, limit: Duration) -> Result<(), LabError> {
         let deadline = Instant::now() + limit;
         self.qmp("quit", serde_json::json!({}))?;
@@ -316,7 +315,7 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         if self.place.owner.is_some() {
-            // What cannot be removed now is swept at the next start.
+            // Remaining files are removed at the next start.
             let _ = self.end();
         }
     }

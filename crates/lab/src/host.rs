@@ -1,4 +1,4 @@
-//! A guest as a machine like any other: what reads facts or makes changes need not know.
+//! Implements the host interface for a guest, so that facts and changes work in guests as on any machine.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// ENOENT and ENOTDIR: there is no such thing.
+/// ENOENT and ENOTDIR: the path does not exist.
 const ABSENT: [i32; 2] = [2, 20];
 
 fn with_path(path: &Path, error: LabError) -> HostError {
@@ -144,7 +144,7 @@ impl Host for Guest {
     }
 
     fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
-        // What takes ten seconds on a processor takes far longer on an emulated one.
+        // Emulation needs far longer than a real CPU.
         let limits = Limits {
             timeout: limits.timeout.max(Duration::from_secs(60)),
         };

@@ -1,4 +1,4 @@
-//! The guest image: found in the cache, or built there once.
+//! The guest image: found in the cache, or built once.
 
 use crate::builder::{self, Builder};
 use crate::cachedir;
@@ -19,63 +19,63 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Room that a build needs for a while: the tree, its packages and the image.
+/// Temporary space in bytes for a build: the tree, its packages and the image.
 const BUILD_SPACE: u64 = 5 << 30;
 const BUILDING: &str = "building-";
 const LOG: &str = "build.log";
 const LOCK: &str = "lock";
 
-/// An image that guests boot from; it never changes.
+/// A guest image, which never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     dir: PathBuf,
 }
 
 impl Image {
-    /// Its directory.
+    /// Returns its directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The root file system: ext4, raw.
+    /// Returns the root file system: ext4, raw.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.dir.join("root.img")
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     #[must_use]
     pub fn kernel(&self) -> PathBuf {
         self.dir.join("vmlinuz")
     }
 
-    /// The initial RAM file system.
+    /// Returns the initial RAM file system.
     #[must_use]
     pub fn initrd(&self) -> PathBuf {
         self.dir.join("initrd.img")
     }
 
-    /// Every package of the guest and its version, a line each.
+    /// Returns the list of the guest's packages and versions, one line each.
     #[must_use]
     pub fn packages(&self) -> PathBuf {
         self.dir.join("packages")
     }
 
-    /// The hash of its recipe.
+    /// Returns the hash of its recipe.
     #[must_use]
     pub fn hash(&self) -> String {
         let name = self.dir.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Which OpenZFS it has; none when it is of another recipe than this assay's.
+    /// Returns its OpenZFS variant; `None` if the image comes from another recipe.
     #[must_use]
     pub fn zfs(&self) -> Option<Zfs> {
         Zfs::of(&self.hash())
     }
 
-    /// The first of its files that is not there, or is empty.
+    /// Returns its first missing or empty file.
     fn missing(&self) -> Option<PathBuf> {
         let files = [self.root(), self.kernel(), self.initrd(), self.packages()];
         let whole =
@@ -83,7 +83,7 @@ impl Image {
         files.into_iter().find(|path| !whole(path))
     }
 
-    /// Bytes it takes on disk.
+    /// Returns its size on disk in bytes.
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
@@ -93,7 +93,7 @@ impl Image {
     }
 }
 
-/// Where images are kept.
+/// Directory of the images.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -101,11 +101,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The user's: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else
+    /// Returns the user's cache: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else
     /// `~/.cache/assay/lab`.
     ///
     /// # Errors
-    /// None of these variables is set, or somebody else may write there.
+    /// None of these variables is set, or another user may write there.
     pub fn of_user() -> Result<Self, LabError> {
         let cache = Self::new(&cachedir::cache_directory(|name| std::env::var_os(name))?);
         cachedir::ours(&cache.root)?;
@@ -115,7 +115,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Keeps images below `root`. Those that it finds and builds have the release's own OpenZFS.
+    /// Creates a cache below `root`. Its images have the OpenZFS of the Debian release.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl Cache {
         }
     }
 
-    /// The same place, for images with another OpenZFS.
+    /// Returns the same cache for images with another OpenZFS.
     #[must_use]
     pub fn with(&self, zfs: Zfs) -> Self {
         Self {
@@ -133,22 +133,22 @@ impl Cache {
         }
     }
 
-    /// The image of this assay's recipe, when it was built.
+    /// Returns the image of the current recipe, if it exists.
     #[must_use]
     pub fn find(&self) -> Option<Image> {
         let image = self.place();
-        // A build appears under this name all at once; a copy from elsewhere may not.
+        // A build appears under this name completely; a copy from elsewhere may be incomplete.
         image.missing().is_none().then_some(image)
     }
 
-    /// Where the image of this assay's recipe is or will be.
+    /// Returns the path of the current recipe's image, built or not.
     fn place(&self) -> Image {
         Image {
             dir: self.root.join(recipe::hash(self.zfs)),
         }
     }
 
-    /// All images, those of other recipes too.
+    /// Returns all images, including those of other recipes.
     #[must_use]
     pub fn all(&self) -> Vec<Image> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -165,12 +165,12 @@ impl Cache {
         found
     }
 
-    /// The image, built when it is missing. Two that build at once: the second waits and takes
-    /// what the first made.
+    /// Returns the image and builds it if it is missing. Of two simultaneous builds, the second waits and uses
+    /// the result of the first.
     ///
     /// # Errors
-    /// No root, no room, a missing tool, a failed build, or interrupted; nothing is left then but
-    /// the log of a failed build.
+    /// Root privileges, space or a tool is missing, the build failed, or the user interrupted. Only the log of
+    /// a failed build remains.
     pub fn build(
         &self,
         progress: &mut dyn FnMut(BuildProgress<'_>),
@@ -206,7 +206,7 @@ impl Cache {
         built
     }
 
-    /// Whatever lies where the image is to be would refuse it after all the work.
+    /// Checks the destination early, so that a build does not fail at its end.
     fn check_place(&self) -> Result<(), LabError> {
         let image = self.place();
         match (image.dir.symlink_metadata(), image.missing()) {
@@ -218,7 +218,7 @@ impl Cache {
         }
     }
 
-    /// One build at a time in this cache.
+    /// Takes the lock: one build at a time per cache.
     fn lock(
         &self,
         progress: &mut dyn FnMut(BuildProgress<'_>),
@@ -241,7 +241,7 @@ impl Cache {
         }
     }
 
-    /// Removes what killed builds left, unless one is going on. True when there was something.
+    /// Removes the remains of killed builds, unless a build is running. Returns whether something was removed.
     #[must_use]
     pub fn tidy(&self) -> bool {
         let Ok(lock) = File::options().append(true).open(self.root.join(LOCK)) else {
@@ -250,8 +250,8 @@ impl Cache {
         flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && self.sweep()
     }
 
-    /// Killed builds ran in a mount namespace of their own, which ended with them: nothing is
-    /// mounted in what they left. True when there was something.
+    /// Removes the remains of killed builds. They ran in their own mount namespace, so nothing is mounted in
+    /// them. Returns whether something was removed.
     fn sweep(&self) -> bool {
         let mut found = false;
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
@@ -305,7 +305,7 @@ impl Cache {
     }
 }
 
-/// Whether a build of ours worked there: `ASSAY_LAB_CACHE` may be a place with files of other people.
+/// Returns whether a directory comes from a build of assay: `ASSAY_LAB_CACHE` may contain other files.
 fn is_build(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     let number = name.to_str().and_then(|name| name.strip_prefix(BUILDING));
@@ -313,7 +313,7 @@ fn is_build(entry: &fs::DirEntry) -> bool {
     ours && entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// A power cut after the rename must not leave an image of zeros.
+/// Syncs a directory, so that a power cut after the rename leaves no image of zeros.
 fn sync(dir: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         File::open(entry?.path())?.sync_all()?;
@@ -341,7 +341,7 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
     rustix::fs::access(cache, rustix::fs::Access::WRITE_OK).map_err(|error| refuse(error.into()))
 }
 
-/// What builds an image, and what boots it: without QEMU the minutes of a build would be for nothing.
+/// Checks the tools for building and booting: without QEMU a build would be useless.
 fn check_tools() -> Result<(), LabError> {
     for (tool, package) in [
         (emulator::QEMU, emulator::PACKAGE),
@@ -356,7 +356,7 @@ fn check_tools() -> Result<(), LabError> {
     Ok(())
 }
 
-/// The Debian mirror that this machine uses itself.
+/// Returns the Debian mirror that this machine uses.
 fn find_mirror() -> String {
     let argv = [
         "apt-get",
@@ -372,7 +372,7 @@ fn find_mirror() -> String {
         .to_owned()
 }
 
-/// What mmdebstrap is given.
+/// Returns the arguments of mmdebstrap.
 fn mmdebstrap_arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
     let hook = |when: &str, name: &str| {
         let mut hook = OsString::from(format!("--{when}-hook="));
@@ -383,9 +383,9 @@ fn mmdebstrap_arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
         .into_iter()
         .map(Into::into)
         .collect();
-    // The last hook makes the image and empties the tree's /tmp, where mmdebstrap keeps apt's
-    // configuration. Without that its own cleaning (run_cleanup, mmdebstrap 1.3.5) is done on the
-    // package lists of this machine: root's are gone then, and others may not.
+    // The last hook creates the image and empties the tree's /tmp, which contains mmdebstrap's apt
+    // configuration. Without that configuration, mmdebstrap's cleanup (run_cleanup, mmdebstrap 1.3.5) would
+    // work on this machine's package lists: it would delete root's, and fail for other users.
     all.push("--skip=cleanup".into());
     all.push(hook("customize", "customize"));
     all.extend((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)));
@@ -394,11 +394,10 @@ fn mmdebstrap_arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
     all
 }
 
-/// Runs mmdebstrap to its end; says why when it failed.
+/// Runs mmdebstrap and explains a failure.
 ///
-/// It mounts /proc, /sys and device nodes into the tree. It gets namespaces of its own, so that
-/// killing it kills all it started and unmounts all it mounted: only then is it safe to remove the
-/// tree.
+/// mmdebstrap mounts /proc, /sys and device nodes into the tree. It runs in its own namespaces, so killing it
+/// also ends its processes and mounts. Only then can the tree be removed safely.
 fn run(
     cache: &Path,
     work: &Path,
@@ -438,7 +437,7 @@ fn run(
         let mut text = String::new();
         let at = reader.stream_position().unwrap_or(0);
         if reader.read_to_string(&mut text).is_err() {
-            // Cut within a character: read again next time.
+            // The text ends within a character; read it again next time.
             let _ = reader.seek(SeekFrom::Start(at));
         }
         steps.read(&text, begun.elapsed());
@@ -482,7 +481,7 @@ mod tests {
         assert!(theirs.iter().all(|dir| dir.is_dir()) && !cache.sweep());
     }
 
-    /// Its cleaning would work on the package lists of this machine.
+    /// The cleanup would work on this machine's package lists.
     #[test]
     fn nothing_is_cleaned_after_the_last_hook() {
         for zfs in Zfs::ALL {

@@ -1,8 +1,8 @@
-//! Throwaway guests under QEMU: the image built once, guests booted, talked to, and gone.
+//! Throwaway guests under QEMU: builds the image once, boots guests, communicates with them, and removes them.
 //!
-//! A guest is Debian with real ZFS and the tools that storage advice is about. It has no network:
-//! assay talks to an agent of its own over virtio-serial. Its root file system never changes; its
-//! disks are new and go with it. Whatever happens to assay, nothing of a guest stays behind.
+//! A guest is Debian with ZFS and storage tools. It has no network: assay communicates with its own agent over
+//! virtio-serial. Its root file system never changes; its disks are new and are removed with it. Nothing of a
+//! guest remains, even if assay is killed.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate builds images and runs guests"

@@ -1,8 +1,8 @@
-//! Networks to try things on: a server, some people, and between them one bottleneck with a queue. All of it
-//! lies in network namespaces without names and goes with the process, whatever becomes of it.
+//! Test networks: a server, several people, and one bottleneck with a queue between them. All parts are in
+//! unnamed network namespaces and end with the process.
 //!
-//! The bottleneck is in user space, because not every kernel has the queue that is asked for: packets go through
-//! two TUN devices, and in between they wait in a plain queue or in fq_codel.
+//! The bottleneck is in user space, because not every kernel has the requested queue: packets pass through two
+//! TUN devices, and wait between them in a FIFO queue or in fq_codel.
 #![allow(
     clippy::disallowed_methods,
     reason = "a shaper reads the clock, and forwarding is switched on in /proc/sys of its own namespace"

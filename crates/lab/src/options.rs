@@ -1,4 +1,4 @@
-//! What a guest is to be like.
+//! Options of a guest.
 
 use crate::accel::Accel;
 use crate::devices::Places;
@@ -11,41 +11,41 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Least memory with which the guest boots, in MiB.
+/// Minimum memory in MiB with which the guest boots.
 pub const LEAST_MEMORY: u32 = 256;
 
-/// What a guest is to be like.
+/// Options of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestOptions {
-    /// Its name: letters, digits, dashes, at most 32.
+    /// Name: letters, digits, dashes, at most 32.
     pub name: String,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Virtual processors.
+    /// Number of virtual CPUs.
     pub cpus: u32,
-    /// QEMU's model of the processor, with features as `-cpu` takes them (`Haswell,-aes`); the
-    /// host's own (KVM) or all that can be emulated (TCG) when none.
+    /// CPU model with features for `-cpu` (`Haswell,-aes`). Default: the host's CPU (KVM), or all features
+    /// that can be emulated (TCG).
     pub cpu_model: Option<String>,
-    /// The assay that is put into the guest as `/usr/local/bin/assay`, with its loader and
-    /// libraries; it runs whatever C library it was linked to.
+    /// Assay binary to install in the guest as `/usr/local/bin/assay`, with its loader and libraries, so that
+    /// its C library does not matter.
     pub assay: Option<PathBuf>,
-    /// Its disks besides the root.
+    /// Disks in addition to the root.
     pub disks: Vec<Disk>,
-    /// Whether block devices that disks name may lose what they hold.
+    /// Block devices named by disks may lose their data.
     pub destroy_data: bool,
-    /// Also when they are not all zeroes, and what is on them is not known to be unused.
+    /// Permits this also for data that is not known to be unused.
     pub destroy_unknown_data: bool,
-    /// KVM or TCG; found out when none.
+    /// KVM or TCG; detected if `None`.
     pub accel: Option<Accel>,
-    /// Longest time until its agent answers.
+    /// Time limit until its agent answers.
     pub boot_limit: Duration,
-    /// Whether it runs on when this process ends.
+    /// The guest continues after this process ends.
     pub detached: bool,
 }
 
 impl GuestOptions {
-    /// A small guest without disks: 1 GiB, two processors, ten minutes to boot (an emulated guest
-    /// on a busy machine needs its time).
+    /// Returns a small guest without disks: 1 GiB, two CPUs, ten minutes to boot (an emulated guest on a busy
+    /// machine is slow).
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -63,11 +63,11 @@ impl GuestOptions {
         }
     }
 
-    /// Whether such a guest can be had on this machine, as far as that is known before there is an image:
-    /// building one takes minutes. Devices of its disks are looked at, and left as they are.
+    /// Checks whether the guest is possible on this machine, before an image is built, which takes minutes.
+    /// Examines the devices of its disks without changing them.
     ///
     /// # Errors
-    /// Its name is none or taken, or a disk cannot be had.
+    /// The name is invalid or used, or a disk is impossible.
     pub fn check(&self, state: &GuestRegistry) -> Result<(), LabError> {
         state.free(&self.name)?;
         let mut places = Places::default();

@@ -1,4 +1,4 @@
-//! Disks plugged into a guest that runs, and pulled out of it.
+//! Plugs disks into a running guest and removes them.
 
 use crate::devices::{Names, Part, Places, SCSI_ID, SECRET_ID};
 use crate::disk::{Bus, Disk};
@@ -13,16 +13,16 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-/// An emulated guest on a busy machine takes its time to notice.
+/// Time limit for an emulated guest on a busy machine to notice a change.
 pub(crate) const GUEST_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 impl Guest {
-    /// Plugs a disk in and waits until the guest sees it.
+    /// Plugs in a disk and waits until the guest sees it.
     ///
     /// # Errors
-    /// SATA and IDE disks and block devices of the host cannot be plugged in; QEMU refuses (no slot
-    /// is left); the guest does not see it. The disk is gone again then.
+    /// The disk is SATA, IDE or a host block device, QEMU refuses (no free slot), or the guest does not see
+    /// it. The disk is removed then.
     pub fn plug(&mut self, disk: &Disk) -> Result<(), LabError> {
         disk.check()?;
         if matches!(disk.bus, Bus::Sata | Bus::Ide) {
@@ -49,24 +49,24 @@ impl Guest {
             .and_then(|made| self.add(disk, &made))
             .and_then(|()| self.devices(&[&disk.name]).map(drop));
         if plugged.is_err() {
-            // The first error is the one to tell.
+            // The first error is the important one.
             let _ = self.take_away(&disk.name);
         }
         plugged
     }
 
-    /// Pulls a disk out, as one pulls a drive: the guest is told, but not asked whether it still
-    /// uses it. The disk's files are removed.
+    /// Unplugs a disk like a drive that is pulled out: the guest is notified, but cannot refuse. Removes the
+    /// disk's files.
     ///
     /// # Errors
-    /// There is no such disk, its bus does not allow it, or the guest does not let go of it.
+    /// The disk does not exist, its bus does not permit it, or the guest does not release it.
     pub fn unplug(&mut self, name: &str) -> Result<(), LabError> {
         let _one = self.alone()?;
         self.check_disk(name)?;
         self.take_away(name)
     }
 
-    /// One at a time changes the disks of a guest; what others changed since is known then.
+    /// Takes the lock for changes of a guest's disks, and reads earlier changes of other processes.
     pub(crate) fn alone(&mut self) -> Result<File, LabError> {
         let path = self.place.dir.join("plug.lock");
         let lock = lockfile::wait(&path).map_err(LabError::io(&path))?;
@@ -122,7 +122,7 @@ impl Guest {
         self.entry
             .known
             .retain(|name, _| !names.contains(&OsStr::new(name)));
-        // Their space is free only then.
+        // Only then their space is free.
         self.held.retain(|file| {
             let name = file.shown().file_name();
             name.is_none_or(|name| !names.contains(&name))
@@ -130,7 +130,7 @@ impl Guest {
         self.place.enter(&self.entry)
     }
 
-    /// Removes a device and waits until the guest has let go of it.
+    /// Removes a device and waits until the guest has released it.
     fn eject(&self, monitor: &mut Qmp, name: &str, device: &str) -> Result<(), LabError> {
         let refuse = |source: Cause| LabError::Disk {
             name: name.to_owned(),
@@ -142,7 +142,7 @@ impl Guest {
         let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         while Instant::now() < deadline {
             self.watch()?;
-            // Any command: events come with its answer.
+            // Any command: events arrive with its answer.
             monitor.execute("query-status", json!({}))?;
             for event in monitor.take_events() {
                 if event["data"]["device"] == device {
@@ -164,7 +164,7 @@ impl Guest {
     }
 }
 
-/// Whether QEMU's object tree has something of that name there.
+/// Returns whether QEMU's object tree contains this name.
 pub(crate) fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
     let listed = monitor.execute("qom-list", json!({ "path": path }))?;
     Ok(list_contains(&listed, "name", name))

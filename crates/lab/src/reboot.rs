@@ -1,4 +1,4 @@
-//! A guest that starts anew, with its disks and what was changed on its root.
+//! Reboots a guest and keeps its disks and the changes of its root.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -8,28 +8,28 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether the guest lives and the user still wants it.
+/// Interval at which the guest and the user's wish to stop are checked.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// How a guest is made to start anew.
+/// Kind of reboot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reboot {
-    /// Its system is asked: services stop, file systems are unmounted.
+    /// The guest's system reboots: services stop, file systems are unmounted.
     Asked,
-    /// The reset button: what the guest had only in its memory is gone. What it had written to a disk
-    /// is there, in whichever cache; [`Guest::cut_power`] and the power-cut experiment lose that too.
+    /// Reset button: the guest's memory is lost. Data written to a disk remains, in any cache;
+    /// [`Guest::cut_power`] and the power-cut experiment lose cached data, too.
     Reset,
 }
 
 impl Guest {
-    /// Starts the guest anew and waits until it answers, each for `limit` at most.
+    /// Reboots the guest and waits until it answers; each phase takes at most `limit`.
     ///
     /// # Errors
-    /// It does not go down or come up in time, or it is gone.
+    /// The guest does not go down or come up in time, or has ended.
     pub fn reboot(&self, how: Reboot, limit: Duration) -> Result<(), LabError> {
-        // Guests run with -no-reboot, so that one that panics ends instead of beginning again. That is
-        // lifted until the agent answers: SeaBIOS resets once more (`tryReboot`, src/resume.c), and a guest
-        // whose reboot was not waited for, as after Ctrl-C, goes on with it.
+        // Guests run with -no-reboot, so that a panic ends them. This is disabled until the agent answers:
+        // SeaBIOS resets once more (`tryReboot`, src/resume.c), and a guest whose reboot was not awaited
+        // (after Ctrl-C) must complete it.
         self.on_reboot("reset")?;
         self.go_down(how, limit)?;
         self.forget_channels();
@@ -41,7 +41,7 @@ impl Guest {
         Ok(())
     }
 
-    /// What QEMU does when the guest reboots (`set-action`, qapi/run-state.json).
+    /// Sets QEMU's action on a guest's reboot (`set-action`, qapi/run-state.json).
     fn on_reboot(&self, action: &str) -> Result<(), LabError> {
         self.qmp("set-action", json!({ "reboot": action }))
             .map(drop)

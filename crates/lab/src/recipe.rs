@@ -1,11 +1,11 @@
-//! What the guest image consists of, and the hash that names it.
+//! Content of the guest image, and the hash that names it.
 
 /// The Debian release of the guest.
 pub const RELEASE: &str = "bookworm";
-/// Where the release comes from when the machine's own apt knows no Debian mirror.
+/// Default mirror if the machine's own apt uses no Debian mirror.
 pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Packages of the guest. `zfs-dkms` and the headers go again once the module is built.
+/// Packages of the guest. `zfs-dkms` and the headers are removed after the module is built.
 const PACKAGES: [&str; 22] = [
     "systemd-sysv",
     "udev",
@@ -23,17 +23,17 @@ const PACKAGES: [&str; 22] = [
     "e2fsprogs",
     "iproute2",
     "procps",
-    // Partitions, md and TLS's ciphers, for stacks and the comparison of processors.
+    // Partitions, md and TLS ciphers, for stacks and the comparison of CPUs.
     "fdisk",
     "mdadm",
     "openssl",
-    // Images on ZFS: served over NBD in the guest, or under a guest of the guest.
+    // Images on ZFS: served over NBD in the guest, or used by a nested guest.
     "qemu-utils",
     "qemu-system-common",
     "qemu-system-x86",
 ];
 
-/// Files that take part in the build, as (name, content, executable).
+/// Files for the build, as (name, content, executable).
 const FILES: [(&str, &str, bool); 5] = [
     ("customize", include_str!("../image/customize"), true),
     (
@@ -50,22 +50,22 @@ const FILES: [(&str, &str, bool); 5] = [
     ),
 ];
 
-/// Which OpenZFS a guest has. What is advised may depend on the version: both sides of a boundary
-/// can be tried.
+/// OpenZFS version of a guest. Advice may depend on the version, so that both sides of a boundary can be
+/// tested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Zfs {
-    /// That of the Debian release: 2.1.
+    /// Version of the Debian release: 2.1.
     #[default]
     Stable,
-    /// That of its backports: 2.3.
+    /// Version of its backports: 2.3.
     Backports,
 }
 
 impl Zfs {
-    /// Both.
+    /// Both versions.
     pub const ALL: [Self; 2] = [Self::Stable, Self::Backports];
 
-    /// As the command line names it.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,56 +74,55 @@ impl Zfs {
         }
     }
 
-    /// The one that an image with this hash has; none when it is of another recipe.
+    /// Returns the version of an image by its hash; `None` for an image of another recipe.
     #[must_use]
     pub fn of(image: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|zfs| hash(*zfs) == image)
     }
 }
 
-/// The suite that has the newer OpenZFS.
+/// Debian suite with the newer OpenZFS.
 const BACKPORTS: &str = "bookworm-backports";
 const COMPONENTS: &str = "main,contrib";
-/// Makes apt prefer it.
+/// File that makes apt prefer this suite.
 pub const PREFER: (&str, &str, bool) = (
     "prefer-backports",
     include_str!("../image/prefer-backports"),
     true,
 );
 
-/// The files that take part in a build.
+/// Returns the files for a build.
 pub fn build_files(zfs: Zfs) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     let more = (zfs == Zfs::Backports).then_some(PREFER);
     FILES.into_iter().chain(more)
 }
 
-/// The lines of sources.list besides the release itself.
+/// Returns additional lines of sources.list.
 #[must_use]
 pub fn more_sources(zfs: Zfs, mirror: &str) -> Option<String> {
     let components = COMPONENTS.replace(',', " ");
     (zfs == Zfs::Backports).then(|| format!("deb {mirror} {BACKPORTS} {components}"))
 }
 
-/// Arguments of mmdebstrap, without mirror and hooks.
+/// Returns the arguments of mmdebstrap, without mirror and hooks.
 #[must_use]
 pub fn mmdebstrap_arguments() -> Vec<String> {
     vec![
         "--variant=minbase".to_owned(),
         format!("--components={COMPONENTS}"),
-        // The module is built for the kernel of the image; recommended packages are not wanted.
+        // The module is built for the image's kernel; recommended packages are not installed.
         "--aptopt=APT::Install-Recommends \"false\"".to_owned(),
         "--dpkgopt=path-exclude=/usr/share/man/*".to_owned(),
         "--dpkgopt=path-exclude=/usr/share/locale/*".to_owned(),
         "--dpkgopt=path-exclude=/usr/share/doc/*".to_owned(),
-        // Says when dkms begins, which is most of the work.
+        // Shows when dkms starts, which is most of the work.
         "--verbose".to_owned(),
         format!("--include={}", PACKAGES.join(",")),
         "--format=null".to_owned(),
     ]
 }
 
-/// Names the image: the same recipe has the same hash, 16 hexadecimal digits. Where the packages
-/// come from is no part of it.
+/// Computes the image's name: a hash of the recipe, 16 hexadecimal digits. The mirror is not part of it.
 #[must_use]
 pub fn hash(zfs: Zfs) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -144,8 +143,8 @@ pub fn hash(zfs: Zfs) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// The Debian mirror in what `apt-get indextargets` says (`REPO_URI` and `RELEASE` of each line):
-/// the archive itself, not its security or backports part, nor that of another distribution.
+/// Finds the Debian mirror in the output of `apt-get indextargets` (`REPO_URI` and `RELEASE` per line): the
+/// main archive, without security and backports, and not of another distribution.
 #[must_use]
 pub fn parse_mirror(targets: &str) -> Option<&str> {
     targets.lines().find_map(|line| {

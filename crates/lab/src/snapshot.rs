@@ -1,4 +1,4 @@
-//! Moments of a guest that one can go back to: memory, root and disks (QEMU's internal snapshots).
+//! Snapshots of a guest: memory, root and disks (QEMU's internal snapshots).
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -6,18 +6,18 @@ use assay_qemu::Qmp;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A moment that was kept.
+/// A saved snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSnapshot {
-    /// Its name.
+    /// Name of the snapshot.
     pub tag: String,
-    /// When it was kept, in seconds since 1970.
+    /// Time of the snapshot, in seconds since 1970.
     pub seconds: i64,
-    /// What its memory takes, in bytes.
+    /// Size of the saved memory in bytes.
     pub memory: u64,
 }
 
-/// What is done with a snapshot.
+/// Operation on a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     Save,
@@ -35,18 +35,18 @@ impl Job {
     }
 }
 
-/// Job's name in QEMU; one at a time.
+/// Name of the job in QEMU; one at a time.
 const JOB: &str = "assay-snapshot";
-/// How often is looked whether the guest lives and the user still wants it.
+/// Interval at which the guest and the user's wish to stop are checked.
 const SLICE: Duration = Duration::from_millis(200);
-/// The root's drive on the command line.
+/// Name of the root's drive on the command line.
 const ROOT: &str = "root";
 
 impl Guest {
-    /// Keeps this moment under a name: letters, digits, dashes.
+    /// Saves a snapshot; its name consists of letters, digits and dashes.
     ///
     /// # Errors
-    /// The name is taken, a disk is no qcow2, or QEMU refuses (it cannot with NVMe disks).
+    /// The name is used, a disk is not qcow2, or QEMU refuses (as it does with NVMe disks).
     pub fn save_snapshot(&mut self, tag: &str, limit: Duration) -> Result<(), LabError> {
         crate::state::GuestRegistry::check_name(tag)?;
         if self.snapshots()?.iter().any(|known| known.tag == tag) {
@@ -57,10 +57,10 @@ impl Guest {
         self.snapshot_job(Job::Save, tag, limit)
     }
 
-    /// Goes back to a moment that was kept. What ran in the guest since is gone; what ran then runs on.
+    /// Restores a snapshot. Later work in the guest is lost; programs continue from the snapshot.
     ///
     /// # Errors
-    /// There is none of that name, or QEMU refuses.
+    /// The snapshot does not exist, or QEMU refuses.
     pub fn load_snapshot(&mut self, tag: &str, limit: Duration) -> Result<(), LabError> {
         self.known_snapshot(tag)?;
         self.snapshot_job(Job::Load, tag, limit)?;
@@ -68,19 +68,19 @@ impl Guest {
         self.greet(limit)
     }
 
-    /// Forgets a moment.
+    /// Deletes a snapshot.
     ///
     /// # Errors
-    /// There is none of that name, or QEMU refuses.
+    /// The snapshot does not exist, or QEMU refuses.
     pub fn delete_snapshot(&mut self, tag: &str, limit: Duration) -> Result<(), LabError> {
         self.known_snapshot(tag)?;
         self.snapshot_job(Job::Delete, tag, limit)
     }
 
-    /// The moments that were kept, the oldest first.
+    /// Returns the snapshots, oldest first.
     ///
     /// # Errors
-    /// The guest is gone.
+    /// The guest has ended.
     pub fn snapshots(&self) -> Result<Vec<GuestSnapshot>, LabError> {
         let blocks = self.qmp("query-block", json!({}))?;
         let root =
@@ -112,8 +112,7 @@ impl Guest {
         }))
     }
 
-    /// The block nodes that have a part of the moment: the root's, which the memory goes to, then the
-    /// disks'.
+    /// Returns the block nodes of a snapshot: the root's, which stores the memory, then the disks'.
     fn snapshot_nodes(&self, monitor: &mut Qmp) -> Result<Vec<String>, LabError> {
         let blocks = monitor.execute("query-block", json!({}))?;
         let root = find_root_drive(&blocks).and_then(|root| root["node-name"].as_str());
@@ -138,7 +137,7 @@ impl Guest {
         let _one = self.alone()?;
         let mut monitor = self.monitor()?;
         let nodes = self.snapshot_nodes(&mut monitor)?;
-        // Of one that was interrupted: it is over by now, or refuses to go.
+        // A job of an interrupted process: it has ended by now, or cannot be dismissed.
         let _ = monitor.execute("job-dismiss", json!({ "id": JOB }));
         let mut arguments = json!({ "job-id": JOB, "tag": tag, "devices": nodes });
         if job != Job::Delete {
@@ -162,7 +161,7 @@ impl Guest {
     }
 }
 
-/// How the job ended.
+/// Returns the result of the job.
 fn ended(monitor: &mut Qmp) -> Result<(), LabError> {
     let jobs = monitor.execute("query-jobs", json!({}))?;
     let ours = jobs.as_array().into_iter().flatten();
@@ -173,7 +172,7 @@ fn ended(monitor: &mut Qmp) -> Result<(), LabError> {
     error.map_or(Ok(()), |error| Err(LabError::Snapshot(error)))
 }
 
-/// What QEMU says of the root's drive.
+/// Returns QEMU's description of the root's drive.
 fn find_root_drive(blocks: &Value) -> Option<&Value> {
     let mut blocks = blocks.as_array()?.iter();
     let root = blocks.find(|block| block["device"] == ROOT)?;

@@ -1,4 +1,4 @@
-//! Copies of disk images that take no more room than their data.
+//! Copies disk images without allocating their holes.
 
 use crate::error::LabError;
 use assay_host::held::{Access, Held};
@@ -9,8 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Copies content and length into `to`, which may exist; holes are not written, so `to` has to be
-/// empty or hold zeros there.
+/// Copies content and length into `to`. Holes are not written, so `to` must be empty or contain zeros there.
 pub fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     let source = Held::follow(from, Access::Read)?;
     let source = source.file();
@@ -36,7 +35,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Copies `length` bytes from one place to another.
+/// Copies `length` bytes from one file to another.
 pub fn copy_range(source: &File, from: u64, target: &File, to: u64, length: u64) -> io::Result<()> {
     const PIECE: u64 = 1 << 20;
     let mut buffer = vec![0; usize::try_from(length.min(PIECE)).unwrap_or(0)];

@@ -1,4 +1,4 @@
-//! A disk as one writes it: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
+//! Parses disk descriptions: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
 
 use crate::disk::{Bad, Disk, DiskFormat};
 use crate::error::{Cause, LabError};
@@ -6,14 +6,14 @@ use assay_model::Bytes;
 use std::path::PathBuf;
 
 impl Disk {
-    /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
-    /// `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
-    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, and the limits
-    /// `iops` (requests a second) and `bps` (bytes a second), `queues`, and `eio=OFFSET+LENGTH`, where it
-    /// answers with an I/O error. Flags are on or off.
+    /// Parses a size and, after commas, differences from a raw scratch disk on virtio-blk: `bus`, `cache`,
+    /// `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`, `extended_l2`,
+    /// `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, the limits `iops` (requests per
+    /// second) and `bps` (bytes per second), `queues`, and `eio=OFFSET+LENGTH` for a range with I/O errors.
+    /// Flags are on or off.
     ///
     /// # Errors
-    /// Says which part is not understood, and what would be.
+    /// Names the invalid part and the valid values.
     pub fn parse(text: &str, name: &str) -> Result<Self, LabError> {
         let wrong = |source: Cause| LabError::Disk {
             name: format!("{text:?}"),
@@ -98,7 +98,7 @@ impl Disk {
         }
     }
 
-    /// The choices that make the disk what it is, in the words of [`Disk::parse`].
+    /// Describes the disk in the syntax of [`Disk::parse`].
     #[must_use]
     pub fn describe(&self) -> String {
         let mut words = vec![self.format.name().to_owned()];

@@ -1,5 +1,5 @@
-//! Disks that answer nothing for a while, again and again, as one does that collects garbage, retries
-//! a bad sector or lost a path.
+//! Stalls disks repeatedly for a while, like a disk that collects garbage, retries a bad sector or lost a
+//! path.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -8,33 +8,33 @@ use assay_loads::Cancel;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The device behind a virtio-blk-pci (hw/virtio/virtio-blk-pci.c).
+/// Device within a virtio-blk-pci (hw/virtio/virtio-blk-pci.c).
 const VIRTIO_PART: &str = "virtio-backend";
 
-/// When disks stall.
+/// Schedule of stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
-    /// From the beginning of one to the beginning of the next.
+    /// Time from the start of one stall to the start of the next.
     pub every: Duration,
-    /// How long one is.
+    /// Duration of a stall.
     pub length: Duration,
 }
 
-/// The stalls that there were.
+/// Stalls that happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalled {
-    /// How many.
+    /// Number of stalls.
     pub count: u64,
-    /// The longest: QEMU was told late that it may go on when the machine was busy.
+    /// Longest stall: on a busy machine the end may be late.
     pub longest: Duration,
 }
 
 impl Guest {
-    /// Lets disks stall until `until` is cancelled. In a stall one request may pass, all others wait,
-    /// and all of them go on when it ends. No disk is held any more afterwards.
+    /// Stalls disks until `until` is cancelled. During a stall one request may pass and all others wait; all
+    /// continue at its end. Afterwards no disk is stalled.
     ///
     /// # Errors
-    /// There is no such disk, or the guest is gone.
+    /// A disk does not exist, or the guest has ended.
     pub fn stall(
         &self,
         disks: &[String],
@@ -44,7 +44,7 @@ impl Guest {
         for disk in disks {
             self.check_disk(disk)?;
         }
-        // One that was killed may have left a disk held.
+        // A killed process may have left a disk stalled.
         self.hold(disks, false)?;
         let mut seen = Stalled::default();
         let mut next = Instant::now();
@@ -65,13 +65,14 @@ impl Guest {
         }
     }
 
-    /// One request a second, or as many as come (`block_set_io_throttle`, qapi/block-core.json). Lifting
-    /// the limit restarts what waits (`blk_io_limits_disable`, block/block-backend.c, 7.2).
+    /// Limits the disks to one request per second, or removes the limit (`block_set_io_throttle`,
+    /// qapi/block-core.json). Removing it restarts waiting requests (`blk_io_limits_disable`,
+    /// block/block-backend.c, 7.2).
     fn hold(&self, disks: &[String], held: bool) -> Result<(), LabError> {
         let mut monitor = self.monitor()?;
         let mut ended = Ok(());
         for disk in disks {
-            // Of virtio-blk-pci, the disk is a part.
+            // For virtio-blk-pci, the disk is a part of the device.
             let whole = format!("/machine/peripheral/{disk}");
             let device = match has(&mut monitor, &whole, VIRTIO_PART)? {
                 true => format!("{whole}/{VIRTIO_PART}"),
@@ -81,16 +82,16 @@ impl Guest {
                 "id": device, "iops": u64::from(held), "iops_rd": 0, "iops_wr": 0,
                 "bps": 0, "bps_rd": 0, "bps_wr": 0,
             });
-            // One that cannot be let go does not keep the others.
+            // A failure for one disk must not prevent the others.
             ended = ended.and(monitor.execute("block_set_io_throttle", limits).map(drop));
         }
         Ok(ended?)
     }
 }
 
-/// Sleeps until then; false when it is over before.
+/// Sleeps until `then`; returns false if cancelled before.
 fn sleep(then: Instant, until: &Cancel) -> bool {
-    /// How soon a cancelled stall ends.
+    /// Delay after which a cancelled stall ends.
     const SLICE: Duration = Duration::from_millis(50);
     while !until.is_cancelled() {
         let left = then.saturating_duration_since(Instant::now());

@@ -1,9 +1,9 @@
-//! Where guests are entered, so that none outlives the assay that wanted it.
+//! Registry of guests, so that no guest outlives the assay process that needs it.
 //!
-//! Each guest has a directory with its sockets, its console and its scratch disks, and QEMU works
-//! in that directory. While assay holds a guest it holds a lock on it, which the kernel releases
-//! when the process ends, however it ends. A guest of `assay lab up` is held by nobody: it is
-//! entered as detached, with the number and start time of its process.
+//! Each guest has a directory with its sockets, console and scratch disks; QEMU works in this directory. An
+//! assay process that owns a guest holds a lock on it, which the kernel releases when the process ends for any
+//! reason. A guest of `assay lab up` has no owner: it is recorded as detached, with number and start time of
+//! its process.
 
 use crate::child::working_in;
 use crate::error::LabError;
@@ -22,65 +22,65 @@ use std::time::{Duration, Instant};
 
 const OWNER: &str = "owner";
 const ENTRY: &str = "entry.json";
-/// How the name of a directory begins that is not a guest's yet.
+/// Prefix of a directory that is not yet a guest's.
 const PART: &str = ".part-";
 
-/// What is known of a guest.
+/// Registry entry of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestEntry {
-    /// Its name.
+    /// Name of the guest.
     pub name: String,
-    /// Whether it runs on after the assay that started it.
+    /// The guest continues after its assay process ends.
     pub detached: bool,
     /// Number of the QEMU process; 0 before it started.
     pub pid: u32,
-    /// Start time of that process in clock ticks since boot.
+    /// Start time of that process, in clock ticks since boot.
     pub start_time: u64,
     /// `kvm` or `tcg`.
     pub accel: String,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Virtual processors.
+    /// Number of virtual CPUs.
     pub cpus: u32,
-    /// Its disks, as name and size in bytes.
+    /// Name and size in bytes of each disk.
     pub disks: Vec<(String, u64)>,
     /// Hash of the image's recipe.
     pub image: String,
-    /// Files outside its directory that go with it.
+    /// Files outside its directory that belong to it.
     pub files: Vec<PathBuf>,
-    /// Which files these are, by their names, since they were made.
+    /// Identity of these files by name, since their creation.
     #[serde(default)]
     pub known: BTreeMap<String, KnownFile>,
 }
 
 impl GuestEntry {
-    /// Whether its QEMU runs.
+    /// Returns whether its QEMU runs.
     #[must_use]
     pub fn alive(&self) -> bool {
         ProcessId::of(self.pid).is_some_and(|process| process.start == self.start_time)
     }
 }
 
-/// Where guests are entered.
+/// Directory of all guests.
 #[derive(Clone, Debug)]
 pub struct GuestRegistry {
     root: PathBuf,
 }
 
-/// The directory of a guest.
+/// Directory of one guest.
 #[derive(Debug)]
 pub struct GuestDirectory {
-    /// Where it is.
+    /// Path of the directory.
     pub dir: PathBuf,
-    /// Held while this process owns the guest.
+    /// Lock held while this process owns the guest.
     pub(crate) owner: Option<File>,
 }
 
 impl GuestRegistry {
-    /// Uses the directory `lab` below `root`, creating it for this user alone when it is missing.
+    /// Uses the directory `lab` below `root`; creates it with private access if it is missing.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// The directory cannot be created.
     pub fn open(root: &Path) -> Result<Self, LabError> {
         let root = root.join("lab");
         fs::DirBuilder::new()
@@ -94,7 +94,7 @@ impl GuestRegistry {
         Ok(Self { root })
     }
 
-    /// Uses the directory below `root` if it is there.
+    /// Uses the directory below `root` if it exists.
     #[must_use]
     pub fn existing(root: &Path) -> Option<Self> {
         let root = root.join("lab");
@@ -105,13 +105,13 @@ impl GuestRegistry {
         &self.root
     }
 
-    /// One at a time may add or sweep.
+    /// Takes the lock for adding and cleaning up.
     fn lock(&self) -> Result<File, LabError> {
         let path = self.root.join(".lock");
         lockfile::wait(&path).map_err(LabError::io(&path))
     }
 
-    /// Whether a guest may be called so.
+    /// Checks a guest's name.
     ///
     /// # Errors
     /// [`LabError::Name`].
@@ -123,7 +123,7 @@ impl GuestRegistry {
         }
     }
 
-    /// Where a guest of this name would live.
+    /// Returns the directory for a new guest, if the name is unused.
     pub(crate) fn free(&self, name: &str) -> Result<PathBuf, LabError> {
         Self::check_name(name)?;
         let dir = self.root.join(name);
@@ -133,11 +133,11 @@ impl GuestRegistry {
         }
     }
 
-    /// Makes the directory of a new guest and holds it.
+    /// Creates and locks the directory of a new guest.
     pub fn add(&self, name: &str) -> Result<GuestDirectory, LabError> {
         let _lock = self.lock()?;
         let dir = self.free(name)?;
-        // It appears with its owner in it: that tells it from directories of other people.
+        // It appears with its owner file in it, which distinguishes it from directories of other people.
         let part = self.root.join(format!("{PART}{name}"));
         match fs::remove_dir_all(&part) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -159,8 +159,8 @@ impl GuestRegistry {
         })
     }
 
-    /// Directories of guests. `ASSAY_STATE` may be a place where a directory `lab` of somebody else
-    /// lies: what is not known to be ours is left alone.
+    /// Lists the directories of guests. `ASSAY_STATE` may contain a directory `lab` of somebody else, so
+    /// unknown directories are ignored.
     fn dirs(&self) -> Vec<PathBuf> {
         let ours = |entry: &fs::DirEntry| {
             let dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -177,7 +177,7 @@ impl GuestRegistry {
         dirs
     }
 
-    /// The guests that run, by name. Sweep before.
+    /// Returns the running guests by name. Call [`Self::sweep`] before.
     #[must_use]
     pub fn list(&self) -> Vec<GuestEntry> {
         let dirs = self.dirs();
@@ -187,7 +187,7 @@ impl GuestRegistry {
             .collect()
     }
 
-    /// The directory of the detached guest of that name.
+    /// Returns the directory of the detached guest with this name.
     pub(crate) fn find(&self, name: &str) -> Result<(GuestDirectory, GuestEntry), LabError> {
         let mut running = self.list();
         running.retain(|entry| entry.detached);
@@ -206,12 +206,12 @@ impl GuestRegistry {
         }
     }
 
-    /// Removes what is left of guests that ended and of assays that were killed; a guest whose
-    /// assay was killed ends as well. Returns their names.
+    /// Removes the remains of ended guests and killed processes; ends a guest whose assay process was killed.
+    /// Returns their names.
     ///
     /// # Errors
-    /// When the directory cannot be used. The first guest of which something is left; all others are
-    /// removed nevertheless.
+    /// The directory cannot be used, or the first guest whose files could not all be removed. All others are
+    /// removed anyway.
     pub fn sweep(&self) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let (mut swept, mut failed) = (Vec::new(), Ok(()));
@@ -236,11 +236,11 @@ impl GuestRegistry {
 }
 
 impl GuestRegistry {
-    /// Directories that were never a guest's. To be called with the lock: nobody makes one now.
+    /// Removes directories that never became a guest's. Requires the lock, so that nobody creates one now.
     fn sweep_parts(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             if entry.file_name().as_bytes().starts_with(PART.as_bytes()) {
-                // Only what is as empty as ours are.
+                // Only directories that are as empty as assay's own.
                 let owner = entry.path().join(OWNER);
                 if owner.symlink_metadata().is_ok_and(|file| file.len() == 0) {
                     let _ = fs::remove_file(&owner);
@@ -252,7 +252,7 @@ impl GuestRegistry {
 }
 
 impl GuestDirectory {
-    /// Enters what is known of the guest, whole or not at all.
+    /// Writes the guest's entry atomically.
     pub(crate) fn enter(&self, entry: &GuestEntry) -> Result<(), LabError> {
         let (path, part) = (self.dir.join(ENTRY), self.dir.join("entry.part"));
         let text = serde_json::to_vec_pretty(entry)
@@ -263,7 +263,7 @@ impl GuestDirectory {
             .map_err(LabError::io(&path))
     }
 
-    /// What is entered.
+    /// Reads the entry.
     pub(crate) fn entered(&self) -> Option<GuestEntry> {
         read(&self.dir)
     }
@@ -273,7 +273,7 @@ fn read(dir: &Path) -> Option<GuestEntry> {
     serde_json::from_slice(&fs::read(dir.join(ENTRY)).ok()?).ok()
 }
 
-/// Ends a guest's QEMU and removes all that belongs to it.
+/// Ends a guest's QEMU and removes everything that belongs to it.
 pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -294,18 +294,18 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
         .map(|entry| (entry.files, entry.known))
         .unwrap_or_default();
     let mut removed = Ok(());
-    // What lies in a directory of ours goes with it: a small file system of our own that is mounted there
-    // (`experiments`) is gone with the assay that was killed, and its files cannot be looked for.
+    // Files in assay's own directory are removed with it. A small file system that was mounted there
+    // (`experiments`) disappeared with the killed process, so its files cannot be searched.
     let outside = |file: &PathBuf| !dir.parent().is_some_and(|ours| file.starts_with(ours));
     for file in files.into_iter().filter(outside) {
-        // Only what bears the guest's own mark: the entry may have been tampered with.
+        // Only files with the guest's own mark, because the entry may have been manipulated.
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(&scratch_prefix(dir)) {
-            // One that cannot be removed does not keep the others.
+            // A failure for one file must not prevent the others.
             removed = removed.and(remove_file(&file, &known));
         }
     }
-    // The entry tells where to look the next time.
+    // The entry stays until all files are removed, for the next attempt.
     removed?;
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::io(dir)(error)),
@@ -313,8 +313,8 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Removes a file outside the guest's directory, wherever it was moved to, and nothing else that has
-/// its name by now.
+/// Removes a file outside the guest's directory even after it was moved, and nothing else that has its name by
+/// now.
 pub(crate) fn remove_file(
     file: &Path,
     known: &BTreeMap<String, KnownFile>,
@@ -335,8 +335,8 @@ pub(crate) fn remove_file(
     }
 }
 
-/// How the names of a guest's files outside its directory begin. Two guests of one name, entered in
-/// two state directories, must not take each other's files for their own.
+/// Returns the name prefix of a guest's files outside its directory. It differs for two guests of the same
+/// name in two state directories.
 pub(crate) fn scratch_prefix(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or_default();
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -371,7 +371,7 @@ mod tests {
         let state = GuestRegistry::open(home.path()).unwrap();
         let place = state.add("gone").unwrap();
         let ours = elsewhere.path().join(scratch_prefix(&place.dir) + "data");
-        // Of a guest of the same name that is entered elsewhere.
+        // File of a guest with the same name in another state directory.
         let theirs = elsewhere
             .path()
             .join(scratch_prefix(Path::new("/other/lab/gone")) + "data");
@@ -400,7 +400,7 @@ mod tests {
         let mount = room.dir.join("mnt");
         fs::create_dir(&mount).unwrap();
         let file = mount.join(scratch_prefix(&guest.dir) + "data.img");
-        // A file of another file system: where this one lay is mounted no more.
+        // A file on another file system: the original file system is no longer mounted.
         let known = KnownFile::of(File::open("/proc/self/status").unwrap()).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap().to_owned();
         let known = BTreeMap::from([(name, known)]);
@@ -419,7 +419,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = GuestRegistry::open(dir.path()).unwrap();
         let outside = tempfile::tempdir().unwrap();
-        // A way that leads to itself.
+        // A path that leads to itself.
         let way = outside.path().join("way");
         std::os::unix::fs::symlink(&way, &way).unwrap();
         let mut far = Vec::new();
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!(state.sweep().unwrap(), ["a"]);
     }
 
-    /// As where ASSAY_STATE is a home directory with a directory `lab` in it.
+    /// ASSAY_STATE may be a home directory that contains a directory `lab`.
     #[test]
     fn directories_of_others_are_left_alone() {
         let home = tempfile::tempdir().unwrap();
@@ -489,7 +489,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let state = GuestRegistry::open(home.path()).unwrap();
         let mut place = state.add("up").unwrap();
-        // This very process stands for QEMU.
+        // This process stands for QEMU.
         let pid = std::process::id();
         let mut known = entry("up", Vec::new());
         known.pid = pid;
@@ -498,7 +498,7 @@ mod tests {
         place.owner = None;
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
         assert_eq!(state.list(), std::slice::from_ref(&known));
-        // Another process with the same number is not it.
+        // Another process with the same number has another start time.
         known.start_time += 1;
         place.enter(&known).unwrap();
         assert_eq!(state.sweep().unwrap(), ["up"]);

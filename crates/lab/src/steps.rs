@@ -1,22 +1,22 @@
-//! How far a build of the image is, from what mmdebstrap says and how long earlier builds took.
+//! Estimates the progress of an image build from mmdebstrap's output and the duration of earlier builds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the user may want to see of a build.
+/// Progress of a build.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildProgress<'a> {
-    /// What is being done.
+    /// Current step.
     pub step: &'a str,
-    /// Time that is left, as such builds went before; none while another assay builds.
+    /// Estimated remaining time; `None` while another process builds.
     pub left: Option<Duration>,
-    /// Share that is done, 0 to 1.
+    /// Completed fraction, 0 to 1.
     pub done: f64,
 }
 
-/// What the log says when a step begins, its name for people, and its seconds: a guess that adds up
-/// to the 330 s of one whole build on two idle cores. The last build here tells better.
+/// Log text at the start of each step, its name, and its typical duration in seconds (330 s in total on two
+/// idle cores). The last build on this machine gives better values.
 const STEPS: [(&str, &str, f64); 5] = [
     ("", "fetching the base system", 15.0),
     (
@@ -28,22 +28,22 @@ const STEPS: [(&str, &str, f64); 5] = [
     ("Loading new zfs", "compiling ZFS", 200.0),
     ("I: running --customize-hook", "making the image", 43.0),
 ];
-/// Share of the time from which on the pace so far tells something about the rest.
+/// Fraction of the usual build time that must have passed before the current speed is used for the estimate.
 const ENOUGH: f64 = 0.05;
-/// Beside the images: seconds of each step of the last build here.
+/// File next to the images with the duration of each step of the last build.
 const RECORD: &str = "build-times.json";
 
-/// A build in progress. Times are passed in, as the time since the build began.
+/// A running build. Times are parameters, measured from the start of the build.
 pub(crate) struct Steps {
     usual: [f64; STEPS.len()],
-    /// When each step began, as far as they have; the last one is going on.
+    /// Start of each started step; the last one is running.
     began: Vec<f64>,
     shown: f64,
     record: PathBuf,
 }
 
 impl Steps {
-    /// A build that begins now and puts its image into `cache`.
+    /// Starts the estimate of a build into `cache`.
     pub(crate) fn new(cache: &Path) -> Self {
         let record = cache.join(RECORD);
         let known = fs::read(&record)
@@ -62,18 +62,18 @@ impl Steps {
         self.began.len() - 1
     }
 
-    /// Reads what was written to the log since the last time.
+    /// Processes new log text.
     pub(crate) fn read(&mut self, text: &str, now: Duration) {
         for (index, (begin, _, _)) in STEPS.iter().enumerate().skip(self.at() + 1) {
             if text.contains(begin) {
-                // One that was not seen took no time.
+                // A step that was not seen took no time.
                 self.began.resize(index + 1, now.as_secs_f64());
             }
         }
     }
 
-    /// How much slower than usual it goes. Steps that wait for the network say little about those
-    /// that compute, so only half of it (on a log scale) is believed.
+    /// Returns the slowdown relative to earlier builds. Network-bound steps predict CPU-bound steps poorly, so
+    /// only half of it counts (on a log scale).
     fn pace(&self) -> f64 {
         let usual: f64 = self.usual[..self.at()].iter().sum();
         match usual < ENOUGH * self.usual.iter().sum::<f64>() {
@@ -86,7 +86,7 @@ impl Steps {
         let (now, at, pace) = (now.as_secs_f64(), self.at(), self.pace());
         let here = now - self.began[at];
         let expected = self.usual[at] * pace;
-        // A step that takes longer than expected will take yet a little.
+        // A step that exceeds its estimate needs a little more.
         let left = (expected - here).max(here / 10.0);
         let left = left + pace * self.usual[at + 1..].iter().sum::<f64>();
         self.shown = self.shown.max(now / (now + left.max(1.0)));
@@ -97,7 +97,7 @@ impl Steps {
         }
     }
 
-    /// Remembers how long the steps took, for the next build here.
+    /// Stores the durations of the steps for the next build.
     pub(crate) fn ended(&self, now: Duration) {
         let ends = self.began[1..].iter().copied().chain([now.as_secs_f64()]);
         let took: Vec<f64> = self
@@ -109,7 +109,7 @@ impl Steps {
         if took.len() == STEPS.len()
             && let Ok(text) = serde_json::to_vec(&took)
         {
-            // Only a memory: without it the next build is estimated from the usual times.
+            // Only a cache: without it the next estimate uses typical times.
             let _ = fs::write(&self.record, text);
         }
     }
@@ -123,8 +123,8 @@ mod tests {
         Duration::from_secs_f64(count)
     }
 
-    /// Goes through a build whose steps take `took` seconds; returns what was said to be left at the
-    /// beginning of each step.
+    /// Simulates a build whose steps take `took` seconds. Returns the estimated remaining time at the start of
+    /// each step.
     fn build(cache: &Path, took: [f64; 5]) -> Vec<f64> {
         let mut steps = Steps::new(cache);
         let (mut now, mut done) = (0.0, 0.0);

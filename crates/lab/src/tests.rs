@@ -1,3 +1,3 @@
-//! The protocol against garbage, and the agent itself outside of a guest.
+//! Tests of the protocol with arbitrary bytes, and of the agent outside of a guest.
 
 mod agent;

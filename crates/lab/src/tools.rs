@@ -1,8 +1,8 @@
-//! assay itself inside a guest, on a read-only disk of its own.
+//! Installs assay in a guest, on a separate read-only disk.
 //!
-//! The host's assay may be linked against another C library than the guest's. So it comes together
-//! with its dynamic loader and libraries, and is started through that loader. Nothing of it is
-//! changed, and nothing of the guest's image: the disk is made at every boot.
+//! The host's assay may use another C library than the guest. So its dynamic loader and libraries are copied
+//! as well, and assay is started through that loader. The program and the guest's image stay unchanged; the
+//! disk is created at every boot.
 
 use crate::error::{Cause, LabError};
 use crate::files::run_here;
@@ -20,15 +20,15 @@ use std::time::Duration;
 pub(crate) const SERIAL: &str = "assay-tools";
 /// Name of the disk's file in the guest's directory.
 pub(crate) const FILE: &str = "tools.img";
-/// Where the disk is mounted in the guest.
+/// Mount point of the disk in the guest.
 const MOUNTED: &str = "/opt/assay";
-/// Room for the file system's own structures: 8 MiB and a 32nd of the files, of which inode tables take
-/// half (`inode_ratio`, mke2fs.conf(5)).
+/// Adds room for the file system's own structures: 8 MiB and a 32nd of the files; inode tables use half of it
+/// (`inode_ratio`, mke2fs.conf(5)).
 fn with_spare(bytes: u64) -> u64 {
     bytes + bytes / 32 + (8 << 20)
 }
 
-/// Commands, run in the guest, that put assay into its PATH.
+/// Guest commands that add assay to PATH.
 pub(crate) const INSTALL: [&[&str]; 2] = [
     &[
         "mount",
@@ -42,19 +42,19 @@ pub(crate) const INSTALL: [&[&str]; 2] = [
     &["ln", "-sf", "/opt/assay/assay", "/usr/local/bin/assay"],
 ];
 
-/// What has to come along for a program to start elsewhere.
+/// Files that a program needs on another system.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Needs {
-    /// Its dynamic loader; a static program has none.
+    /// Dynamic loader of the program; `None` for a static program.
     loader: Option<PathBuf>,
-    /// Its libraries: the name that is asked for, and where it was found.
+    /// Libraries of the program: requested name, and path.
     libraries: Vec<(OsString, PathBuf)>,
 }
 
-/// Makes the disk in the guest's directory.
+/// Creates the disk in the guest's directory.
 ///
 /// # Errors
-/// `program` is no x86-64 ELF program, a library of it is missing, or there is no room.
+/// `program` is not an x86-64 ELF program, a library is missing, or there is no space.
 pub(crate) fn make(program: &Path, dir: &Path) -> Result<(), LabError> {
     let needs = read_needs(program)?;
     let tree = dir.join("tools");
@@ -74,7 +74,7 @@ pub(crate) fn make(program: &Path, dir: &Path) -> Result<(), LabError> {
             for (name, path) in &needs.libraries {
                 copy(path, lib.join(name))?;
             }
-            // The library path is the loader's alone: programs that assay starts do not inherit it.
+            // Only the loader uses this library path; programs that assay starts do not inherit it.
             let script = format!(
                 "#!/bin/sh\nexec {MOUNTED}/lib/ld.so --library-path {MOUNTED}/lib {MOUNTED}/lib/assay \"$@\"\n"
             );
@@ -94,8 +94,7 @@ pub(crate) fn make(program: &Path, dir: &Path) -> Result<(), LabError> {
 
 fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError> {
     let size = format!("{}k", size.div_ceil(1024));
-    // Nothing is ever written to it: no journal, no reserve, and no room to grow, which takes megabytes
-    // more from 128 MiB on.
+    // Read-only: no journal, no reserve, and no room to grow, which would take megabytes from 128 MiB on.
     let mut argv: Vec<&OsStr> = [
         "mke2fs",
         "-q",
@@ -129,8 +128,8 @@ fn read_needs(program: &Path) -> Result<Needs, LabError> {
     let Some(loader) = find_loader(&bytes).map_err(|reason| refuse(reason.into()))? else {
         return Ok(Needs::default());
     };
-    // The loader itself says what it would load: it knows its own configuration and cache. It runs
-    // nothing of the program (ld.so(8), --list).
+    // The loader itself lists its libraries: it knows its configuration and cache, and runs nothing of the
+    // program (ld.so(8), --list).
     let argv = [
         loader.as_os_str(),
         OsStr::new("--list"),
@@ -149,7 +148,7 @@ fn read_needs(program: &Path) -> Result<Needs, LabError> {
     })
 }
 
-/// The loader that an ELF program asks for; none when it is static.
+/// Returns the loader that an ELF program requests; `None` if it is static.
 fn find_loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
     let fail = |error: object::Error| format!("not a program for x86-64: {error}");
     let file = ElfFile64::<object::Endianness>::parse(program).map_err(fail)?;
@@ -165,8 +164,8 @@ fn find_loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
     Ok(None)
 }
 
-/// Reads lines as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`; others name what
-/// comes from the kernel, or the loader itself.
+/// Parses lines like `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`; others name the kernel's vDSO
+/// or the loader.
 fn parse_libraries(list: &[u8]) -> Result<Vec<(OsString, PathBuf)>, String> {
     let mut found = Vec::new();
     for line in String::from_utf8_lossy(list).lines() {
@@ -214,14 +213,14 @@ mod tests {
         assert!(!found.libraries.is_empty());
     }
 
-    /// Below and above the size from which the file system has a second group of blocks.
+    /// Sizes below and above the limit at which the file system gets a second block group.
     #[test]
     fn a_program_of_any_size_has_room() {
         for mib in [1, 110, 127, 140] {
             let dir = tempfile::tempdir().unwrap();
             let tree = dir.path().join("tree");
             fs::create_dir(&tree).unwrap();
-            // Zeros would take no room.
+            // Zeros would use no space.
             let bytes = vec![0x5a; mib << 20];
             fs::write(tree.join("program"), &bytes).unwrap();
             let size = with_spare(bytes.len() as u64);

@@ -1,5 +1,5 @@
-//! Small files with an extended attribute, as file servers, SELinux and POSIX ACLs make them: fio has
-//! no such load.
+//! Load with small files and an extended attribute, as file servers, SELinux and POSIX ACLs create them; fio
+//! has no such load.
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest, thread_cpu};
@@ -10,30 +10,29 @@ use rustix::io::Errno;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The attribute.
+/// Name of the attribute.
 const NAME: &str = "user.assay";
-/// The longest attribute that Linux takes (XATTR_SIZE_MAX of linux/limits.h).
+/// Maximum length of an attribute in Linux (XATTR_SIZE_MAX of linux/limits.h).
 const LONGEST: u64 = 64 << 10;
 
-/// What to run.
+/// Parameters of the load.
 #[derive(Clone, Debug)]
 pub struct AttributesRequest {
-    /// A directory of assay's own. The files stay in it.
+    /// Scratch directory; the files remain in it.
     pub dir: PathBuf,
-    /// How many files there are at most; at least 1.
+    /// Maximum number of files, at least 1.
     pub files: u32,
     /// Length of the attribute, 1 byte to 64 KiB.
     pub size: Bytes,
-    /// How long.
+    /// Duration of the load.
     pub timing: Timing,
 }
 
-/// Makes files in turn. One operation removes the file of that number where there is one, makes it
-/// anew, gives it an attribute and reads that back. Nothing waits for durability.
+/// Creates files in turn. One operation removes the existing file with the same number, creates it again, sets
+/// an attribute and reads it back. Nothing is synced.
 ///
 /// # Errors
-/// Numbers that cannot be, or not one operation that succeeded. Operations that failed among others
-/// are in `Measured::errors`.
+/// A parameter is invalid, or no operation succeeded. Other failed operations are in `LoadResult::errors`.
 pub fn run(request: &AttributesRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     if request.files == 0 || !(1..=LONGEST).contains(&request.size.0) {
         return Err(LoadError::Request {
@@ -53,7 +52,7 @@ pub fn run(request: &AttributesRequest, cancel: &Cancel) -> Result<LoadResult, L
         if !tally.goes_on(Instant::now()) || cancel.is_cancelled() {
             break;
         }
-        // Differs from that of the file before.
+        // The value differs from that of the previous file.
         for (byte, digit) in value.iter_mut().zip(number.to_le_bytes()) {
             *byte = digit;
         }

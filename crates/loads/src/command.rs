@@ -1,4 +1,4 @@
-//! A command as a load: run again and again, timed from spawn to exit.
+//! Load that runs a command repeatedly and measures the time from spawn to exit.
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest};
@@ -11,22 +11,20 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What to run.
+/// Parameters of the load.
 #[derive(Clone, Debug)]
 pub struct CommandRequest {
-    /// The program and its arguments; no shell looks at them.
+    /// Program and arguments, without a shell.
     pub argv: Vec<OsString>,
-    /// How long.
+    /// Duration of the load.
     pub timing: Timing,
 }
 
-/// Runs the command, one after the other. Standard input is empty; output is read and thrown away
-/// (some programs do less when they see that it goes to /dev/null). What a command leaves running
-/// is killed with it.
+/// Runs the command in sequence. Standard input is empty; output is read and discarded (some programs do less
+/// if it goes to /dev/null). Background processes of a command are killed with it.
 ///
 /// # Errors
-/// No such command, or not one run that succeeded. Runs that failed among others are in
-/// `Measured::errors`.
+/// The command does not exist, or no run succeeded. Other failed runs are in `LoadResult::errors`.
 pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let Some(program) = request.argv.first() else {
         return Err(LoadError::Request {
@@ -142,7 +140,7 @@ mod tests {
         let measured = run(&request, &Cancel::default()).unwrap();
         let io = measured.worker.of(Operation::Run).unwrap();
         assert!(io.count > 0 && io.lat.n == io.count && io.lat.histogram.count() == io.count);
-        // Sleeping takes at least as long as asked.
+        // A sleep lasts at least as long as requested.
         assert!(io.lat.min >= 20_000_000 && io.runtime.0 >= 20_000_000 * io.count);
         assert!(measured.cpu.0 > 0 && measured.errors.is_empty() && !measured.cancelled);
     }
@@ -198,7 +196,7 @@ mod tests {
         assert!(matches!(error, LoadError::TimedOut { .. }), "{error}");
         let pid = std::fs::read_to_string(&file).unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
-        // It ends when the kernel gets to it; a zombie waits for whoever adopted it.
+        // The kernel ends the process later; a zombie waits for its adoptive parent.
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -1,4 +1,4 @@
-//! Connections that begin without waiting, so that whoever waits can be cancelled.
+//! Opens connections without blocking, so that the wait can be cancelled.
 
 use crate::Cancel;
 use crate::measured::LOOK;
@@ -8,8 +8,8 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A connection under way, not blocking. It is writable when it is there or has failed;
-/// `TcpStream::take_error` tells which.
+/// Starts a non-blocking connection. The socket becomes writable on success or failure;
+/// `TcpStream::take_error` distinguishes them.
 pub(crate) fn begin(address: &SocketAddr) -> io::Result<TcpStream> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -22,12 +22,13 @@ pub(crate) fn begin(address: &SocketAddr) -> io::Result<TcpStream> {
         Err(error) => return Err(error.into()),
     }
     let stream = TcpStream::from(socket);
-    // A request must not wait for the answer to the one before (Nagle).
+    // A request must not wait for the acknowledgement of the previous one (Nagle).
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// A connection that is there, blocking. `TimedOut` at the deadline, `Interrupted` when cancelled.
+/// Waits for a connection and makes it blocking. Fails with `TimedOut` at the deadline and `Interrupted` when
+/// cancelled.
 pub(crate) fn wait(
     address: &SocketAddr,
     deadline: Instant,

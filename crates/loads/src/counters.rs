@@ -1,4 +1,4 @@
-//! Kernel counters around a sample: read before, read after, subtracted.
+//! Kernel counters of a sample: reads them before and after, and subtracts.
 
 pub mod zfs;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Counters as they stood at one moment.
+/// Counter values at one time.
 #[derive(Clone, Debug)]
 pub struct CounterSnapshot {
     at: Instant,
@@ -34,11 +34,11 @@ struct CpuTimes {
     idle: u64,
 }
 
-/// Where counters are read from; found once, so that a snapshot costs a handful of reads.
+/// Counter files to read, found once so that a snapshot needs only a few reads.
 #[derive(Clone, Debug)]
 pub struct Sources {
     devices: Vec<String>,
-    /// Partitions among them, with their disks.
+    /// Disks of the partitions among the devices.
     disk_of: BTreeMap<String, String>,
     throttle: Vec<PathBuf>,
     freq: Vec<(PathBuf, f64)>,
@@ -53,7 +53,7 @@ fn read_number(host: &dyn Host, path: impl AsRef<Path>) -> Option<f64> {
     read_text(host, path)?.trim().parse().ok()
 }
 
-/// The disk of a partition: `vda` of `vda2`.
+/// Returns the disk of a partition: `vda` for `vda2`.
 fn disk_of(host: &dyn Host, name: &str) -> Option<String> {
     let dir = host
         .realpath(&Path::new("/sys/class/block").join(name))
@@ -63,7 +63,7 @@ fn disk_of(host: &dyn Host, name: &str) -> Option<String> {
 }
 
 impl Sources {
-    /// Looks for the counters of `devices` (as /proc/diskstats names them) and of the machine.
+    /// Finds the counters of `devices` (names in /proc/diskstats) and of the machine.
     #[must_use]
     pub fn find(host: &dyn Host, devices: &[String]) -> Self {
         let entries = |dir: &str, prefix: &str| -> Vec<PathBuf> {
@@ -166,7 +166,7 @@ impl CounterSnapshot {
         }
     }
 
-    /// What happened between `self` and the later `end`.
+    /// Returns the differences between `self` and the later `end`.
     #[must_use]
     pub fn until(&self, end: &Self) -> Counters {
         let throttle = Throttle {
@@ -194,10 +194,10 @@ impl CounterSnapshot {
     }
 }
 
-/// Fields of /proc/diskstats after the name (Documentation/admin-guide/iostats.rst): 1 reads,
-/// 3 sectors read, 4 ms reading, 5 writes, 7 sectors written, 8 ms writing, 10 ms busy,
-/// 11 weighted ms, 12 discards (Linux 4.18), 16 flushes, 17 ms flushing (Linux 5.5). A sector is
-/// 512 bytes there, whatever the device's is.
+/// Parses /proc/diskstats. Fields after the name (Documentation/admin-guide/iostats.rst): 1 reads, 3 sectors
+/// read, 4 ms reading, 5 writes, 7 sectors written, 8 ms writing, 10 ms busy, 11 weighted ms, 12 discards
+/// (Linux 4.18), 16 flushes, 17 ms flushing (Linux 5.5). A sector has 512 bytes here, independent of the
+/// device.
 fn parse_diskstats(text: &str) -> BTreeMap<String, DeviceDelta> {
     let parse = |line: &str| {
         let mut words = line.split_whitespace().skip(2);
@@ -242,7 +242,7 @@ fn device_delta(start: &DeviceDelta, end: &DeviceDelta) -> DeviceDelta {
     }
 }
 
-/// proc_pid_stat(5): user nice system idle iowait irq softirq steal; guest time is in user.
+/// Parses /proc/stat (proc_stat(5)): user nice system idle iowait irq softirq steal; user includes guest time.
 fn parse_stat(text: &str) -> Vec<CpuTimes> {
     text.lines()
         .take_while(|line| line.starts_with("cpu"))
@@ -309,7 +309,7 @@ fn cpu_delta(start: &[CpuTimes], end: &[CpuTimes]) -> Option<CpuDelta> {
     })
 }
 
-/// A line of /proc/meminfo in bytes.
+/// Parses a line of /proc/meminfo into bytes.
 #[must_use]
 pub fn parse_meminfo(text: &str, key: &str) -> Option<Bytes> {
     let line = text

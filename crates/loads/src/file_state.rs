@@ -1,4 +1,4 @@
-//! What the tested file looks like: written, unwritten or sparse, and whether its data compresses.
+//! Examines the tested file: written, unwritten or sparse, and whether its data compresses.
 
 use assay_model::Bytes;
 use assay_model::target::FileState;
@@ -6,15 +6,15 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
-/// Windows that are read to see whether the data compresses.
+/// Number of windows that are compressed.
 const WINDOWS: u64 = 16;
-/// Size of a window: the default recordsize of ZFS and the largest btrfs compresses at once.
+/// Size of a window in bytes: the default recordsize of ZFS and the maximum compression unit of btrfs.
 const WINDOW: u64 = 128 << 10;
 
-/// Looks at a regular file that is open for reading. Reads at most 2 MiB of it and drops that from the page cache again.
+/// Examines an open regular file. Reads at most 2 MiB and drops them from the page cache.
 ///
 /// # Errors
-/// The kernel's answer when the file cannot be read.
+/// The file cannot be read.
 pub fn look(file: &File) -> io::Result<FileState> {
     let meta = file.metadata()?;
     let (written, unwritten) = read_extents(file).map_or((None, None), |(w, u)| (Some(w), Some(u)));
@@ -27,7 +27,7 @@ pub fn look(file: &File) -> io::Result<FileState> {
     })
 }
 
-/// Bytes in written and in allocated-but-unwritten extents; none when the file system has no
+/// Returns the bytes in written and in allocated but unwritten extents; `None` if the file system has no
 /// FIEMAP (tmpfs, ZFS before 2.x, NFS).
 fn read_extents(file: &File) -> Option<(Bytes, Bytes)> {
     let (mut written, mut unwritten) = (0u64, 0u64);
@@ -45,7 +45,7 @@ fn read_extents(file: &File) -> Option<(Bytes, Bytes)> {
     Some((Bytes(written), Bytes(unwritten)))
 }
 
-/// Bytes read over bytes after zstd level 1, over windows spread evenly; none when it is empty.
+/// Returns the compression ratio at zstd level 1 over evenly distributed windows; `None` for an empty file.
 fn compress_ratio(file: &File, size: u64) -> io::Result<Option<f64>> {
     let length = size.min(WINDOW) as usize;
     if length == 0 {
@@ -58,7 +58,7 @@ fn compress_ratio(file: &File, size: u64) -> io::Result<Option<f64>> {
         let offset = (size - length as u64) / windows * window;
         file.read_exact_at(&mut buffer, offset)?;
         before += length;
-        // A window that does not compress is stored as it is.
+        // A window that does not compress is stored uncompressed.
         after += zstd::bulk::compress(&buffer, 1)?.len().min(length);
         let _ = rustix::fs::fadvise(
             file,
@@ -101,7 +101,7 @@ mod tests {
         file.as_file().set_len(1 << 20).unwrap();
         let state = look(file.as_file()).unwrap();
         assert_eq!(state.size, Bytes(1 << 20));
-        // tmpfs has no FIEMAP and says nothing.
+        // tmpfs has no FIEMAP.
         assert!(matches!(state.written, None | Some(Bytes(0))));
         assert_eq!(state.allocated, Bytes(0));
     }

@@ -1,4 +1,5 @@
-//! fio as the load engine: found, checked, run as a child process that dies with us.
+//! Runs fio as the load engine: finds it, checks its version, and runs it as a child process that ends with
+//! assay.
 
 mod log;
 
@@ -16,109 +17,109 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Oldest fio whose options assay uses: `sync=dsync` came with 3.23 (fio commit eb9f8d7f).
+/// Oldest fio with all options that assay uses: `sync=dsync` was added in 3.23 (fio commit eb9f8d7f).
 pub const OLDEST: (u32, u32) = (3, 23);
-/// Newest fio whose result format assay knows.
+/// Newest fio whose result format was tested.
 pub const NEWEST: (u32, u32) = (3, 42);
 
-/// A usable fio.
+/// An installed and usable fio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fio {
     /// The program.
     pub program: PathBuf,
-    /// As it names itself: `fio-3.33`.
+    /// Version as fio prints it: `fio-3.33`.
     pub version: String,
-    /// Said when it is newer than any whose result format assay knows.
+    /// Warning if fio is newer than the tested result format.
     pub remark: Option<String>,
 }
 
-/// Why fio cannot be used.
+/// Reasons why fio cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
-    /// Not installed.
+    /// fio is not installed.
     #[error(
         "fio is not installed; it is the load generator: `apt install fio` (Debian, Ubuntu, Proxmox) or `dnf install fio` (Fedora, RHEL)"
     )]
     Missing,
-    /// It is there but cannot be started.
+    /// fio cannot be started.
     #[error("{program}: cannot be started: {source}")]
     Start {
         /// The program.
         program: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// `--version` is not understood, or too old.
+    /// The output of `--version` is unknown or the version is too old.
     #[error("`{program} --version` answers `{answer}`: assay needs fio {}.{} or newer", OLDEST.0, OLDEST.1)]
     Version {
         /// The program.
         program: PathBuf,
-        /// First line of the answer.
+        /// First line of the output.
         answer: String,
     },
-    /// It was built, or packaged, without an engine.
+    /// This fio lacks an engine.
     #[error(
         "{version} has no engine `{engine}`{}: its own answer is `{answer}`",
         match *engine { "nbd" => "; on Fedora and RHEL it is in the package fio-engine-nbd, Debian 12's fio has it built in", _ => "" }
     )]
     Engine {
-        /// As fio names itself.
+        /// Version as fio prints it.
         version: String,
         /// The engine's name.
         engine: &'static str,
-        /// What it said.
+        /// fio's message.
         answer: String,
     },
-    /// The work directory refused.
+    /// The work directory cannot be used.
     #[error("{path}: {source}")]
     Io {
         /// File or directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// How a fio process ended.
+/// End of a fio process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioEnd {
-    /// By itself, with this exit status (128 + signal when a signal ended it).
+    /// Exited with this status (128 + signal if a signal ended it).
     Exited(i32),
-    /// Because the user interrupted us.
+    /// The user interrupted.
     Cancelled,
-    /// Because it ran past the limit and was killed.
+    /// Killed after the time limit.
     TimedOut,
 }
 
-/// What a fio process left.
+/// Result of a fio process.
 #[derive(Clone, Debug)]
 pub struct FioOutput {
-    /// The JSON+ document, as printed; empty when there was none.
+    /// JSON+ output; empty if there was none.
     pub json: Vec<u8>,
-    /// What it said on standard error, at most 64 KiB.
+    /// Standard error, at most 64 KiB.
     pub stderr: String,
-    /// How it ended.
+    /// End of the process.
     pub ended: FioEnd,
-    /// From start to end.
+    /// Runtime.
     pub wall: Nanos,
-    /// User and system time of the process; not known of one in a guest.
+    /// User and system time of the process; unknown in a guest.
     pub cpu: Option<Nanos>,
     /// Rate over time, all jobs together.
     pub series: Vec<RatePoint>,
 }
 
-/// What to run.
+/// Parameters of a fio run.
 #[derive(Clone, Debug)]
 pub struct FioRequest<'a> {
-    /// The job file's text.
+    /// Text of the job file.
     pub job: &'a str,
-    /// Directory for the job file, the result and the logs; relative file names are found here.
+    /// Directory for the job file, the result and the logs; relative file names refer to it.
     pub work_dir: &'a Path,
-    /// Interval of the rate over time.
+    /// Interval of the rate log.
     pub log_every: Nanos,
-    /// Size of one I/O.
+    /// Bytes per I/O.
     pub block: Bytes,
-    /// Killed when it runs longer.
+    /// Time limit; fio is killed after it.
     pub limit: Nanos,
 }
 
@@ -129,10 +130,10 @@ fn parse_version(answer: &str) -> Option<(u32, u32)> {
 }
 
 impl Fio {
-    /// Finds fio on PATH, or takes `program`, and checks its version.
+    /// Finds fio on PATH, or uses `program`, and checks its version.
     ///
     /// # Errors
-    /// Missing, too old, or not fio at all.
+    /// fio is missing, too old, or another program.
     pub fn find(host: &dyn Host, program: Option<&Path>) -> Result<Self, FioError> {
         let program = program.unwrap_or(Path::new("fio")).to_owned();
         let argv = [program.as_os_str(), OsStr::new("--version")];
@@ -162,10 +163,10 @@ impl Fio {
         }
     }
 
-    /// Checks that this fio has an engine, by its own list of the engine's options.
+    /// Checks that this fio has an engine, by fio's own list of the engine's options.
     ///
     /// # Errors
-    /// [`FioError::Engine`] when it has not.
+    /// [`FioError::Engine`] if the engine is missing.
     pub fn has_engine(&self, host: &dyn Host, engine: Engine) -> Result<(), FioError> {
         let Some(name) = engine.fio() else {
             return Ok(());
@@ -184,8 +185,8 @@ impl Fio {
         })
     }
 
-    /// The asynchronous engine that works here: io_uring when fio and the kernel have it (it is
-    /// often forbidden in containers), else libaio.
+    /// Returns the asynchronous engine that works here: io_uring if fio and the kernel support it (containers
+    /// often forbid it), else libaio.
     #[must_use]
     pub fn best_engine(&self, work_dir: &Path, cancel: &Cancel) -> Engine {
         let probe = work_dir.join("probe");
@@ -207,11 +208,11 @@ impl Fio {
         }
     }
 
-    /// Time that fio itself needs to start, prepare and end, measured on its null engine: it comes
-    /// on top of every sample.
+    /// Measures fio's time to start, prepare and end, with its null engine. Each sample takes this additional
+    /// time.
     ///
     /// # Errors
-    /// When fio cannot be started or does not do the simplest job.
+    /// fio cannot be started or fails on the simplest job.
     pub fn overhead(&self, work_dir: &Path, cancel: &Cancel) -> Result<Nanos, FioError> {
         let request = FioRequest {
             job: "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n",
@@ -220,7 +221,7 @@ impl Fio {
         Ok(self.run(&request, cancel)?.wall)
     }
 
-    /// A job that does next to nothing.
+    /// Returns a job that does almost nothing.
     fn small<'a>(&self, work_dir: &'a Path) -> FioRequest<'a> {
         FioRequest {
             job: "",
@@ -234,7 +235,7 @@ impl Fio {
     /// Runs one job file to its end.
     ///
     /// # Errors
-    /// Only when fio could not be started; how it ended is in the output.
+    /// fio could not be started. The output says how a started fio ended.
     pub fn run(&self, request: &FioRequest<'_>, cancel: &Cancel) -> Result<FioOutput, FioError> {
         let dir = request.work_dir;
         let [job, json, stderr] = ["job.fio", "result.json", "stderr"].map(|name| dir.join(name));
@@ -264,7 +265,7 @@ impl Fio {
             .stdout(Stdio::null())
             .stderr(errors);
         let start = Instant::now();
-        // Jobs run as threads of that process (`thread=1`), so none is left when it is killed.
+        // Jobs run as threads (`thread=1`), so killing the process ends all of them.
         let running = Running::start(command, Dies::WithThread);
         let running = running.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => FioError::Missing,
@@ -286,16 +287,16 @@ impl Fio {
     }
 }
 
-/// Waits for the end; asks first (SIGINT: fio then still writes its result), then kills.
+/// Waits for the end. First sends SIGINT, after which fio still writes its result, then kills.
 fn wait(
     mut running: Running,
     start: Instant,
     limit: Nanos,
     cancel: &Cancel,
 ) -> io::Result<(FioEnd, Nanos)> {
-    /// How long fio may take to write its result once it was asked to end.
+    /// Time limit for fio to write its result after SIGINT.
     const END_LIMIT: Duration = Duration::from_secs(5);
-    /// A signal handler's flag is seen at once or within this time.
+    /// Maximum delay until a signal handler's flag is noticed.
     const LOOK: Duration = Duration::from_millis(200);
     let limit = Duration::from(limit);
     let mut asked: Option<(Instant, FioEnd)> = None;
@@ -313,7 +314,7 @@ fn wait(
         running.signal(Signal::INT);
     }
     let ended = running.reap()?;
-    // One that was started between our signal and its own end still counts as interrupted.
+    // A process that ended by itself after our signal still counts as interrupted.
     let why = asked.map_or(FioEnd::Exited(ended.code()), |(_, why)| why);
     Ok((why, ended.cpu.into()))
 }
@@ -326,8 +327,8 @@ fn read_start(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// fio's own complaint, as one line for people: the first line of standard error that says
-/// something went wrong, else the first line.
+/// Returns fio's own error message in one line: the first line of standard error that reports an error, else
+/// the first line.
 #[must_use]
 pub fn find_complaint(stderr: &str) -> Option<&str> {
     let mut lines = stderr

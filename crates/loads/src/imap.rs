@@ -1,4 +1,4 @@
-//! IMAP logins as a load: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
+//! Load of IMAP logins: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
 
 mod server_replies;
 mod session;
@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A password. It is in no message: `Debug` prints dots.
+/// A password. No message contains it; `Debug` prints dots.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Takes the password, without a line end.
+    /// Creates a secret from the password without a line end.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
@@ -30,25 +30,25 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What to run.
+/// Parameters of the load.
 #[derive(Clone, Debug)]
 pub struct ImapRequest {
-    /// `HOST:PORT`.
+    /// Address of the server as `HOST:PORT`.
     pub address: String,
     /// User name.
     pub user: String,
     /// Password.
     pub password: Secret,
-    /// Sessions at once, at least 1; a thread each.
+    /// Number of simultaneous sessions, at least 1; one thread each.
     pub sessions: u32,
-    /// How long.
+    /// Duration of the load.
     pub timing: Timing,
 }
 
-/// A resolver that takes longer has not answered.
+/// Time limit of the resolver.
 const RESOLVER: Duration = Duration::from_secs(30);
 
-/// The addresses of `HOST:PORT`; an IPv6 address stands in brackets.
+/// Resolves `HOST:PORT`; an IPv6 address has brackets.
 fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let wrong = |why: &str| format!("not an address as HOST:PORT ({why})");
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
@@ -62,12 +62,11 @@ fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
         .map_err(|error| wrong(&error.to_string()))
 }
 
-/// Logs in again and again. The latency of a login is from the beginning of the connection to the
-/// tagged OK; the LOGOUT after it is not part of it.
+/// Logs in repeatedly. The latency of a login is the time from the start of the connection to the tagged OK,
+/// without the LOGOUT.
 ///
 /// # Errors
-/// An address or a name that cannot be, or not one login that succeeded. Logins that failed among
-/// others are in `Measured::errors`.
+/// An address or user name is invalid, or no login succeeded. Other failed logins are in `LoadResult::errors`.
 pub fn run(request: &ImapRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let bad = |why: String| LoadError::Request {
         what: request.address.clone(),

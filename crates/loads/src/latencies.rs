@@ -1,15 +1,15 @@
-//! Latencies of our own loads, in the bins of fio's histogram.
+//! Latencies of assay's own loads, in the bins of fio's histogram.
 
 use assay_model::histogram::Histogram;
 use assay_model::sample::Latency;
 use std::time::Duration;
 
-/// `FIO_IO_U_PLAT_BITS` of fio's `stat.h`: bins of a doubling, as a power of two.
+/// `FIO_IO_U_PLAT_BITS` of fio's `stat.h`: log₂ of the number of bins per power of two.
 const BITS: u32 = 6;
-/// Bins for any 64-bit value.
+/// Number of bins for all 64-bit values.
 const BINS: usize = ((64 - BITS as usize) + 1) << BITS;
 
-/// The bin of a value (`plat_val_to_idx` of fio 3.33's `stat.c`).
+/// Returns the bin of a value (`plat_val_to_idx` of fio 3.33's `stat.c`).
 fn latency_bin(nanos: u64) -> usize {
     let top = 63 - (nanos | 1).leading_zeros();
     if top <= BITS {
@@ -19,7 +19,7 @@ fn latency_bin(nanos: u64) -> usize {
     (((shift + 1) as usize) << BITS) + ((nanos >> shift) as usize & ((1 << BITS) - 1))
 }
 
-/// The middle of a bin (`plat_idx_to_val`); exact below 128 ns.
+/// Returns the middle of a bin (`plat_idx_to_val`); exact below 128 ns.
 fn bin_middle(bin: usize) -> u64 {
     if bin < 2 << BITS {
         return bin as u64;
@@ -29,7 +29,7 @@ fn bin_middle(bin: usize) -> u64 {
     low + (1 << shift) / 2
 }
 
-/// Counts of latencies; recording one takes a few nanoseconds and no memory.
+/// Counts of latencies. Recording takes a few nanoseconds and no memory.
 pub(crate) struct Latencies {
     counts: Box<[u64; BINS]>,
     n: u64,
@@ -85,7 +85,7 @@ impl Latencies {
         self.n
     }
 
-    /// As the model has it; standard deviation with n − 1, as fio.
+    /// Converts to the model; the standard deviation uses n − 1, as in fio.
     pub fn summary(&self) -> Latency {
         if self.n == 0 {
             return Latency::default();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn bins_are_those_fio_prints() {
-        // Keys of a JSON+ histogram that fio 3.33 printed.
+        // Keys of a JSON+ histogram of fio 3.33.
         for printed in [29_824, 64_256, 127_488, 257_024, 561_152, 1_761_280] {
             assert_eq!(bin_middle(latency_bin(printed)), printed);
         }

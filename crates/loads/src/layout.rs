@@ -1,8 +1,8 @@
-//! Lays a file out: every block written, with data that neither compresses nor repeats.
+//! Lays a file out: writes every block with data that neither compresses nor repeats.
 //!
-//! A benchmark on a sparse or fallocated file measures the file system's ability to return zeroes,
-//! one on compressible data measures the compressor. The page cache is bypassed where the file
-//! system allows it, and the file is synced as it grows, so that the progress is the device's.
+//! A benchmark on a sparse or fallocated file measures how fast the file system returns zeroes; one on
+//! compressible data measures the compressor. The page cache is bypassed if the file system permits it. The
+//! file is synced as it grows, so that the progress is that of the device.
 
 use crate::Cancel;
 use assay_host::HostError;
@@ -16,20 +16,20 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::time::{Duration, Instant};
 
-/// Written between two syncs.
+/// Bytes written between two syncs.
 pub const CHUNK: Bytes = Bytes(64 << 20);
-/// Written at once. Random data as long as this repeats only beyond the window of any file
-/// system's compressor (1 MiB records on ZFS, 128 KiB on btrfs).
+/// Bytes written at once. Repetitions at this distance are beyond the window of any file system's compressor
+/// (1 MiB records on ZFS, 128 KiB on btrfs).
 const BUFFER: usize = 4 << 20;
-/// Stamped with its number, so that no two are alike for a file system that removes duplicates.
+/// Each block of this size contains its number, so that no two blocks are equal for deduplication.
 const BLOCK: usize = 4096;
 /// `f_type` of ZFS (OpenZFS include/sys/fs/zfs.h, `ZFS_SUPER_MAGIC`).
 const ZFS: i64 = 0x2fc1_2fc1;
-/// Longer than two transaction groups by default (zfs(4), zfs_txg_timeout: 5 s). A file that is
-/// stored compressed never gets there.
+/// Waiting time longer than two transaction groups by default (zfs(4), zfs_txg_timeout: 5 s). A file that is
+/// stored compressed never reaches its full size.
 const SETTLING: Duration = Duration::from_secs(12);
 
-/// Why a layout ended early.
+/// Reasons why a layout ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     /// The user interrupted it.
@@ -38,23 +38,23 @@ pub enum LayoutError {
     /// The file cannot be opened for writing.
     #[error("before it began: {0}")]
     Open(#[from] HostError),
-    /// The file system or device refused.
+    /// The file system or device reported an error.
     #[error("after {written} of {size}: {source}")]
     Io {
-        /// Bytes that were written before.
+        /// Bytes written before.
         written: Bytes,
-        /// Bytes wanted.
+        /// Requested bytes.
         size: Bytes,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// Fills the first `size` bytes of a file or device that is held, whatever its name has become.
-/// `progress` is told the bytes on the device and the time since the start, after every [`CHUNK`].
+/// Fills the first `size` bytes of an open file or device. After every [`CHUNK`], calls `progress` with the
+/// bytes on the device and the time since the start.
 ///
 /// # Errors
-/// Interrupted, or refused by the kernel (no space, I/O error).
+/// The user interrupted, or the kernel reported an error (no space, I/O error).
 pub fn fill(
     held: &Held,
     size: Bytes,
@@ -63,7 +63,7 @@ pub fn fill(
     progress: &mut dyn FnMut(Bytes, Nanos),
 ) -> Result<(), LayoutError> {
     let cached = held.reopen(OFlags::WRONLY)?;
-    // Not every file system has it.
+    // Not every file system supports O_DIRECT.
     let direct = held.reopen(OFlags::WRONLY | OFlags::DIRECT).ok();
     write(&cached, direct, size, seed, cancel, progress)
 }
@@ -97,8 +97,8 @@ fn write(
             let aligned = length.is_multiple_of(BLOCK);
             match &direct {
                 Some(file) if aligned => match file.write_all_at(block, written) {
-                    // Allowed at open, refused at the first write: some network and stacked
-                    // file systems.
+                    // Some network and stacked file systems permit O_DIRECT at open and refuse the first
+                    // write.
                     Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                         direct = None;
                         continue;
@@ -110,15 +110,15 @@ fn write(
             written += length as u64;
         }
         cached.sync_data().map_err(io(written))?;
-        // What was laid out must not be read back from memory later.
+        // The data must not be read from the page cache later.
         let _ = rustix::fs::fadvise(cached, 0, None, rustix::fs::Advice::DontNeed);
         progress(Bytes(written), start.elapsed().into());
     }
     settle(cached, size, cancel)
 }
 
-/// On ZFS what was synced is in the intent log, and only some seconds later in its place: until then
-/// the file seems sparse, and the disks are busy with it.
+/// Waits on ZFS until the file is in place: synced data is first in the intent log and moves some seconds
+/// later. Until then the file looks sparse and the disks are busy.
 fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> {
     let on_zfs = rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == ZFS);
     let start = Instant::now();
@@ -135,25 +135,25 @@ fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> 
     Ok(())
 }
 
-/// Random bytes, aligned for O_DIRECT, made once: generating each gigabyte anew would cost a
-/// second of CPU.
+/// Random bytes aligned for O_DIRECT, generated once: new data for each gigabyte would cost a second of CPU
+/// time.
 pub struct Data {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Data {
-    /// The data of a seed.
+    /// Creates the data of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut bytes = vec![0u8; BUFFER + BLOCK];
         let start = bytes.as_ptr().align_offset(BLOCK).min(BLOCK);
-        // From the start on, so that a seed means the same data wherever the buffer lies.
+        // From the aligned start, so that a seed gives the same data wherever the buffer is.
         ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes[start..start + BUFFER]);
         Self { bytes, start }
     }
 
-    /// The data for `length` bytes at `offset`, at most 4 MiB at once.
+    /// Returns the data for `length` bytes at `offset`, at most 4 MiB.
     pub fn next(&mut self, offset: u64, length: usize) -> &[u8] {
         let data = &mut self.bytes[self.start..self.start + length];
         for (index, block) in data.chunks_exact_mut(BLOCK).enumerate() {

@@ -1,7 +1,6 @@
-//! Load generators, one file each, and what is read from the kernel around them.
+//! Load generators, one file each, and the kernel counters around them.
 //!
-//! An instrument executes what it is told and returns what it saw. It chooses nothing, prints
-//! nothing and judges nothing.
+//! A load generator executes its parameters and returns observations. It chooses, prints and judges nothing.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate starts load generators and owns its scratch files"

@@ -1,8 +1,8 @@
-//! What our own loads have in common: how long they run, what they return, how they fail.
+//! Common parts of assay's own loads: duration, result, errors.
 //!
-//! All are closed loops: the next operation begins when the one before has ended, so a server that
-//! stalls is asked less. They tell how long one operation takes, not what a server does under an
-//! arrival rate of its own.
+//! All are closed loops: the next operation starts when the previous one has ended, so a stalled server
+//! receives fewer requests. They measure the duration of an operation, and not a server's behaviour under a
+//! given arrival rate.
 
 use crate::Cancel;
 use crate::latencies::Latencies;
@@ -12,43 +12,42 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How often a waiting load looks whether it was cancelled.
+/// Interval at which a waiting load checks for cancellation.
 pub(crate) const LOOK: Duration = Duration::from_millis(40);
-/// Rest after a failed operation, so that a dead server is not asked as fast as possible.
+/// Pause after a failed operation, to limit the rate against a dead server.
 pub(crate) const REST: Duration = Duration::from_millis(10);
-/// As long as this nothing has to succeed: a service may still be starting.
+/// Time in which no operation has to succeed, because a service may still be starting.
 const FIRST_SUCCESS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long a load runs.
+/// Duration of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Operations that begin in this time at the start are not counted.
+    /// Initial time; operations that start in it are not counted.
     pub washout: Nanos,
-    /// After it, operations begin during this time; those under way at its end are finished and
-    /// counted. At least one is.
+    /// Counted time after it. Operations in flight at its end are completed and counted; at least one is.
     pub runtime: Nanos,
-    /// An operation that takes longer has failed.
+    /// Time limit of an operation; a slower one has failed.
     pub limit: Nanos,
 }
 
-/// What a load returns.
+/// Result of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadResult {
-    /// The operations, of one kind; latencies in fio's bins.
+    /// Operations of one kind, with latencies in fio's bins.
     pub worker: Worker,
-    /// From the first operation's start to the last one's end, washout included.
+    /// Time from the start of the first operation to the end of the last, including the washout.
     pub wall: Nanos,
-    /// CPU time over the same span: of the load generator's threads; of the commands themselves
-    /// for commands. Near `wall` times threads, the load generator was the limit.
+    /// CPU time in this period: of the generator's threads, or of the commands. If it is close to `wall` times
+    /// the number of threads, the generator was the bottleneck.
     pub cpu: Nanos,
-    /// Operations that failed after the washout, by kind. They are in no other figure.
+    /// Failed operations after the washout, by kind. No other figure includes them.
     pub errors: Vec<Failures>,
-    /// Whether it was cancelled; what had ended by then is counted.
+    /// The load was cancelled; operations that had ended are counted.
     pub cancelled: bool,
 }
 
 impl LoadResult {
-    /// How many operations ended well.
+    /// Returns the number of successful operations.
     #[must_use]
     pub fn succeeded(&self) -> u64 {
         self.worker.operations.values().map(|done| done.count).sum()
@@ -58,31 +57,31 @@ impl LoadResult {
 /// Operations that failed in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// [`LoadError::kind`].
+    /// Value of [`LoadError::kind`].
     pub kind: &'static str,
-    /// How many.
+    /// Number of failures.
     pub count: u64,
-    /// What the first one said.
+    /// Message of the first failure.
     pub first: String,
 }
 
-/// Why an operation failed, or all of them.
+/// Reasons why an operation, or all of them, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// What was asked for cannot be done by any server.
+    /// The parameters are impossible for any server.
     #[error("{what}: {why}")]
     Request {
         /// The URL, address or argument.
         what: String,
-        /// What is wrong with it.
+        /// Description of the error.
         why: String,
     },
-    /// Nobody listens there.
+    /// No service listens at the address.
     #[error("{address}: nothing listens there ({source}); is the service running on this port?")]
     NotListening {
         /// Address.
         address: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The connection broke.
@@ -90,48 +89,48 @@ pub enum LoadError {
     Connection {
         /// Address.
         address: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// No end within the limit.
+    /// The operation exceeded its time limit.
     #[error("{what}: no end within {limit}")]
     TimedOut {
-        /// What was asked.
+        /// The operation.
         what: String,
-        /// The limit.
+        /// Time limit.
         limit: Nanos,
     },
-    /// An answer that is not what was asked for.
+    /// The answer is unexpected.
     #[error("{what}: {why}")]
     WrongAnswer {
-        /// What was asked.
+        /// The operation.
         what: String,
-        /// What came.
+        /// Description of the answer.
         why: String,
     },
-    /// The login was refused.
+    /// The server refused the login.
     #[error("{address}: login refused: {answer}")]
     LoginRefused {
         /// Address.
         address: String,
-        /// What the server said.
+        /// The server's message.
         answer: String,
     },
-    /// No such program.
+    /// The program does not exist.
     #[error("{program}: no such command; install it or give its full path")]
     NoCommand {
         /// The program.
         program: String,
     },
-    /// It cannot be started.
+    /// The program cannot be started.
     #[error("{program}: cannot be started: {source}")]
     Start {
         /// The program.
         program: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// It ended with an error.
+    /// The program exited with an error.
     #[error("{program}: ended with {status}{}", first_complaint(.stderr))]
     Exit {
         /// The program.
@@ -141,12 +140,12 @@ pub enum LoadError {
         /// First line of its standard error.
         stderr: String,
     },
-    /// The machine refused something that has nothing to do with the server.
+    /// An operation of this machine failed that does not concern the server.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
@@ -159,7 +158,7 @@ fn first_complaint(stderr: &str) -> String {
 }
 
 impl LoadError {
-    /// Name of this kind of failure, for counting.
+    /// Returns the name of this kind of failure, for counting.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -177,20 +176,20 @@ impl LoadError {
     }
 }
 
-/// What an operation yields: bytes moved.
+/// Result of an operation: transferred bytes.
 pub(crate) type Done = Result<u64, LoadError>;
 
-/// Books one closed loop, or several that share a thread.
+/// Counts the operations of one closed loop, or of several in one thread.
 pub(crate) struct Tally {
     begin: Instant,
     counting_from: Instant,
     deadline: Instant,
     latencies: Latencies,
     bytes: u64,
-    /// From the start of the first counted operation to the end of the last one.
+    /// From the start of the first counted operation to the end of the last.
     counted: Option<(Instant, Instant)>,
     errors: BTreeMap<&'static str, (u64, LoadError)>,
-    /// The first failure of the washout.
+    /// First failure in the washout.
     early: Option<LoadError>,
     succeeded: bool,
 }
@@ -211,7 +210,7 @@ impl Tally {
         }
     }
 
-    /// Whether another operation begins.
+    /// Returns whether another operation may start.
     pub fn goes_on(&self, now: Instant) -> bool {
         let patience = FIRST_SUCCESS_WITHIN.max(self.counting_from - self.begin);
         let failed = self.early.is_some() || !self.errors.is_empty();
@@ -219,7 +218,7 @@ impl Tally {
         !hopeless && (now < self.deadline || self.counted.is_none())
     }
 
-    /// Books an operation.
+    /// Counts an operation.
     pub fn record(&mut self, start: Instant, end: Instant, done: Done) {
         let counts = start >= self.counting_from;
         self.succeeded |= done.is_ok();
@@ -238,17 +237,17 @@ impl Tally {
         }
     }
 
-    /// Time in which operations were counted.
+    /// Returns the time in which operations were counted.
     fn span(&self) -> Duration {
         self.counted
             .map_or(Duration::ZERO, |(first, last)| last - first)
     }
 }
 
-/// Puts the loops together.
+/// Merges the loops.
 ///
 /// # Errors
-/// The first failure when nothing succeeded.
+/// Returns the first failure if no operation succeeded.
 pub(crate) fn finish(
     (name, kind): (&str, Operation),
     tallies: Vec<Tally>,
@@ -264,7 +263,7 @@ pub(crate) fn finish(
     for tally in tallies {
         let span = tally.span();
         longest = longest.max(span);
-        // Loops end at different times: each has a rate of its own.
+        // Loops end at different times, so each has its own rate.
         if !span.is_zero() {
             io.per_s += tally.latencies.count() as f64 / span.as_secs_f64();
             io.bytes_per_s += tally.bytes as f64 / span.as_secs_f64();
@@ -310,7 +309,7 @@ pub(crate) fn finish(
     })
 }
 
-/// CPU time of the calling thread (CLOCK_THREAD_CPUTIME_ID).
+/// Returns the CPU time of the calling thread (CLOCK_THREAD_CPUTIME_ID).
 pub(crate) fn thread_cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(
@@ -319,7 +318,7 @@ pub(crate) fn thread_cpu() -> Duration {
     )
 }
 
-/// Rests a little after a failure, but not when cancelled.
+/// Pauses after a failure, unless cancelled.
 pub(crate) fn rest(cancel: &Cancel) {
     if !cancel.is_cancelled() {
         std::thread::sleep(REST);

@@ -1,17 +1,17 @@
-//! Nothing, again and again: what measuring costs by itself, and a load for tests that needs nothing.
+//! Load that does nothing: measures the cost of measuring, and serves as a load in tests.
 
 use crate::Cancel;
 use crate::measured::{LoadError, LoadResult, Tally, Timing, finish, thread_cpu};
 use assay_model::sample::Operation;
 use std::time::{Duration, Instant};
 
-/// Rest between two turns, so that they stay a few thousand a second.
+/// Pause between two operations, so that there are a few thousand per second.
 const REST: Duration = Duration::from_micros(100);
 
 /// Does nothing until the time is over.
 ///
 /// # Errors
-/// None in practice: nothing cannot fail.
+/// None in practice.
 pub fn run(timing: &Timing, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let begin = Instant::now();
     let used = thread_cpu();

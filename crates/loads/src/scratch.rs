@@ -1,15 +1,14 @@
-//! Scratch files and work directories that do not outlive a killed assay.
+//! Scratch files and work directories that are removed even after assay was killed.
 //!
-//! Every session has a directory below the state directory, with a lock that the kernel releases
-//! when the process ends, however it ends. A scratch file is entered there, durably, before it is
-//! created. [`State::sweep`] at the next start removes what belongs to sessions whose lock is
-//! free. The scratch file is locked too, so that it is recognised as abandoned from its own
-//! directory when the state directory is gone ([`sweep_directory`]).
+//! Every session has a directory below the state directory, with a lock that the kernel releases when the
+//! process ends for any reason. A scratch file is recorded there durably before it is created. At the next
+//! start, [`ScratchRegistry::sweep`] removes the files of sessions whose lock is free. The scratch file is
+//! locked, too, so that it is recognised as abandoned even without the state directory ([`sweep_directory`]).
 //!
-//! The directory belongs to whoever owns it, and that may be another user than the one who runs assay:
-//! names in it may be exchanged at any moment. So the file is held by its descriptor from its creation
-//! on, nothing is opened by its name again, and it is removed only as long as the name stands for it.
-//! Which file it is, is entered before it has a name: wherever it is moved, a sweep finds it.
+//! The directory of a scratch file may belong to another user than the one who runs assay, who may exchange
+//! names at any time. So the file is used through its descriptor from its creation on, and is removed only
+//! while its name still refers to it. Its identity is recorded before it has a name, so that a sweep finds it
+//! after a move.
 
 mod list;
 mod moved_files;
@@ -35,7 +34,7 @@ const PREFIX: &str = ".assay-";
 const SUFFIX: &str = ".scratch";
 const LOCK: &str = "lock";
 
-/// Why scratch space could not be had.
+/// Reasons why scratch space is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     /// The state directory cannot be used.
@@ -45,36 +44,36 @@ pub enum ScratchError {
     State {
         /// The directory or file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// Something in the state directory cannot be used.
+    /// An entry of the state directory cannot be used.
     #[error(
         "{source}; assay keeps track of its scratch files there: set ASSAY_STATE to a directory that you may write"
     )]
     Session {
-        /// What, and why.
+        /// The entry and the reason.
         source: HostError,
     },
-    /// Another assay works on the same run.
+    /// Another process uses the same run.
     #[error("another assay is working on this run now")]
     Busy,
     /// The scratch file cannot be created.
     #[error("cannot create the scratch file: {source}")]
     Create {
-        /// The file, and the kernel's answer.
+        /// The file, and the error of the kernel.
         #[from]
         source: HostError,
     },
 }
 
-/// Where sessions are entered.
+/// Directory in which sessions are recorded.
 #[derive(Clone, Debug)]
 pub struct ScratchRegistry {
     root: PathBuf,
 }
 
-/// A session: it may create scratch files until it is dropped, and they go with it.
+/// A session. Its scratch files are removed when it is dropped.
 #[derive(Debug)]
 pub struct ScratchSession {
     uid: String,
@@ -83,25 +82,25 @@ pub struct ScratchSession {
     entry: Arc<SessionEntry>,
 }
 
-/// The directory of a session, with its lock. It goes with the last of the session and its scratch files.
+/// Directory of a session, with its lock. It is removed with the last of the session and its scratch files.
 #[derive(Debug)]
 struct SessionEntry {
     path: PathBuf,
-    /// Whether a scratch file could not be removed.
+    /// A scratch file could not be removed.
     left: AtomicBool,
     _lock: File,
 }
 
 impl Drop for SessionEntry {
     fn drop(&mut self) {
-        // What could not be removed stays entered, and the next start tries it again.
+        // A file that could not be removed stays recorded for the next start.
         if !self.left.load(Ordering::Relaxed) {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// A scratch file, held. It is removed on drop; [`Scratch::remove`] also tells what became of it.
+/// An open scratch file. It is removed on drop; [`Scratch::remove`] also reports whether it was moved.
 #[derive(Debug)]
 pub struct Scratch {
     directory: Arc<Directory>,
@@ -112,10 +111,10 @@ pub struct Scratch {
 }
 
 impl ScratchRegistry {
-    /// Uses `root`, creating it for this user alone when it is missing.
+    /// Uses `root`; creates it with private access if it is missing.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// The directory cannot be created.
     pub fn open(root: &Path) -> Result<Self, ScratchError> {
         let sessions = root.join("sessions");
         fs::DirBuilder::new()
@@ -129,17 +128,17 @@ impl ScratchRegistry {
         Ok(Self { root: sessions })
     }
 
-    /// Uses `root` where there is one; nothing is made.
+    /// Uses `root` if it exists.
     #[must_use]
     pub fn existing(root: &Path) -> Option<Self> {
         let sessions = root.join("sessions");
         sessions.is_dir().then_some(Self { root: sessions })
     }
 
-    /// Begins the session of that name (the run's uid).
+    /// Starts the session with this name (the run's uid).
     ///
     /// # Errors
-    /// [`ScratchError::Busy`] when it is going on elsewhere.
+    /// [`ScratchError::Busy`] if another process runs it.
     pub fn begin(&self, uid: &str) -> Result<ScratchSession, ScratchError> {
         let fail = |source| ScratchError::Session { source };
         let root = Directory::open(&self.root).map_err(fail)?;
@@ -186,7 +185,7 @@ fn is(error: &HostError, errno: Errno) -> bool {
     error.errno() == Some(errno.raw_os_error())
 }
 
-/// Whether it is the name of a session: that of a run, 128 bits in hexadecimal.
+/// Returns whether a name is that of a session: a run's uid, 128 bits in hexadecimal.
 fn is_uid(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }
@@ -196,7 +195,7 @@ fn scratch_name(uid: &str) -> OsString {
 }
 
 impl ScratchSession {
-    /// A directory for job files and logs that goes with the session.
+    /// Returns a directory for job files and logs, which is removed with the session.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.path
@@ -205,15 +204,14 @@ impl ScratchSession {
     /// Creates an empty scratch file in a directory.
     ///
     /// # Errors
-    /// When the state directory or `directory` refuses.
+    /// The state directory or `directory` cannot be used.
     pub fn scratch(&self, directory: &Arc<Directory>) -> Result<Scratch, ScratchError> {
         let name = scratch_name(&self.uid);
         let session = |source| ScratchError::Session { source };
         let list = List::open(&self.dir).map_err(session)?;
         let enter = |known| {
             let entry = Entry {
-                // Where it really is: by the time that it is swept, the way that the user named may
-                // lead somewhere else.
+                // The real path: the user's path may lead elsewhere at the time of a sweep.
                 path: directory.whereabouts().join(&name),
                 known,
             };
@@ -226,7 +224,7 @@ impl ScratchSession {
         let held = directory.create_known::<ScratchError>(&name, &mut |held| {
             enter(Some(KnownFile::of(held.file()).map_err(session)?))
         })?;
-        // Best effort: some network file systems have no locks; the session's lock remains.
+        // Some network file systems have no locks; the session's lock remains.
         let _ = flock(held.file(), FlockOperation::NonBlockingLockExclusive);
         Ok(Scratch {
             directory: directory.clone(),
@@ -239,19 +237,19 @@ impl ScratchSession {
 }
 
 impl Scratch {
-    /// Where it was made, for messages: the name may be another file's by now.
+    /// Returns the original path, for messages. The name may refer to another file by now.
     #[must_use]
     pub fn shown(&self) -> &Path {
         self.held.shown()
     }
 
-    /// The file itself. What is to work on it gets [`Held::through`] or [`Held::reopen`].
+    /// Returns the open file. Other users of it need [`Held::through`] or [`Held::reopen`].
     #[must_use]
     pub fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Removes the file. Says so when it was not under its name any more.
+    /// Removes the file. Returns what happened if its name no longer referred to it.
     #[must_use]
     pub fn remove(mut self) -> Option<Astray> {
         self.remove_now()

@@ -1,4 +1,4 @@
-//! Disks watched while somebody else loads them.
+//! Observes disks while another program loads them.
 
 use crate::Cancel;
 use crate::counters::{CounterSnapshot, Sources};
@@ -6,8 +6,8 @@ use assay_host::Host;
 use assay_model::siblings::{Siblings, Watched};
 use std::time::{Duration, Instant};
 
-/// Reads the counters of all groups at the ends of `windows` windows. It only reads; when
-/// cancelled it returns what it has. `looked` is told after each window.
+/// Reads the counters of all groups at the end of each of `windows` windows. Only reads; when cancelled,
+/// returns the readings so far. Calls `looked` after each window.
 pub fn watch(
     host: &dyn Host,
     groups: &[Siblings],
@@ -16,7 +16,7 @@ pub fn watch(
     cancel: &Cancel,
     looked: &mut dyn FnMut(),
 ) -> Vec<Watched> {
-    /// How soon a cancel is seen.
+    /// Maximum delay until a cancellation is noticed.
     const NAP: Duration = Duration::from_millis(100);
     let mut watched: Vec<Watched> = groups
         .iter()

@@ -1,4 +1,4 @@
-//! Logins at a real Dovecot.
+//! Logins to a real Dovecot.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 use assay_loads::imap::{ImapRequest, Secret, run};
@@ -27,7 +27,7 @@ fn request(address: String, password: &str, washout: u64, runtime: u64) -> ImapR
     }
 }
 
-/// Dovecot, or nothing with the reason said.
+/// Starts Dovecot; prints the reason if that is not possible.
 fn dovecot() -> Option<Dovecot> {
     if assay_testing::servers::skip(&["dovecot", "doveconf"], true) {
         return None;
@@ -51,7 +51,7 @@ fn set(dovecot: &Dovecot, value: &str) {
 #[test]
 fn logs_in_and_tells_a_refusal() {
     let Some(dovecot) = dovecot() else { return };
-    // Without PAM, whose failures are slow by design.
+    // Without PAM, which delays failures deliberately.
     set(&dovecot, "");
     let measured = run(
         &request(dovecot.address(), PASSWORD, 300, 400),
@@ -63,7 +63,7 @@ fn logs_in_and_tells_a_refusal() {
     assert!(measured.errors.is_empty() && measured.cpu.0 > 0);
     assert_eq!(measured.worker.name, "imap");
 
-    // Dovecot lets a refused login wait for 2 s.
+    // Dovecot delays the answer to a refused login by 2 s.
     let error = run(
         &request(dovecot.address(), "wrong", 0, 1),
         &Cancel::default(),
@@ -99,7 +99,7 @@ fn nobody_there() {
     }
 }
 
-/// A server that says one thing and then is silent.
+/// Starts a server that sends one text and then nothing.
 fn silent(says: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -137,6 +137,6 @@ fn cancelling_does_not_wait_for_the_server() {
     let start = Instant::now();
     let measured = run(&request, &cancel).unwrap();
     assert!(measured.cancelled && measured.worker.of(Operation::Login).unwrap().count == 0);
-    // The limit of one login is 20 s; not a measurement, only far from it.
+    // The time limit of one login is 20 s; the bound only has to be clearly shorter.
     assert!(start.elapsed() < Duration::from_secs(10));
 }

@@ -1,82 +1,83 @@
-//! What processes of the client and of the server were seen doing while a login waited, and how much of
-//! each part that explains. Where the sightings come from is in `watch`; what they mean is in `cause`.
+//! Records what processes of client and server did during a login, and how much of each part this explains.
+//! Module `watch` collects the sightings; module `cause` interprets them.
 
 use crate::{LoginPart, PartTime};
 use assay_model::Nanos;
 
-/// Which end of the connection a process belongs to.
+/// End of the connection to which a process belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionSide {
     /// The program that logs in.
     Client,
-    /// The server that it logs in to.
+    /// The server that accepts the login.
     Server,
 }
 
-/// Something that takes the time of a process. The order is the order of precedence: of two processes
-/// that are busy at the same instant, the first explains the wait.
+/// Something for which a process needs time. The order is the precedence: if two processes are busy at the
+/// same time, the first activity explains the wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
-    /// A program that the client or the server started.
+    /// A program that the client or server started.
     Program {
-        /// Command lines of the program and of its innermost child, word by word.
+        /// Command lines of the program and of its innermost child, as words.
         words: Vec<String>,
         /// Name of the innermost child.
         inner: String,
     },
-    /// A name server was asked: its address.
+    /// A request to a name server, given by its address.
     NameServer(String),
-    /// The process sleeps on a timer.
+    /// The process sleeps until a timer expires.
     Sleep,
-    /// The service behind a Unix socket was asked: the path.
+    /// A request to the service behind a Unix socket, given by its path.
     Socket(String),
-    /// Another machine or a service was asked: `ADDRESS:PORT`.
+    /// A request to another machine or service: `ADDRESS:PORT`.
     Peer(String),
     /// The process waits for a disk or a network file system.
     Disk,
     /// The process computes.
     Cpu,
-    /// The process could run and no CPU is free.
+    /// The process is runnable but waits for a free CPU.
     CpuQueue,
 }
 
-/// An activity over an interval, counted from the start of the login.
+/// An activity during an interval. Times are counted from the start of the login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Begin.
+    /// Start of the interval.
     pub from: Nanos,
-    /// End.
+    /// End of the interval.
     pub to: Nanos,
-    /// Whose process.
+    /// Side of the process.
     pub side: ConnectionSide,
-    /// Number of the process.
+    /// Process number.
     pub pid: u32,
     /// Name of the process.
     pub process: String,
-    /// What it did.
+    /// Activity of the process.
     pub activity: Activity,
 }
 
-/// How long an activity went on within a part.
+/// Time of an activity within a part of the login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivityShare {
-    /// The part.
+    /// Part of the login.
     pub part: LoginPart,
-    /// Whose process.
+    /// Side of the process.
     pub side: ConnectionSide,
     /// Name of the process.
     pub process: String,
-    /// What it did.
+    /// Activity of the process.
     pub activity: Activity,
-    /// How long.
+    /// Duration of the activity within the part.
     pub took: Nanos,
 }
 
-/// A program that runs for less time in a part did not begin there: a look is late by up to its interval.
+/// Minimum runtime in nanoseconds within a part for a program that started in this part. A look at the
+/// processes may be late by one interval.
 const BEGUN: u64 = 20_000_000;
 
-/// Divides sightings among the parts of a login. A program of the client counts only in the part in which
-/// it began: one that goes on, such as a ProxyCommand, carries the connection.
+/// Divides sightings among the parts of a login. A program of the client counts only in the part in which it
+/// started: a long-running program such as a ProxyCommand carries the connection.
 #[must_use]
 pub fn divide_among_parts(sightings: &[Sighting], phases: &[PartTime]) -> Vec<ActivityShare> {
     let mut shares: Vec<ActivityShare> = Vec::new();

@@ -1,6 +1,6 @@
-//! Why the parts of logins take as long as they take. A cause is named only with evidence of its own
-//! seconds: a process that was seen, a line that was timed, an address that did not answer. Time without
-//! evidence stays "not explained". How a process is named is in `naming`, why a login failed in `failure`.
+//! Explains why parts of logins take long. A cause needs evidence for its own seconds: an observed process, a
+//! timed line, or an address that did not answer. Time without evidence remains unexplained. Module `naming`
+//! names causes; module `failure` explains failed logins.
 
 mod naming;
 
@@ -9,7 +9,7 @@ use crate::{Login, LoginPart, is_wait};
 use assay_model::Nanos;
 use serde::Serialize;
 
-/// What a login is made to.
+/// Protocol of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginKind {
     /// SSH.
@@ -25,46 +25,46 @@ pub enum LoginKind {
 /// A line of a PAM stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PamLine {
-    /// `auth`, `account`, `session` or `password`.
+    /// Type: `auth`, `account`, `session` or `password`.
     pub kind: String,
-    /// The module, without `.so`.
+    /// Name of the module without `.so`.
     pub module: String,
-    /// What follows the module.
+    /// Arguments of the module.
     pub arguments: Vec<String>,
-    /// `FILE:LINE`.
+    /// Position as `FILE:LINE`.
     pub place: String,
 }
 
-/// What is known of this machine, and of the server where that is this machine. None: it could not be
-/// read, or it is another machine's.
+/// Facts about this machine, and about the server if the server is this machine. `None` means unreadable, or a
+/// remote server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerKnowledge {
-    /// Services of `hosts:` in nsswitch.conf here, with its place.
+    /// The `hosts:` line of this machine's nsswitch.conf, with its position.
     pub hosts: Option<(String, String)>,
-    /// Keyword and value of the server's effective configuration, as `sshd -T` prints it.
+    /// Keywords and values of the server's effective configuration, as printed by `sshd -T`.
     pub sshd: Option<Vec<(String, String)>>,
-    /// The service's PAM stack on the server.
+    /// PAM stack of the service on the server.
     pub pam: Option<Vec<PamLine>>,
-    /// File system of the user's home there.
+    /// File system of the user's home directory on the server.
     pub home: Option<String>,
-    /// Dovecot's passdb drivers in their order, each with its place.
+    /// Dovecot's passdb drivers in order, each with its position.
     pub passdbs: Option<Vec<(String, String)>>,
-    /// Restrictions of Postfix that sleep before the greeting, as `postconf -n` prints them.
+    /// Postfix restrictions that sleep before the greeting, as printed by `postconf -n`.
     pub sleeps: Vec<String>,
-    /// Lines of start-up files that took long.
+    /// Slow lines of shell start-up files.
     pub startup: Vec<StartupLine>,
-    /// Whether the server runs here, and whether its processes were watched.
+    /// The server runs on this machine.
     pub is_here: bool,
-    /// See `is_here`.
+    /// The server's processes were watched.
     pub is_watched: bool,
-    /// Connections that had not logged in, and how many the server lets in, as sshd writes them into its title.
+    /// Number of unauthenticated connections and their limit, from the process title of sshd.
     pub startups: Option<(u32, u32)>,
-    /// Whether the user who logs in exists on the server.
+    /// The user exists on the server.
     pub user_exists: Option<bool>,
 }
 
 impl ServerKnowledge {
-    /// Returns a keyword of the server's configuration; empty when it is not set.
+    /// Returns the value of a keyword in sshd's configuration; `None` if unset.
     #[must_use]
     pub fn setting(&self, keyword: &str) -> Option<&str> {
         let all = self.sshd.as_ref()?;
@@ -73,50 +73,50 @@ impl ServerKnowledge {
     }
 }
 
-/// Something that makes logins wait.
+/// A cause of waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Cause {
-    /// Its stable name.
+    /// Stable identifier.
     pub id: String,
-    /// What.
+    /// Description of the cause.
     pub what: String,
-    /// The evidence.
+    /// Evidence.
     pub seen: Option<String>,
-    /// What to do, or to look at.
+    /// Fix, or next step of the diagnosis.
     pub then: String,
-    /// The time that it explains in a login: half of the logins have less.
+    /// Median time per login that the cause explains.
     pub took: Nanos,
-    /// The most in one login.
+    /// Maximum time in one login.
     pub longest: Nanos,
-    /// In how many logins it was seen.
+    /// Number of logins with this cause.
     pub logins: usize,
-    /// The parts that wait for it.
+    /// Parts of the login that wait because of this cause.
     pub parts: Vec<LoginPart>,
 }
 
-/// Time of a part for which there is no evidence.
+/// Time of a part without evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Unexplained {
-    /// The part.
+    /// Part of the login.
     pub part: LoginPart,
-    /// How long; half of the logins have less.
+    /// Median unexplained time per login.
     pub took: Nanos,
-    /// What is known of it.
+    /// Known facts about this time.
     pub within: Option<String>,
-    /// How to find out.
+    /// Next step of the diagnosis.
     pub then: String,
 }
 
-/// Everything that makes logins wait.
+/// All causes of waiting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// Causes, the one that takes most first.
+    /// Causes, the longest first.
     pub causes: Vec<Cause>,
-    /// What has no evidence.
+    /// Unexplained time.
     pub unexplained: Vec<Unexplained>,
 }
 
-/// A cause without its seconds.
+/// A cause without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     id: &'static str,
@@ -134,12 +134,12 @@ fn name_cause(id: &'static str, what: &str, seen: &str, then: &str) -> Named {
     }
 }
 
-/// Causes that come and go with the load of the machine: only the median counts.
+/// Ids of causes that vary with the machine's load. Only their median counts.
 const OF_LOAD: [&str; 4] = ["busy-machine", "client-cpu", "server-cpu", "key-exchange"];
-/// Of several small causes that add up to a wait, those that take this long are named.
+/// Minimum time of a small cause that is reported together with others.
 const SMALL: Nanos = Nanos(50_000_000);
 
-/// Explains where the time of logins goes.
+/// Explains how the time of logins is spent.
 #[must_use]
 pub fn explain(kind: LoginKind, logins: &[Login], known: &ServerKnowledge) -> Explanation {
     let mut causes: Vec<Gathered> = Vec::new();
@@ -189,9 +189,9 @@ pub fn explain(kind: LoginKind, logins: &[Login], known: &ServerKnowledge) -> Ex
 /// A cause over all logins.
 struct Gathered {
     cause: Named,
-    /// Time in each login.
+    /// Time in each login, in nanoseconds.
     times: Vec<u64>,
-    /// Time in each part.
+    /// Time in each part, in nanoseconds.
     parts: Vec<(LoginPart, u64)>,
 }
 
@@ -218,15 +218,15 @@ impl Gathered {
     }
 }
 
-/// Returns the parts in which a cause takes a tenth of its time or more: a look at the processes is late by
-/// up to its interval, so a little of it may fall into the part before.
+/// Returns the parts that contain at least a tenth of a cause's time. Less may come from a late look at the
+/// processes, which shifts time into a neighbouring part.
 fn main_parts(parts: Vec<(LoginPart, u64)>) -> Vec<LoginPart> {
     let all: u64 = parts.iter().map(|(_, time)| time).sum();
     let main = parts.into_iter().filter(|(_, time)| time * 10 >= all);
     main.map(|(part, _)| part).collect()
 }
 
-/// Chooses the causes that matter: each that is a wait by itself; else small ones that add up to a wait.
+/// Selects the relevant causes: each cause that is a wait by itself, else small causes that add up to a wait.
 fn choose(all: Vec<Cause>, whole: Nanos) -> Vec<Cause> {
     let counts = |cause: &Cause| {
         let took = match OF_LOAD.contains(&&cause.id[..]) {
@@ -254,7 +254,7 @@ fn lower_median(mut times: Vec<u64>) -> u64 {
     }
 }
 
-/// Explains a part of one login: each cause with its time, and the time without a cause.
+/// Explains a part of one login: returns each cause with its time, and the time without a cause.
 fn explain_part(
     kind: LoginKind,
     part: &LoginPart,
@@ -276,7 +276,7 @@ fn explain_part(
         .collect();
     shares.sort_by_key(|share| std::cmp::Reverse(share.took));
     for share in shares {
-        // Lines that were timed say more than the shell that reads them.
+        // Timed lines are more precise than the shell that runs them.
         if naming::is_users_shell(share) && !lines.is_empty() {
             continue;
         }
@@ -333,7 +333,7 @@ fn explain_part(
     (found, Nanos(rest))
 }
 
-/// Enters a cause with as much of its time as is left of the part.
+/// Adds a cause with its time, limited to the rest of the part.
 fn take(found: &mut Vec<(Named, Nanos)>, cause: Named, time: u64, rest: &mut u64) {
     let time = time.min(*rest);
     if time > 0 {
@@ -342,12 +342,12 @@ fn take(found: &mut Vec<(Named, Nanos)>, cause: Named, time: u64, rest: &mut u64
     }
 }
 
-/// A sleep is known to this much.
+/// Accuracy of a sleep in nanoseconds.
 const LATE: u64 = 40_000_000;
 
-/// Joins sshd's own sleep with the wait before it: sshd rounds the time of a request that it does not take up
-/// to a multiple (`ensure_minimum_time_since`), at most to twice of it. So a request that waits for a name
-/// server sleeps after it, and what made it wait explains both.
+/// Merges sshd's own sleep with the wait before it. sshd rounds the duration of a failed request up to a
+/// multiple of a fixed time (`ensure_minimum_time_since`), at most to its double. So a request that waits for
+/// a name server sleeps afterwards, and the first wait is the cause of both.
 fn join_fail_delay(
     kind: LoginKind,
     part: &LoginPart,
@@ -375,10 +375,10 @@ fn join_fail_delay(
     }
 }
 
-/// Round trips that matter: shorter ones are this machine's or a neighbour's.
+/// Minimum relevant round trip. Shorter ones belong to this machine or a nearby one.
 const FAR: Nanos = Nanos(20_000_000);
 
-/// Returns the time to the server and back, at most: no part of one round trip is shorter.
+/// Returns an upper bound of the round-trip time: no part with one round trip is shorter.
 fn round_trip(login: &Login) -> Nanos {
     let one =
         |part: &LoginPart| matches!(part, LoginPart::Tcp | LoginPart::Banner | LoginPart::User);
@@ -390,7 +390,7 @@ fn round_trip(login: &Login) -> Nanos {
     }
 }
 
-/// Returns how often a part goes to the server and back, at least.
+/// Returns the minimum number of round trips of a part.
 fn round_trips(part: &LoginPart) -> u64 {
     match part {
         LoginPart::Tcp

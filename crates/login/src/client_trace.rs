@@ -1,28 +1,28 @@
-//! What the client's own trace of a login shows beside its parts.
+//! Facts from the client's own trace of a login, in addition to the parts.
 
 use assay_model::Nanos;
 
-/// Facts of one login.
+/// Facts about one login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clues {
-    /// Addresses that did not answer or refused, and how long each was tried.
+    /// Addresses that refused or did not answer, and the time spent on each.
     pub unanswered: Vec<(String, Nanos)>,
-    /// The ProxyCommand that carries the connection.
+    /// ProxyCommand of the connection.
     pub proxy: Option<String>,
-    /// Key exchange that was agreed on.
+    /// Negotiated key exchange.
     pub algorithm: Option<String>,
-    /// Algorithm of the host's key.
+    /// Algorithm of the host key.
     pub host_key: Option<String>,
     /// Programs that the client's configuration starts: option and command.
     pub commands: Vec<(String, String)>,
-    /// How long each key took that was offered and not accepted.
+    /// Time spent on each key that was offered and rejected.
     pub refused_keys: Vec<Nanos>,
-    /// Methods that the server offers.
+    /// Authentication methods that the server offers.
     pub methods: Option<String>,
-    /// Whether the authorized key has a command of its own.
+    /// The authorized key has a forced command.
     pub forced_by_key: bool,
-    /// From the start of the session until sshd opened the channel: its PAM session was open by then.
+    /// Time from the start of the session until sshd opened the channel, after its PAM session.
     pub opened: Option<Nanos>,
-    /// From the connection until the first line of a greeting of several lines.
+    /// Time from the connection until the first line of a multi-line greeting.
     pub greeted: Option<Nanos>,
 }

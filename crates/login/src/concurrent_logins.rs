@@ -1,23 +1,23 @@
-//! Many logins at once: what a crowd waits, and how many are turned away.
+//! Runs many logins at once and measures their times and refusals.
 
 use crate::{Login, LoginError};
 use assay_model::Nanos;
 use serde::Serialize;
 use std::thread;
 
-/// So many at once.
+/// Result of a number of simultaneous logins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Crowd {
-    /// How many.
+    /// Number of logins.
     pub size: u32,
-    /// Times of those that got in, ascending.
+    /// Times of the successful logins, ascending.
     pub took: Vec<Nanos>,
-    /// Why the others did not, each reason with how often.
+    /// Reasons of the failed logins, with counts.
     pub refused: Vec<(String, u32)>,
 }
 
 impl Crowd {
-    /// Half of those that got in were faster.
+    /// Returns the median time of the successful logins.
     #[must_use]
     pub fn median(&self) -> Option<Nanos> {
         let middle = self.took.len().checked_sub(1)? / 2;
@@ -25,7 +25,7 @@ impl Crowd {
     }
 }
 
-/// Logs in `size` times at once.
+/// Runs `size` logins at once.
 ///
 /// # Errors
 /// The user interrupted.

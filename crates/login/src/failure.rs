@@ -1,55 +1,55 @@
-//! Why a login failed, by what the client printed, where it was, and what is known of the server. A wait
-//! is no failure: those are in `cause`.
+//! Classifies failed logins by the client's messages, the failed part, and facts about the server. Module
+//! `cause` explains slow logins.
 
 use crate::cause::{LoginKind, ServerKnowledge};
 use crate::{LoginError, LoginPart};
 use serde::Serialize;
 
-/// Ways to fail.
+/// Kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// The name has no address.
+    /// The host name has no address.
     UnknownHost,
-    /// Nothing listens there.
+    /// No service listens on the port.
     ConnectionRefused,
     /// No address answers.
     NoAnswer,
-    /// TLS was not agreed on.
+    /// The TLS handshake failed.
     Tls,
-    /// The server closed the connection before it said who it is.
+    /// The server closed the connection before its banner.
     ClosedBeforeBanner,
-    /// The server has as many connections without a login as it lets in.
+    /// The server has reached its limit of unauthenticated connections.
     MaxStartupsFull,
-    /// The server did not say who it is in time.
+    /// The banner did not arrive in time.
     BannerTimeout,
-    /// Client and server have no algorithm in common.
+    /// Client and server support no common algorithm.
     NoCommonAlgorithm,
-    /// The client does not know the host's key.
+    /// The client does not know the host key.
     HostKeyUnknown,
-    /// The host has another key than the client knows.
+    /// The host key differs from the known key.
     HostKeyChanged,
-    /// The host's key was revoked.
+    /// The host key is revoked.
     HostKeyRevoked,
     /// The server does not know the user.
     UnknownUser,
-    /// The server does not take what the client offers.
+    /// The server rejects the client's credentials.
     AuthenticationRefused,
-    /// The server cannot check it now.
+    /// The server cannot check credentials now.
     AuthenticationUnavailable,
-    /// More keys were offered than the server looks at.
+    /// The client offered more keys than the server permits.
     TooManyKeys,
-    /// The server closed the connection while it checked.
+    /// The server closed the connection during authentication.
     ClosedInAuthentication,
-    /// The login succeeded, and the session ended at once.
+    /// The login succeeded, but the session ended at once.
     SessionEnded,
-    /// The server greets with a refusal.
+    /// The server's greeting is a refusal.
     GreetingRefused,
-    /// Another answer than the one that is good.
+    /// The server gave an unexpected answer.
     Answer,
-    /// It took longer than the limit.
+    /// The login exceeded the time limit.
     TimedOut,
-    /// Something else.
+    /// Another failure.
     Other,
 }
 
@@ -57,17 +57,17 @@ pub enum FailureKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Failure")]
 pub struct LoginFailure {
-    /// How.
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// The part in which it failed.
+    /// Part in which the login failed.
     pub part: LoginPart,
-    /// The evidence.
+    /// Evidence.
     pub seen: String,
-    /// What to do.
+    /// Remedy, or next step of the diagnosis.
     pub then: String,
 }
 
-/// Classifies a login that failed; none for an error that is no answer of the other side.
+/// Classifies a failed login; returns `None` for an error that does not come from the server.
 #[must_use]
 pub fn classify_failure(
     kind: LoginKind,
@@ -154,7 +154,7 @@ fn classify_mail(why: &str, part: &LoginPart) -> FailureKind {
         LoginPart::Banner if closed => FailureKind::ClosedBeforeBanner,
         LoginPart::Banner => FailureKind::GreetingRefused,
         LoginPart::Method(_) if closed => FailureKind::ClosedInAuthentication,
-        // RFC 4954: 454 is temporary. RFC 5530: UNAVAILABLE.
+        // RFC 4954: 454 is a temporary failure. RFC 5530: so is UNAVAILABLE.
         LoginPart::Method(_) if why.starts_with('4') || why.contains("[UNAVAILABLE]") => {
             FailureKind::AuthenticationUnavailable
         }
@@ -173,7 +173,7 @@ fn classify_http(why: &str, part: &LoginPart) -> FailureKind {
     }
 }
 
-/// Returns what to do about a failure.
+/// Returns the fix for a kind of failure.
 fn failure_remedy(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::UnknownHost => "check the spelling: `getent ahosts HOST`",

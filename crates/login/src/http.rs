@@ -1,4 +1,4 @@
-//! One request over a connection of its own, such as the page behind a login.
+//! Sends one HTTP request over its own connection, such as a request for a page behind a login.
 
 use crate::watch::{PreparedWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
@@ -6,10 +6,10 @@ use assay_http::{ConnectionSlot, Manner, ProbeError, Request, Tls, Url};
 use assay_model::Nanos;
 use std::time::{Duration, Instant};
 
-/// Asks once, while the processes of the server are watched. `status` is that of a good answer.
+/// Sends a request and watches the server's processes. `status` is the expected status.
 ///
 /// # Errors
-/// There is no such answer, or not in time.
+/// The expected answer does not arrive in time.
 pub fn login(
     url: &Url,
     tls: Option<&Tls>,
@@ -35,7 +35,7 @@ pub fn login(
     ended
 }
 
-/// Asks once.
+/// Sends the request.
 fn ask(
     url: &Url,
     tls: Option<&Tls>,
@@ -65,7 +65,7 @@ fn ask(
         let tried = Instant::now();
         let mut exchange = ConnectionSlot::new(address, tls.cloned());
         let mut manner = Manner {
-            // All addresses are one wait.
+            // The time limit covers all addresses together.
             limit: limit.saturating_sub(begin.elapsed()),
             keep: 0,
             stop,
@@ -102,7 +102,7 @@ fn ask(
                 });
             }
             Err(error) => {
-                // The next address is part of the same wait.
+                // Trying the next address belongs to the same part.
                 let tried = (address.to_string(), tried.elapsed().into());
                 login.clues.unanswered.push(tried);
                 login.remarks.push(error.to_string());

@@ -1,8 +1,7 @@
-//! Logins taken apart: how long each phase takes, which one waits, and what is likely to be the cause.
+//! Measures logins: the duration of each part, the part that waits, and its likely cause.
 //!
-//! A login is made as a user makes it: by the system's own `ssh`, or over the same protocol that a mail
-//! program or a browser speaks. Nothing on the server is changed; whoever logs in does no more than a
-//! login does.
+//! A login uses the system's own `ssh`, or the protocol of a mail program or browser. Nothing on the server is
+//! changed, and a login does nothing except log in.
 #![allow(
     clippy::disallowed_methods,
     reason = "it reads the clock around what it waits for, and starts ssh through host::process"
@@ -23,35 +22,35 @@ pub mod watch;
 use assay_model::Nanos;
 use serde::Serialize;
 
-/// A part of a login, in the order in which they come.
+/// A part of a login, in order of time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "method")]
 #[schemars(rename = "Part")]
 pub enum LoginPart {
-    /// The client starts, reads its configuration and looks the name up.
+    /// The client starts, reads its configuration and resolves the host name.
     Name,
-    /// The connection is made, over all addresses that had to be tried.
+    /// TCP connection, including all addresses that had to be tried.
     Tcp,
-    /// TLS is agreed on.
+    /// TLS handshake.
     Tls,
-    /// The server says who it is.
+    /// Banner or greeting of the server.
     Banner,
-    /// Keys are exchanged, and the host's key is checked.
+    /// Key exchange, with the check of the host key.
     KeyExchange,
-    /// The server's first word on who logs in: it has looked the user up by then.
+    /// First answer of the server about the user; the server has looked the user up by then.
     User,
-    /// A method of authentication, until it succeeds or the next one begins.
+    /// An authentication method, until it succeeds or the next method starts.
     Method(String),
-    /// From there until the session says its first word.
+    /// From the authentication until the first output of the session.
     Session,
-    /// What a shell for a person does before its first prompt: its start-up files.
+    /// Start-up files of an interactive shell, until its first prompt.
     Prompt,
-    /// The answer to what was asked.
+    /// Answer to the request.
     Answer,
 }
 
 impl LoginPart {
-    /// For people.
+    /// Returns the name for output.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -69,28 +68,28 @@ impl LoginPart {
     }
 }
 
-/// How long a part took.
+/// Duration of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Phase")]
 pub struct PartTime {
-    /// Which.
+    /// The part.
     pub part: LoginPart,
-    /// How long.
+    /// Duration of the part.
     pub took: Nanos,
 }
 
 /// One login.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Login {
-    /// Its parts, in order.
+    /// Parts in order.
     pub phases: Vec<PartTime>,
-    /// What was said on the way that may explain a wait: addresses that refused, methods that failed.
+    /// Messages that may explain a wait: addresses that refused, methods that failed.
     pub remarks: Vec<String>,
-    /// What processes of both ends were seen doing.
+    /// Activities of the processes on both sides.
     #[serde(skip)]
     #[schemars(skip)]
     pub shares: Vec<activity::ActivityShare>,
-    /// What the client told of this login.
+    /// Facts from the client's trace.
     #[serde(skip)]
     #[schemars(skip)]
     pub clues: client_trace::Clues,
@@ -102,75 +101,75 @@ impl Login {
         self.phases.push(PartTime { part, took });
     }
 
-    /// From the start to the end.
+    /// Returns the duration of the whole login.
     #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos(self.phases.iter().map(|phase| phase.took.0).sum())
     }
 }
 
-/// Why there was no login.
+/// Reasons why a login has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// It cannot be meant.
+    /// The target is invalid.
     #[error("{target}: {why}")]
     Target {
-        /// As the user wrote it.
+        /// Target as the user wrote it.
         target: String,
-        /// What is wrong, and what would be right.
+        /// Error and remedy.
         why: String,
     },
     /// The program is missing, or does not start.
     #[error("{program}: {source}; install openssh-client")]
     Start {
-        /// Program.
+        /// Name of the program.
         program: &'static str,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// It did not get in.
+    /// The login was refused.
     #[error("{target}: no login after {}: {why}", .so_far.total())]
     Refused {
-        /// Target.
+        /// Target of the login.
         target: String,
-        /// What was said last.
+        /// Last message.
         why: String,
-        /// All that was said.
+        /// All messages.
         said: Vec<String>,
-        /// The parts until then.
+        /// Parts before the refusal.
         so_far: Box<Login>,
     },
-    /// It took too long.
+    /// The login exceeded its time limit.
     #[error("{target}: no end within {limit}; it waited in: {}", .waited.name())]
     TimedOut {
-        /// Target.
+        /// Target of the login.
         target: String,
-        /// Limit.
+        /// Time limit.
         limit: Nanos,
-        /// Which part it waited in.
+        /// Part that was running.
         waited: LoginPart,
-        /// The parts until then, the waiting one included.
+        /// Parts so far, including the running one.
         so_far: Box<Login>,
     },
-    /// The user interrupted.
+    /// The user interrupted the login.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// A part over all logins.
+/// Summary of a part over all logins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
-    /// Which.
+    /// The part.
     pub part: LoginPart,
-    /// Half of the logins were faster in it.
+    /// Median duration.
     pub median: Nanos,
-    /// The slowest.
+    /// Maximum duration.
     pub longest: Nanos,
-    /// In how many logins it came.
+    /// Number of logins with this part.
     pub count: usize,
 }
 
-/// The parts of several logins, in the order in which they came first.
+/// Summarises the parts of several logins, in the order of their first occurrence.
 #[must_use]
 pub fn summarize_parts(logins: &[Login]) -> Vec<Summary> {
     let mut parts: Vec<(LoginPart, Vec<u64>)> = Vec::new();
@@ -195,7 +194,7 @@ pub fn summarize_parts(logins: &[Login]) -> Vec<Summary> {
         .collect()
 }
 
-/// Methods keep the order in which they were tried.
+/// Authentication methods keep the order in which they were tried.
 fn order(part: &LoginPart) -> u8 {
     match part {
         LoginPart::Name => 0,
@@ -211,18 +210,18 @@ fn order(part: &LoginPart) -> u8 {
     }
 }
 
-/// A wait that is looked into: so long, and so much of the whole login.
+/// Minimum duration of a wait that is investigated.
 pub const LEAST: Nanos = Nanos(200_000_000);
-/// The share of a login from which a wait is looked into.
+/// Minimum fraction of the login for a wait that is investigated.
 pub const LEAST_SHARE: f64 = 0.1;
 
-/// Returns whether a wait within a login of this length is one to look into.
+/// Returns whether a duration within a login of length `whole` counts as a wait.
 #[must_use]
 pub fn is_wait(took: Nanos, whole: Nanos) -> bool {
     took >= LEAST && took.0 as f64 >= whole.0 as f64 * LEAST_SHARE
 }
 
-/// The longest part, when it is long enough to look into.
+/// Returns the longest part, if it counts as a wait.
 #[must_use]
 pub fn longest_wait(summaries: &[Summary]) -> Option<&Summary> {
     let all = Nanos(summaries.iter().map(|one| one.median.0).sum());
@@ -248,7 +247,7 @@ mod tests {
         let slow = [
             login(&[(LoginPart::Tcp, 1), (LoginPart::User, 2_000), (key(), 20)]),
             login(&[(LoginPart::Tcp, 1), (LoginPart::User, 1_990), (key(), 30)]),
-            // A part that comes in some logins alone.
+            // A part that occurs only in some logins.
             login(&[
                 (LoginPart::Name, 9),
                 (LoginPart::Tcp, 1),

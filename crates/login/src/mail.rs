@@ -1,5 +1,4 @@
-//! IMAP and SMTP as a mail program speaks them: greeting, what the server can do, the login, and for IMAP
-//! the mailbox.
+//! Logs in over IMAP or SMTP as a mail program does: greeting, capabilities, login, and for IMAP the mailbox.
 
 use crate::watch::{PreparedWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
@@ -10,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Which protocol.
+/// Mail protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// IMAP 4 (RFC 9051).
@@ -19,7 +18,7 @@ pub enum Protocol {
     Smtp,
 }
 
-/// Who logs in; `Debug` does not tell the password.
+/// Credentials. `Debug` hides the password.
 #[derive(Clone)]
 pub struct User {
     /// Name.
@@ -34,26 +33,26 @@ impl std::fmt::Debug for User {
     }
 }
 
-/// Where.
+/// Address of a mail server.
 #[derive(Clone, Debug)]
 pub struct MailTarget {
     /// Host.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// TLS from the first byte on.
+    /// TLS configuration, for TLS from the first byte on.
     pub tls: Option<Tls>,
 }
 
-/// Most bytes of a line.
+/// Maximum bytes of a line.
 const LONGEST: u64 = 64 << 10;
-/// Most lines of an answer.
+/// Maximum lines of an answer.
 const LINES: usize = 10_000;
 
-/// Logs in once; without a user it goes as far as a stranger gets.
+/// Logs in once. Without a user, stops before the authentication.
 ///
 /// # Errors
-/// It did not get in, or not in time.
+/// The login is refused or exceeds its time limit.
 pub fn login(
     protocol: Protocol,
     target: &MailTarget,
@@ -116,7 +115,7 @@ struct Talk<'a> {
 
 type Lines = BufReader<Box<dyn Both>>;
 
-/// A connection that gives nothing after the deadline, however often a byte comes.
+/// A connection with an absolute deadline, however often a byte arrives.
 struct Until {
     stream: TcpStream,
     deadline: Instant,
@@ -179,7 +178,7 @@ impl Talk<'_> {
         }
         let said = || self.login.remarks.last().cloned().unwrap_or_default();
         let stream = connected.ok_or_else(|| Stop::Refused(said()))?;
-        // A read that waits looks now and then whether to stop.
+        // A waiting read checks regularly whether to stop.
         let slice = Some(Duration::from_millis(50));
         let left = self.left()?;
         let timeouts = stream
@@ -235,7 +234,7 @@ impl Talk<'_> {
             self.tagged(lines, "a3", "EXAMINE INBOX")?;
         }
         self.enter(LoginPart::Answer);
-        // Who says goodbye leaves no half-open session behind; nobody waits for the answer.
+        // Logging out closes the session on the server. The answer is not awaited.
         let _ = lines.get_mut().write_all(b"a4 LOGOUT\r\n");
         Ok(())
     }
@@ -270,7 +269,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// A reply, whose last line has a blank after its code (RFC 5321, section 4.2.1).
+    /// Reads a reply. Its last line has a space after the code (RFC 5321 section 4.2.1).
     fn reply(&mut self, lines: &mut Lines) -> Result<(), Stop> {
         for _ in 0..LINES {
             let line = self.line(lines)?;
@@ -315,7 +314,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether a read that brought nothing may be tried again.
+    /// Returns whether an interrupted read may be repeated.
     fn again(&self, error: &io::Error) -> Result<(), Stop> {
         let waits = matches!(
             error.kind(),
@@ -346,7 +345,7 @@ impl Talk<'_> {
     }
 }
 
-/// A quoted string (RFC 9051, section 4.3).
+/// Formats a quoted string (RFC 9051 section 4.3).
 fn quote_string(text: &str) -> Result<String, Stop> {
     if text.bytes().any(|byte| !(b' '..0x7f).contains(&byte)) {
         let why = "a name or password with other than printable ASCII cannot be sent as LOGIN";
@@ -358,7 +357,7 @@ fn quote_string(text: &str) -> Result<String, Stop> {
     ))
 }
 
-/// RFC 4648, section 4.
+/// Encodes base64 (RFC 4648 section 4).
 fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

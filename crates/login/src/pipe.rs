@@ -1,4 +1,4 @@
-//! A program whose lines are read with the time at which they came.
+//! Runs a program and reads its lines with their times of arrival.
 
 use assay_host::process::{Dies, Running};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a line that are kept; a server may send without end.
+/// Maximum bytes kept of a line, because a server may send endless lines.
 const LONGEST: usize = 64 << 10;
-/// How often a wait asks whether to stop.
+/// Interval at which a wait checks `stop`.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Where a line came from.
+/// Source of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// Standard output.
@@ -29,20 +29,20 @@ pub struct ProgramLines {
     pipes: [(From, Option<OwnedFd>, Vec<u8>); 2],
 }
 
-/// What came.
+/// Next output of a program.
 pub enum PipeOutput {
-    /// A line without its end, or what came without one after some time.
+    /// A line without its line end, or an unterminated line after some time.
     Line(From, String),
-    /// The program has ended and everything was read.
+    /// The program has ended and all output was read.
     Ended,
-    /// Nothing until the deadline.
+    /// Nothing arrived before the deadline.
     Late,
-    /// `stop` said so.
+    /// `stop` returned true.
     Stopped,
 }
 
 impl ProgramLines {
-    /// Starts the program with nothing to read.
+    /// Starts the program with empty standard input.
     pub fn start(mut command: Command) -> io::Result<Self> {
         let (out, out_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (error, error_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -52,7 +52,7 @@ impl ProgramLines {
             fcntl_setfl(end, OFlags::NONBLOCK)?;
         }
         Ok(Self {
-            // The command, and with it this process's copies of the writing ends, is dropped here.
+            // Dropping the command closes this process's copies of the pipe ends.
             running: Running::start(command, Dies::WithAssay)?,
             pipes: [
                 (From::Out, Some(out), Vec::new()),
@@ -66,7 +66,7 @@ impl ProgramLines {
         self.running.pid()
     }
 
-    /// The next line, with the time of its coming.
+    /// Returns the next line with its time of arrival.
     pub fn next(
         &mut self,
         deadline: Instant,
@@ -135,7 +135,7 @@ impl ProgramLines {
     }
 }
 
-/// Takes the first whole line out.
+/// Removes and returns the first complete line.
 fn take_line(bytes: &mut Vec<u8>) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line: Vec<u8> = bytes.drain(..=end).collect();

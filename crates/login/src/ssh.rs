@@ -1,5 +1,5 @@
-//! A login by the system's own `ssh`, with its configuration, keys and agent: `-vvv` prints when each part
-//! begins, and the line is read when it comes.
+//! Logs in with the system's own `ssh` and its configuration, keys and agent. `ssh -vvv` prints a line when
+//! each part starts; the time of arrival of the line is recorded.
 
 pub mod control_master;
 mod transcript;
@@ -14,23 +14,23 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Printed by the far end when it is there; nothing that ssh or a start-up file prints is that.
+/// Text that the remote command prints when the session is there. Neither ssh nor a start-up file prints it.
 pub const MARK: &str = "assay-login-is-there";
 
-/// Where to log in, and with which options.
+/// Target of an ssh login, with options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshTarget {
-    /// `[USER@]HOST`, or a name of the user's ssh configuration.
+    /// `[USER@]HOST`, or a name in the user's ssh configuration.
     host: String,
-    /// Options, as after `ssh -o`.
+    /// Options in the syntax of `ssh -o`.
     options: Vec<String>,
 }
 
 impl SshTarget {
-    /// As the user writes it: `[USER@]HOST[:PORT]`, and options such as `Port=2222`.
+    /// Parses `[USER@]HOST[:PORT]`; options look like `Port=2222`.
     ///
     /// # Errors
-    /// ssh would take it for an option, or it is no host.
+    /// The text is not a host, or ssh would treat it as an option.
     pub fn new(text: &str, options: &[String]) -> Result<Self, LoginError> {
         let wrong = |why: &str| LoginError::Target {
             target: text.to_owned(),
@@ -38,7 +38,7 @@ impl SshTarget {
         };
         let mut options = options.to_vec();
         let host = match text.rsplit_once(':') {
-            // More than one colon is an IPv6 address, unless it is in brackets.
+            // A text with more than one colon is an IPv6 address, unless it is in brackets.
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
                 let port: u16 = port
                     .parse()
@@ -55,14 +55,14 @@ impl SshTarget {
         Ok(Self { host, options })
     }
 
-    /// The host, without a user.
+    /// Returns the host without the user.
     #[must_use]
     pub fn host(&self) -> &str {
         self.host.rsplit('@').next().unwrap_or(&self.host)
     }
 
-    /// Returns what ssh makes of its configuration for this target (`ssh -G`): keyword and value. Empty when
-    /// ssh does not answer.
+    /// Returns ssh's effective configuration for this target (`ssh -G`): keywords and values. Empty if ssh
+    /// fails.
     #[must_use]
     pub fn effective(&self) -> Vec<(String, String)> {
         let Ok(mut lines) = ProgramLines::start(self.command(&["-G"], &[])) else {
@@ -78,11 +78,11 @@ impl SshTarget {
         found
     }
 
-    /// `ssh` with these arguments before the host, and the command for the far end.
+    /// Builds an `ssh` command with these arguments before the host and a remote command.
     pub(crate) fn command(&self, arguments: &[&str], remote: &[&str]) -> Command {
         let mut words: Vec<OsString> = Vec::new();
         words.extend(arguments.iter().map(Into::into));
-        // Nobody is there to answer a question. These come first, so that they hold.
+        // Nobody can answer a prompt. The first value of an option wins, so these come first.
         for option in ["BatchMode=yes", "NumberOfPasswordPrompts=0"] {
             words.extend(["-o".into(), option.into()]);
         }
@@ -98,30 +98,30 @@ impl SshTarget {
     }
 }
 
-/// What the far end does.
+/// Kind of the remote session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteSession {
-    /// A command in a shell that nobody types at.
+    /// A command without a terminal.
     Command,
-    /// A login shell at a terminal: it reads all that it reads for a person.
+    /// A login shell on a terminal, which reads the start-up files of an interactive user.
     Person,
 }
 
-/// `printf` with the mark in two parts, so that no trace of the command is taken for it.
+/// Remote command that prints [`MARK`]. The mark is split, so that a trace of the command does not contain it.
 const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
-/// Printed by the far end when the session is there and the shell for a person begins.
+/// Text that the remote side prints when the session is there and the interactive shell starts.
 const BEGINS: &str = "assay-shell-begins";
-/// The user's own shell as for a person. An interactive `-c` leaves no history. `/bin/sh` does the quoting,
-/// because the user's shell may be one that reads it differently.
+/// Runs the user's own shell as an interactive shell. An interactive `-c` writes no history. `/bin/sh` does
+/// the quoting, because the user's shell may have other rules.
 const SAY_AS_PERSON: &str = concat!(
     "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; ",
     "exec \"${SHELL:-/bin/sh}\" -l -i -c \"printf %s-%s\\\\\\\\n assay-login is-there\"'"
 );
 
-/// Logs in once over a connection of its own, while the processes of both ends are watched.
+/// Logs in once over a new connection and watches the processes of both ends.
 ///
 /// # Errors
-/// It did not get in, or not in time.
+/// The login is refused or exceeds its time limit.
 pub fn login(
     target: &SshTarget,
     session: RemoteSession,
@@ -187,7 +187,7 @@ pub fn login(
     }
 }
 
-/// Adds to a login for a command what the shell for a person took: its start-up files.
+/// Adds the start-up files of an interactive shell to a login for a command.
 #[must_use]
 pub fn with_prompt(command: Login, person: &Login) -> Login {
     let is_prompt = |part: &LoginPart| *part == LoginPart::Prompt;

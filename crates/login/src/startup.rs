@@ -1,6 +1,6 @@
-//! Which line of the shell's start-up files waits: bash runs them once more and prints when each line
-//! begins. Commands are not repeated in the report, because a start-up file may hold secrets; file, line
-//! and the name of the command are.
+//! Finds slow lines in the shell's start-up files: bash runs the files again and prints when each line starts.
+//! The report contains file, line and name of the command, but not the whole command, which may contain
+//! secrets.
 
 use crate::pipe::{PipeOutput, ProgramLines};
 use crate::ssh::SshTarget;
@@ -9,7 +9,7 @@ use assay_model::Nanos;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Makes bash trace. bash takes no PS4 from the environment of root, so it is set here.
+/// Enables tracing in bash. bash ignores PS4 from root's environment, so the script sets it.
 macro_rules! trace {
     ($files:expr, $flags:expr) => {
         concat!(
@@ -21,7 +21,7 @@ macro_rules! trace {
     };
 }
 
-/// What a login shell reads.
+/// Files that a login shell reads.
 const OF_PERSON: &str = trace!(
     concat!(
         "[ -r /etc/profile ] && . /etc/profile; ",
@@ -30,7 +30,7 @@ const OF_PERSON: &str = trace!(
     ),
     "-i"
 );
-/// What bash reads when sshd starts it for a command (`SSH_SOURCE_BASHRC`, as distributions build it).
+/// Files that bash reads when sshd starts it for a command (`SSH_SOURCE_BASHRC`, enabled by distributions).
 const OF_COMMAND: &str = trace!(
     concat!(
         "case \\$SHELL in *bash) ;; *) exit ;; esac; ",
@@ -39,28 +39,27 @@ const OF_COMMAND: &str = trace!(
     ""
 );
 
-/// A line of a start-up file, and how long it took until the next one began.
+/// A line of a start-up file, and the time until the next line started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Line")]
 pub struct StartupLine {
-    /// `FILE:LINE`.
+    /// Position as `FILE:LINE`.
     pub place: String,
     /// First word of the command.
     pub command: String,
-    /// How long, each time that it ran added up.
+    /// Total time of all executions of the line.
     pub took: Nanos,
-    /// The part of a login that waits for this line.
+    /// Part of a login that waits for the line.
     pub part: LoginPart,
 }
 
-/// Lines that are shown.
+/// Maximum number of reported lines.
 const SHOWN: usize = 5;
-/// Shorter ones are not.
+/// Minimum duration of a reported line.
 const SHORTEST: Nanos = Nanos(50_000_000);
 
-/// Returns the lines that took longest in a part, on the far end, with bash; none where the start-up files
-/// are quick, or where the user's shell reads other files. A line that does not end within the limit is
-/// the first.
+/// Returns the slowest start-up lines of a part on the server. Requires bash. Returns nothing if the start-up
+/// files are fast or the user's shell reads other files. A line that exceeds the time limit comes first.
 ///
 /// # Errors
 /// ssh does not start, or the user interrupted.
@@ -78,7 +77,7 @@ pub fn find_slowest_lines(
         LoginPart::Prompt => OF_PERSON,
         _ => OF_COMMAND,
     };
-    // At a terminal: when this process ends, the far end is hung up with all that it waits for.
+    // With a terminal, the remote side receives a hang-up when this process ends.
     let own = ["-o", "ControlMaster=no", "-o", "ControlPath=none", "-tt"];
     let mut lines = ProgramLines::start(target.command(&own, &[trace])).map_err(start)?;
     let begin = Instant::now();
@@ -95,7 +94,7 @@ pub fn find_slowest_lines(
             }
             PipeOutput::Ended => break,
             PipeOutput::Late => {
-                // The last line is still going on.
+                // The last line is still running.
                 if let Some((when, _, _)) = traced.last().cloned() {
                     let now = when + (at - last).as_secs_f64();
                     traced.push((now, String::new(), String::new()));
@@ -108,10 +107,10 @@ pub fn find_slowest_lines(
     Ok(longest_lines(&traced, part))
 }
 
-/// Second, place and command of a traced line.
+/// Time in seconds, position and command of a traced line.
 type Entry = (f64, String, String);
 
-/// A line of the trace; bash repeats the first character for each level.
+/// Parses a line of the trace. bash repeats the first character for each nesting level.
 fn read(line: &str) -> Option<Entry> {
     let rest = line.trim_start_matches('+').strip_prefix("assay-line ")?;
     let mut words = rest.splitn(3, ' ');
@@ -119,12 +118,12 @@ fn read(line: &str) -> Option<Entry> {
     let place = words.next()?;
     let command = words.next().unwrap_or_default();
     let word = command.split_whitespace().next().unwrap_or_default();
-    // An assignment may hold a secret.
+    // An assignment may contain a secret.
     let word = word.split('=').next().unwrap_or_default();
     Some((at, place.to_owned(), word.to_owned()))
 }
 
-/// Returns the longest lines. A line that runs in a loop is one line, and takes what all its turns take.
+/// Returns the slowest lines. The executions of a line in a loop are added up.
 fn longest_lines(traced: &[Entry], part: &LoginPart) -> Vec<StartupLine> {
     let mut lines: Vec<StartupLine> = Vec::new();
     for ((at, place, command), (next, ..)) in traced.iter().zip(traced.iter().skip(1)) {

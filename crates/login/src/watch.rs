@@ -1,5 +1,5 @@
-//! Watches the processes of a login while it goes on: the client's, and the server's where it runs on this
-//! machine. `/proc` is read sixty times a second; nothing is traced and no process is stopped.
+//! Watches the processes of a login: the client's, and the server's if it runs on this machine. Reads `/proc`
+//! sixty times per second. Processes are neither traced nor stopped.
 
 mod process;
 mod sockets;
@@ -14,27 +14,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two looks.
+/// Interval between two looks.
 const INTERVAL: Duration = Duration::from_millis(15);
-/// A gap this much longer than the interval means that the watch itself had no CPU.
+/// Delay beyond the interval that shows that the watching thread itself had no CPU.
 const LATE: Duration = Duration::from_millis(20);
-/// Sockets of a process are read this often at most.
+/// Minimum interval between two looks at a process's sockets.
 const SOCKETS_EVERY: Duration = Duration::from_millis(50);
 
-/// Processes of the server that are watched.
+/// Processes of the server to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedServer {
-    /// Processes that hold the listening socket; none when they run elsewhere or cannot be seen.
+    /// Processes that hold the listening socket; empty if they run elsewhere or are not visible.
     pub listeners: Vec<u32>,
-    /// Port it listens on.
+    /// Port of the listening socket.
     pub port: u16,
-    /// Whether the server starts a process for each connection, as sshd does.
+    /// The server starts a process for each connection, as sshd does.
     pub forks: bool,
 }
 
 impl WatchedServer {
-    /// Returns the same server with none of its processes to watch: of many logins at once nobody tells whose
-    /// process is whose.
+    /// Returns the server without processes to watch. With many logins at once, a process cannot be assigned
+    /// to a login.
     #[must_use]
     pub fn without_processes(&self) -> Self {
         Self {
@@ -44,17 +44,17 @@ impl WatchedServer {
     }
 }
 
-/// A watch that has not begun. It is made before the client starts, so that the processes of its connection are
-/// told from those that were there.
+/// A watch before its start. It is created before the client starts, to distinguish new processes from old
+/// ones.
 #[derive(Debug)]
 pub struct PreparedWatch {
     server: WatchedServer,
-    /// Processes that were there before the login.
+    /// Processes that existed before the login.
     before: BTreeSet<u32>,
 }
 
 impl PreparedWatch {
-    /// Notes which processes of the server are there.
+    /// Records the existing processes of the server.
     #[must_use]
     pub fn new(server: &WatchedServer) -> Self {
         let mut server = server.clone();
@@ -67,7 +67,7 @@ impl PreparedWatch {
         Self { server, before }
     }
 
-    /// Starts to watch. `client` is the program that logs in; `begin` is the zero of all times.
+    /// Starts the watch. `client` is the process that logs in; times are counted from `begin`.
     #[must_use]
     pub fn start(self, client: Option<u32>, begin: Instant) -> RunningWatch {
         let stop = Arc::new(AtomicBool::new(false));
@@ -87,7 +87,7 @@ impl PreparedWatch {
     }
 }
 
-/// A running watch; it ends when it is dropped.
+/// A running watch, which ends on drop.
 #[derive(Debug)]
 pub struct RunningWatch {
     stop: Arc<AtomicBool>,
@@ -95,7 +95,7 @@ pub struct RunningWatch {
 }
 
 impl RunningWatch {
-    /// Ends the watch and returns what was seen.
+    /// Ends the watch and returns the sightings.
     #[must_use]
     pub fn finish(mut self) -> Vec<Sighting> {
         self.end()
@@ -116,7 +116,7 @@ impl Drop for RunningWatch {
     }
 }
 
-/// A process that does something, of all that were looked at.
+/// A busy process.
 struct Candidate {
     side: ConnectionSide,
     pid: u32,
@@ -128,13 +128,13 @@ struct Watcher {
     client: Option<u32>,
     server: WatchedServer,
     begin: Instant,
-    /// Processes that were there before the login.
+    /// Processes that existed before the login.
     before: BTreeSet<u32>,
-    /// Whether a process below the listener serves our connection.
+    /// Whether a child of the listener serves this login's connection.
     ours: BTreeMap<u32, bool>,
-    /// CPU time and time in the queue of each process at the last look.
+    /// CPU time and queueing time of each process at the last look.
     times: BTreeMap<u32, (u64, u64)>,
-    /// What a sleeping process waits for, and when that was read.
+    /// For each sleeping process: the time of the last check, and the resource for which the process waited.
     waits: BTreeMap<u32, (Instant, Option<Activity>)>,
     sockets: Sockets,
     last: Instant,
@@ -172,7 +172,7 @@ impl Watcher {
         let picked = all.into_iter().min_by(|a, b| a.activity.cmp(&b.activity));
         let gap = now - self.last;
         let goes_on = picked.as_ref().is_some_and(|one| self.goes_on(one));
-        // After a late look nobody knows when what is seen began, unless it was seen before.
+        // After a late look the start of an activity is unknown, unless the last look saw it, too.
         if gap > INTERVAL + LATE && !goes_on {
             let known = now - INTERVAL - LATE;
             if queued * 2 > gap {
@@ -192,7 +192,7 @@ impl Watcher {
         self.last = now;
     }
 
-    /// Returns whether this was seen at the last look, too.
+    /// Returns whether the last look saw the same activity.
     fn goes_on(&self, one: &Candidate) -> bool {
         self.found.last().is_some_and(|last| {
             last.to == self.since_begin(self.last)
@@ -238,7 +238,7 @@ impl Watcher {
             .into_iter()
             .filter_map(Process::read)
         {
-            // A child that has not yet become another program is the client itself.
+            // After fork and before exec, a child is still the client itself.
             if child.name != process.name || child.words() != process.words() {
                 self.add_program(ConnectionSide::Client, &child, all);
             }
@@ -265,7 +265,7 @@ impl Watcher {
         }
     }
 
-    /// Returns whether a process below the listener serves our connection.
+    /// Returns whether a child of the listener serves this login's connection.
     fn serves_us(&mut self, pid: u32, alone: bool) -> bool {
         if let Some(known) = self.ours.get(&pid) {
             return *known;
@@ -276,7 +276,7 @@ impl Watcher {
         match port {
             Some(port) => {
                 let serves = sockets::serves_connection(pid, self.server.port, port);
-                // The socket of a process that has just been forked may not be there yet.
+                // A newly forked process may not have its socket yet.
                 if let Some(serves) = serves {
                     self.ours.insert(pid, serves);
                 }
@@ -291,7 +291,8 @@ impl Watcher {
             return;
         };
         if !process.is_of_server() {
-            // A service that was there before, such as a policy server of Postfix, was not started for us.
+            // A service that existed before, such as a policy server of Postfix, was not started for this
+            // login.
             if !self.before.contains(&pid) {
                 self.add_program(ConnectionSide::Server, &process, all);
             }
@@ -326,7 +327,7 @@ impl Watcher {
         });
     }
 
-    /// Returns what a process of the client or the server itself does.
+    /// Returns the activity of a process that belongs to the client or to the server itself.
     fn activity(&mut self, process: &Process, side: ConnectionSide) -> Option<Activity> {
         let times = process::read_cpu_times(process.pid);
         let before = self.times.insert(process.pid, times).unwrap_or(times);
@@ -353,7 +354,7 @@ impl Watcher {
         if place.starts_with("rpc_") || place.starts_with("nfs") {
             return Some(Activity::Disk);
         }
-        // A process in its event loop waits for whoever speaks next.
+        // A process in its event loop waits for its peers and is idle.
         if place.contains("do_wait") || place.contains("ep_poll") {
             return None;
         }

@@ -1,27 +1,27 @@
-//! What the radio of a device went through during a run: access points, channels, signal, rates. The addresses of
-//! access points never leave the device in full: they tell where people live (see [`assay_wifi::address`]).
+//! Wi-Fi history of a device during a run: access points, channels, signal and rates. The full addresses of
+//! access points never leave the device, because they show where people live (see [`assay_wifi::address`]).
 
 use assay_wifi::channel::{Band, Channel};
 use serde::{Deserialize, Serialize};
 
-/// Most samples of a record: one a second in the longest run, and some.
+/// Maximum number of samples in a record: one per second of the longest run, with a reserve.
 pub const MOST_SAMPLES: usize = crate::plan::LONGEST as usize + 100;
-/// Most access points of a record, and most that were heard.
+/// Maximum number of access points in a record, and maximum number of other access points heard.
 pub const MOST_POINTS: usize = 64;
-/// Below this many dBm a signal is called weak: there iPhones begin to look for another access point
-/// (Apple, "About wireless roaming for enterprise", HT203068).
+/// Signal in dBm below which a signal is weak: iPhones then search for another access point (Apple, "About
+/// wireless roaming for enterprise", HT203068).
 pub const WEAK: i32 = -70;
 
-/// What a radio saw.
+/// Measurements of a device about its Wi-Fi connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Air {
-    /// Access points in the order in which the device was first with them.
+    /// Access points, in the order in which the device first used them.
     pub points: Vec<Point>,
-    /// In the order of time.
+    /// Samples in order of time.
     pub samples: Vec<Sample>,
-    /// Access points of the same network that the device had heard before or after the run, without its own,
-    /// the strongest first.
+    /// Other access points of the same network that the device received before or after the run, the strongest
+    /// first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heard: Vec<Heard>,
 }
@@ -29,88 +29,88 @@ pub struct Air {
 /// An access point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
-    /// Its address, the second half of which is hidden.
+    /// Address of the access point, with the second half hidden.
     pub address: String,
 }
 
-/// How it was at one time. What `iw` did not tell is none.
+/// State of the Wi-Fi connection at one time. A field that `iw` did not report is `None`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(default)]
 pub struct Sample {
-    /// Microseconds from the start.
+    /// Time since the start, in microseconds.
     pub at: u64,
-    /// Which of the access points; none while it was with none.
+    /// Index of the access point; `None` while the device is not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<u32>,
-    /// Where it sends.
+    /// Channel of the access point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
-    /// How strong the access point is heard, in dBm.
+    /// Received signal strength in dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Rate of the radio from the access point, in bits per second.
+    /// Bit rate of the radio from the access point, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down_bit_per_s: Option<u64>,
-    /// Rate of the radio to it.
+    /// Bit rate of the radio to the access point, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_bit_per_s: Option<u64>,
 }
 
-/// An access point of the same network that the device was not with.
+/// An access point of the same network that the device did not use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Heard {
-    /// Its address, the second half of which is hidden.
+    /// Address of the access point, with the second half hidden.
     pub address: String,
-    /// Where it sends.
+    /// Channel of the access point.
     pub channel: Channel,
-    /// How strong it was heard, in dBm.
+    /// Received signal strength in dBm.
     pub signal: i32,
 }
 
-/// From one access point to another.
+/// A change from one access point to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Roam {
-    /// When it was last seen with the first one, in microseconds from the start.
+    /// Last time at the first access point, in microseconds from the start.
     pub from_us: u64,
-    /// When it was first seen with the second one.
+    /// First time at the second access point, in microseconds from the start.
     pub to_us: u64,
-    /// Where it was.
+    /// Channel of the first access point.
     pub from: Option<Channel>,
-    /// Where it was then.
+    /// Channel of the second access point.
     pub to: Option<Channel>,
 }
 
-/// How strong the access point was heard at a time.
+/// Signal strength at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Signal {
-    /// Microseconds from the start.
+    /// Time in microseconds from the start.
     pub at_us: u64,
-    /// dBm.
+    /// Signal strength in dBm.
     pub dbm: i32,
 }
 
-/// What a radio went through.
+/// Summary of a device's Wi-Fi history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AirVerdict {
-    /// From one access point to another.
+    /// Changes of access point.
     pub roams: Vec<Roam>,
-    /// With no access point at all: from, to, in microseconds from the start.
+    /// Periods without an access point: start and end in microseconds from the start.
     pub away: Vec<(u64, u64)>,
-    /// Half of the time it was as strong, in dBm.
+    /// Median signal strength in dBm.
     pub signal: Option<i32>,
-    /// The weakest.
+    /// Weakest signal.
     pub weakest: Option<Signal>,
-    /// Half of the time the radio sent and received as fast: from the access point, in bits per second.
+    /// Median bit rate from the access point, in bits per second.
     pub down_bit_per_s: Option<u64>,
-    /// To the access point.
+    /// Median bit rate to the access point, in bits per second.
     pub up_bit_per_s: Option<u64>,
-    /// Where it was most of the time.
+    /// Channel that the device used for most of the time.
     pub channel: Option<Channel>,
 }
 
-/// What it means.
+/// Summarises a Wi-Fi history.
 #[must_use]
 pub fn judge(air: &Air) -> AirVerdict {
     let samples = &air.samples;
@@ -147,7 +147,8 @@ fn median<T: Copy + Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     values.get(values.len() / 2).copied()
 }
 
-/// An access point may change its channel under its clients: that is no roam.
+/// Finds changes of access point. An access point may change its channel together with its clients; that is
+/// not a roam.
 fn roams(samples: &[Sample]) -> Vec<Roam> {
     let mut roams = Vec::new();
     let with: Vec<&Sample> = samples
@@ -187,14 +188,14 @@ fn away(samples: &[Sample]) -> Vec<(u64, u64)> {
 }
 
 impl Air {
-    /// How it was at a time: as it was last seen before.
+    /// Returns the last sample at or before a time, in microseconds from the start.
     #[must_use]
     pub fn at(&self, us: u64) -> Option<&Sample> {
         let after = self.samples.partition_point(|sample| sample.at <= us);
         self.samples.get(after.checked_sub(1)?)
     }
 
-    /// The strongest access point of the same network in a higher band than 2.4 GHz, that was not weak.
+    /// Returns the strongest access point of the same network above 2.4 GHz, unless its signal is weak.
     #[must_use]
     pub fn better_band(&self) -> Option<&Heard> {
         let heard = self.heard.iter();
@@ -202,7 +203,7 @@ impl Air {
         higher.max_by_key(|heard| heard.signal)
     }
 
-    /// Whether a client may have sent it.
+    /// Returns whether the sizes and values are within the limits for a client's record.
     pub(crate) fn is_bounded(&self) -> bool {
         let addresses = self.points.iter().map(|point| &point.address);
         let mut addresses = addresses.chain(self.heard.iter().map(|heard| &heard.address));
@@ -213,7 +214,7 @@ impl Air {
             && self.samples.is_sorted_by_key(|sample| sample.at)
     }
 
-    /// Hides what a client that is not assay may have sent in full.
+    /// Hides the second half of all addresses. Other clients than assay may send full addresses.
     pub(crate) fn mask(&mut self) {
         let points = self.points.iter_mut().map(|point| &mut point.address);
         for address in points.chain(self.heard.iter_mut().map(|heard| &mut heard.address)) {

@@ -1,4 +1,4 @@
-//! Why it was bad, where the record itself shows it.
+//! Finds the cause of a bad result, if the record shows it.
 
 mod radio;
 
@@ -9,96 +9,96 @@ use crate::verdict::{RoleVerdict, Second};
 use assay_wifi::channel::Channel;
 use serde::{Deserialize, Serialize};
 
-/// What was the matter, with its evidence. Times in microseconds.
+/// The cause of a bad result, with its evidence. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
-    /// Everything waited, and what did not fit was dropped: a queue on the way is long and full.
+    /// Bufferbloat: a long queue on the path delayed packets and dropped those that did not fit.
     Queue {
-        /// What half of the round trips took at least during the run.
+        /// Median round trip during the run.
         during_us: u64,
-        /// What one took before it.
+        /// Median round trip before the run.
         before_us: u64,
     },
-    /// Much was lost.
+    /// Many packets were lost.
     Loss {
-        /// Share that was lost.
+        /// Fraction of packets lost.
         share: f64,
     },
-    /// The network was slow before anybody used it.
+    /// The network was slow before the run.
     Far {
-        /// What a round trip took before the run.
+        /// Median round trip before the run.
         before_us: u64,
     },
-    /// Fewer bytes came than the role needs.
+    /// The data rate was lower than the role needs.
     Rate {
-        /// Bits per second that came.
+        /// Measured bits per second.
         bit_per_s: f64,
-        /// Bits per second that it needs.
+        /// Needed bits per second.
         needs: f64,
     },
-    /// Nothing came through any more from then on, until the end.
+    /// The connection failed for the rest of the run.
     Cut {
-        /// Microseconds from the start.
+        /// Start of the failure, in microseconds from the start.
         from_us: u64,
     },
-    /// The device went from one access point to another, and most of what was late was due then.
+    /// The device changed its access point, and most late events were due at that time.
     Roam {
-        /// Last seen with the first one, in microseconds from the start.
+        /// Last time at the first access point, in microseconds from the start.
         from_us: u64,
-        /// First seen with the second one.
+        /// First time at the second access point, in microseconds from the start.
         to_us: u64,
-        /// Where it was.
+        /// Channel of the first access point.
         from: Option<Channel>,
-        /// Where it was then.
+        /// Channel of the second access point.
         to: Option<Channel>,
-        /// Share of all that was over the goal that was due meanwhile.
+        /// Fraction of late events that were due in this interval.
         share: f64,
     },
-    /// The device was with no access point, and most of what was late was due then.
+    /// The device had no access point, and most late events were due at that time.
     Away {
-        /// Microseconds from the start.
+        /// Start of the interval, in microseconds from the start.
         from_us: u64,
-        /// Until then.
+        /// End of the interval, in microseconds from the start.
         to_us: u64,
-        /// Share of all that was over the goal that was due meanwhile.
+        /// Fraction of late events that were due in this interval.
         share: f64,
     },
-    /// The access point was heard weakly, and it was worse then.
+    /// The signal was weak for part of the time, and more events were late then.
     Signal {
-        /// How weakly at most, in dBm.
+        /// Weakest signal in dBm.
         dbm: i32,
-        /// When that was, in microseconds from the start.
+        /// Time of the weakest signal, in microseconds from the start.
         at_us: u64,
-        /// Share over the goal while it was weak.
+        /// Fraction of late events while the signal was weak.
         share: f64,
-        /// Share over the goal at other times; none when it was weak all the time.
+        /// Fraction of late events at other times; `None` if the signal was always weak.
         otherwise: Option<f64>,
     },
-    /// The device was on 2.4 GHz, and would have been better off in another band.
+    /// The device used 2.4 GHz although another band was better.
     Band {
-        /// Where it was.
+        /// Channel of the device.
         channel: Channel,
-        /// Share over the goal there.
+        /// Fraction of late events on this channel.
         share: f64,
-        /// Where its network is as well.
+        /// Channel of the same network in the other band.
         other: Channel,
-        /// Share over the goal while it was there itself, when it was.
+        /// Fraction of late events while the device used the other band, if it did.
         other_share: Option<f64>,
-        /// How strong it was heard there in dBm, when it was only heard.
+        /// Signal strength in dBm in the other band, if the device received it but did not use it.
         other_signal: Option<i32>,
     },
 }
 
-/// More than this share lost is called loss.
+/// Minimum fraction of lost packets for the cause `Loss`.
 const LOSS: f64 = 0.02;
 
-/// What is known of the way between server and device beside a role.
+/// Data about the path between server and device, besides the record of a role.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
-    /// The queue on it.
+    /// Full queue on the path.
     pub queue: Option<&'a Queue>,
-    /// What everybody moved.
+    /// Bytes that all people transferred.
     pub load: &'a LinkLoad,
 }
 
@@ -110,8 +110,8 @@ pub(crate) fn cause(
     way: Way<'_>,
 ) -> Option<Cause> {
     let lost = events.iter().filter(|event| event.took.is_none()).count();
-    // Everything from some time on failed, that is most of what did, and no byte came any more: what is late may
-    // not have been begun before the end.
+    // All events from some time on failed, these are most of the failures, and no more bytes arrived. Late
+    // events near the end may not have started at all.
     let last = events.iter().rposition(|event| event.took.is_some());
     let tail = &events[last.map_or(0, |at| at + 1)..];
     if let (Some(_), Some(first)) = (last, tail.first())
@@ -129,7 +129,7 @@ pub(crate) fn cause(
         .or_else(|| radio::always(role, events, record))
 }
 
-/// What the way between server and device did.
+/// Finds a cause on the path between server and device.
 fn path(
     role: &Role,
     verdict: &RoleVerdict,
@@ -168,8 +168,8 @@ fn path(
         .or_else(|| slow_answers(role, events, within, before))
 }
 
-/// A full queue delays and drops: what it dropped is no other loss. At least half of what was over the goal was
-/// due while the queue was long.
+/// Attributes late events to a full queue if at least half of them were due while the queue was long. Packets
+/// that the queue dropped belong to the queue, not to `Loss`.
 fn queued(events: &[RecordEvent], within: u64, queue: Option<&Queue>) -> Option<Cause> {
     let queue = queue?;
     let late = events
@@ -184,8 +184,8 @@ fn queued(events: &[RecordEvent], within: u64, queue: Option<&Queue>) -> Option<
     })
 }
 
-/// The answer to small things is a round trip and nothing else: of those over the goal, half took far longer
-/// than an idle round trip.
+/// Detects a queue by small answers, whose duration is one round trip. Half of the late answers must take much
+/// longer than an idle round trip.
 fn slow_answers(role: &Role, events: &[RecordEvent], within: u64, before: u64) -> Option<Cause> {
     let small = match role.workload {
         Workload::Packets { .. } => true,
@@ -196,14 +196,14 @@ fn slow_answers(role: &Role, events: &[RecordEvent], within: u64, before: u64) -
     let mut over: Vec<u64> = came.filter(|took| *took > within).collect();
     over.sort_unstable();
     let during = *over.get(over.len() / 2)?;
-    // The idle round trip is at least one exchange of a few hundred bytes; a queue is many times that.
+    // An idle exchange has a few hundred bytes. A queue adds many times its round trip.
     (small && during > before.saturating_mul(3).saturating_add(QUEUED)).then_some(Cause::Queue {
         during_us: during,
         before_us: before,
     })
 }
 
-/// Only packets get lost for whoever sends them: TCP sends again what was.
+/// Detects packet loss. Applies only to roles that send packets, because TCP retransmits lost segments.
 fn loss(role: &Role, events: &[RecordEvent]) -> Option<Cause> {
     let packets = matches!(role.workload, Workload::Packets { .. });
     let lost = events.iter().filter(|event| event.took.is_none()).count();
@@ -211,7 +211,8 @@ fn loss(role: &Role, events: &[RecordEvent]) -> Option<Cause> {
     (packets && share > LOSS).then_some(Cause::Loss { share })
 }
 
-/// Bits per second that a page needs to come within its goal, in microseconds, on an idle link.
+/// Returns the bits per second that a page needs on an idle link to finish within its goal. `within` is in
+/// microseconds.
 fn needs_bit_per_s(role: &Role, within: u64) -> Option<f64> {
     match role.workload {
         Workload::Pages { objects, bytes, .. } => {

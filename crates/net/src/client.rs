@@ -1,7 +1,7 @@
-//! A client: joins a server, asks it what to do, and does it.
+//! Runs a client: joins a server, polls it for orders and carries them out.
 //!
-//! It never looks at a wall clock: a device whose date is wrong by a day begins with the others. During a run it
-//! looks at its radio, where it has one.
+//! A client never uses its wall clock, so a device with a wrong date starts together with the others. During a
+//! run the client samples its Wi-Fi connection, if it has one.
 
 mod bulk;
 mod carry;
@@ -27,33 +27,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two questions while nothing goes on.
+/// Interval between two polls without a run.
 const IDLE: Duration = Duration::from_millis(250);
-/// Between two questions during a run.
+/// Interval between two polls during a run.
 const BUSY: Duration = Duration::from_millis(500);
-/// An answer to a question that takes longer is given up.
+/// Time limit for the answer to a poll.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// Exchanges at the beginning, for the clock.
+/// Number of exchanges after joining, to compare the clocks.
 const EXCHANGES: usize = 24;
-/// Exchanges that are remembered.
+/// Maximum number of stored exchanges.
 const REMEMBERED: usize = 64;
-/// A client that ends after this run waits for its verdict for so long.
+/// After its last run, a client waits this long for the verdict.
 const VERDICT_WITHIN: Duration = Duration::from_secs(12);
-/// A server that does not answer is asked again for this long.
+/// Time during which an unreachable server is retried.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
-/// What a client tells of itself.
+/// Events of a client, for display.
 #[derive(Clone, Debug)]
 pub enum ClientEvent<'a> {
-    /// It is in, under this name.
+    /// The client has joined under this name.
     Joined(&'a str),
-    /// A run will begin.
+    /// A run is about to start.
     Begins(&'a ClientOrder),
-    /// It is over; the record was delivered.
+    /// The run is over and the record is delivered.
     Delivered(&'a ClientOrder),
-    /// What the run meant for this person.
+    /// The verdict on this person's run.
     Verdict(&'a Verdict),
-    /// The server does not answer; it is asked again.
+    /// The server does not answer; the client retries.
     Lost(&'a LinkError),
 }
 
@@ -65,12 +65,12 @@ struct Client<'a> {
     origin: Instant,
     exchanges: VecDeque<ClockExchange>,
     sleeps: sleep::Sleeps,
-    /// Small requests during a run: when each began and ended.
+    /// Start and end of each small request during a run.
     trips: Vec<(Instant, Instant)>,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Takes part in runs until `stop` says so. `runs`: ends by itself after so many.
+/// Takes part in runs until `stop` returns true. With `runs`, ends after this number of runs.
 ///
 /// # Errors
 /// The server refuses, or does not answer for a minute.
@@ -98,7 +98,7 @@ pub fn run(
     }
 }
 
-/// Waits a second for what may pass, for a minute in all.
+/// Waits one second after a temporary error. Fails if errors continue for a minute.
 fn patiently(
     error: LinkError,
     lost: &mut Option<Instant>,
@@ -148,15 +148,15 @@ impl<'a> Client<'a> {
         i64::try_from(at.saturating_duration_since(self.origin).as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Asks what to do, and for the verdict of a run; the exchange also compares the clocks, while the network is
-    /// at rest.
+    /// Polls for an order or for the verdict of a run. While the network is idle, the exchange also compares
+    /// the clocks.
     fn ask(
         &mut self,
         live: Option<crate::wire::Live>,
         verdict_of: Option<u64>,
     ) -> Result<Polled, LinkError> {
         let busy = live.is_some();
-        // The clock of this process stands while the machine sleeps: what was known before is wrong.
+        // The monotonic clock stops while the machine sleeps, so earlier clock comparisons are wrong.
         if !busy && self.slept().is_some() {
             self.exchanges.clear();
         }
@@ -169,7 +169,7 @@ impl<'a> Client<'a> {
         let (polled, times): (Polled, _) =
             self.link
                 .post_timed(&mut self.control, "/poll", &poll, ANSWER_WITHIN, self.stop)?;
-        // A new connection is three round trips.
+        // A new connection takes three round trips.
         if busy && times.connected.is_none() {
             self.trips.push((times.began, times.ended));
         }
@@ -186,7 +186,7 @@ impl<'a> Client<'a> {
         Ok(polled)
     }
 
-    /// Whether the machine slept since the last look; between these times.
+    /// Returns the interval between the last two checks if the machine slept in between.
     fn slept(&mut self) -> Option<(i64, i64)> {
         let now = self.micros(Instant::now());
         self.sleeps.look(sleep::slept(), now)
@@ -209,7 +209,7 @@ impl<'a> Client<'a> {
             if (self.stop)() || (*left == Some(0) && !waits) {
                 return Ok(());
             }
-            // A device that roams is the same one afterwards; only a server that has forgotten it is joined again.
+            // A device keeps its identity when it roams. It joins again only if the server has forgotten it.
             let polled = match self.ask(None, verdict.map(|(run, _)| run)) {
                 Ok(polled) => polled,
                 Err(error @ LinkError::Net(_)) => {
@@ -236,7 +236,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Carries a part out and delivers what was seen.
+    /// Carries out an order and delivers the record.
     fn part(&mut self, order: &ClientOrder) -> Result<(), LinkError> {
         let offset = self.offset().unwrap_or(Offset {
             offset_us: 0,
@@ -254,7 +254,7 @@ impl<'a> Client<'a> {
         let over = AtomicBool::new(false);
         let (mut record, air) = thread::scope(|scope| {
             let handle = scope.spawn(|| carrying.carry_out(stop));
-            // Beside the rest: a driver may let `iw` wait.
+            // In its own thread, because a driver may block `iw`.
             let radio = scope.spawn(|| {
                 let radio = Radio::find(&LiveHost, link.address().ip())?;
                 Some(radio.watch(begin, &|| over.load(Ordering::SeqCst)))
@@ -262,7 +262,7 @@ impl<'a> Client<'a> {
             while !handle.is_finished() {
                 timer::sleep_until(Instant::now() + BUSY, &|| handle.is_finished());
                 asleep.extend(self.slept());
-                // A server that cannot be asked now is asked again later; the work goes on.
+                // If the server does not answer now, poll again later; the run continues.
                 if let Ok(polled) = self.ask(Some(carrying.live()), None)
                     && polled.abort
                 {
@@ -304,7 +304,8 @@ impl<'a> Client<'a> {
         self.deliver(&done)
     }
 
-    /// The congestion control of this device on the way to the server: that of the plan, where the kernel takes it.
+    /// Returns the congestion control from this device to the server: the plan's algorithm, if the kernel
+    /// accepts it.
     fn sends_with(&self, order: &ClientOrder) -> Option<String> {
         let control = self.control.connection()?;
         match &order.congestion {
@@ -313,7 +314,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Round trips of the remembered exchanges in microseconds, ascending.
+    /// Returns the round trips of the stored exchanges in microseconds, ascending.
     fn idle(&self) -> Vec<u64> {
         let times = self.exchanges.iter().filter_map(ClockExchange::round_trip);
         let mut times: Vec<u64> = times.filter_map(|us| u64::try_from(us).ok()).collect();
@@ -321,7 +322,7 @@ impl<'a> Client<'a> {
         times
     }
 
-    /// How far the clocks have moved against each other since then.
+    /// Returns how far the clock offset has changed since `before`, in microseconds.
     fn drift(&mut self, before: Offset) -> Option<i64> {
         self.exchanges.clear();
         for _ in 0..8 {
@@ -330,7 +331,7 @@ impl<'a> Client<'a> {
         Some(self.offset()?.offset_us - before.offset_us)
     }
 
-    /// Tries for a minute: the record is all there is.
+    /// Retries for a minute, because the record exists only here.
     fn deliver(&mut self, done: &Done) -> Result<(), LinkError> {
         let since = Instant::now();
         loop {

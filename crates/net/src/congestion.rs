@@ -1,38 +1,38 @@
-//! Congestion control of TCP: which algorithm a connection uses, and which ones this machine has. The sender's
-//! algorithm decides how long a queue gets: CUBIC fills it, BBR keeps it short.
+//! TCP congestion control: reads and sets the algorithm of a connection, and lists the available algorithms.
+//! The sender's algorithm determines the length of a queue: CUBIC fills the queue, BBR keeps it short.
 
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::AsFd;
 
-/// Longest name of an algorithm (`TCP_CA_NAME_MAX` of the kernel).
+/// Maximum length of an algorithm name (`TCP_CA_NAME_MAX` of the kernel).
 pub const LONGEST: usize = 16;
-/// Algorithms of this kernel, in the network namespace of the thread that reads it.
+/// List of the kernel's algorithms, in the network namespace of the reading thread.
 const LIST: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Whether a name can be one of an algorithm: lower-case letters, digits, `_` and `-`.
+/// Returns whether a text is a valid algorithm name: lower-case letters, digits, `_` and `-`.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
     !name.is_empty() && name.len() < LONGEST && name.chars().all(plain)
 }
 
-/// Returns the algorithm of a connection, which a route may have set; none when the kernel does not say it.
+/// Returns the algorithm of a connection, which a route may have set; `None` if the kernel does not report it.
 #[must_use]
 pub fn of_connection(connection: impl AsFd) -> Option<String> {
     let name = sockopt::tcp_congestion(connection).ok()?;
     is_name(&name).then_some(name)
 }
 
-/// Sets the algorithm of a connection and returns the one that it has then: the kernel refuses algorithms that it
-/// does not have, and those that `tcp_allowed_congestion_control` keeps from other users than root.
+/// Sets the algorithm of a connection and returns the resulting algorithm. The kernel refuses unknown
+/// algorithms, and for users other than root those that are missing from `tcp_allowed_congestion_control`.
 pub fn set(connection: impl AsFd, name: &str) -> Option<String> {
     let _ = sockopt::set_tcp_congestion(connection.as_fd(), name);
     of_connection(connection)
 }
 
-/// Lists the algorithms that this process may use, sorted by name. Each of them is tried on a socket that is never
-/// connected; modules that are not loaded are not found.
+/// Lists the algorithms that this process may use, sorted by name. Tries each on a socket that is never
+/// connected. Modules that are not loaded are not found.
 #[must_use]
 pub fn usable() -> Vec<String> {
     let listed = std::fs::read_to_string(LIST).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who begins a run, watches it and collects what was seen.
+//! Starts a run, follows its progress and collects the records.
 
 use crate::client::{LinkError, ServerLink};
 use crate::plan::NetPlan;
@@ -8,37 +8,37 @@ use crate::wire::{Clients, Started, Status};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An answer that takes longer is given up.
+/// Time limit for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// Interval between two status requests.
 const LOOK: Duration = Duration::from_millis(500);
-/// The server may be out of reach during a run for this long.
+/// Time for which the server may be unreachable during a run.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
-/// What happens.
+/// Events of a run, for display.
 #[derive(Clone, Debug)]
 pub enum ControllerEvent<'a> {
-    /// So many clients are there, and so many are needed.
+    /// Number of clients present, and number of clients needed.
     Waiting(usize, usize),
-    /// It will begin in so long.
+    /// Time until the start.
     Begins(Duration),
-    /// How it goes.
+    /// Progress of the run.
     Goes(&'a Status),
 }
 
-/// How a run is begun.
+/// Parameters of a run.
 pub struct Begin<'a> {
-    /// What.
+    /// Plan of the run.
     pub plan: &'a NetPlan,
-    /// Clients may still join for so long.
+    /// Time in which clients may still join.
     pub wait: Duration,
-    /// Reads the wall clock: for what people are told.
+    /// Returns the wall clock time, for display only.
     pub now: &'a dyn Fn() -> jiff::Timestamp,
-    /// Whether to end early; what was measured is kept.
+    /// Returns whether to end early. Measured data is kept.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// Who is there.
+/// Lists the connected clients.
 ///
 /// # Errors
 /// See [`LinkError`].
@@ -46,10 +46,11 @@ pub fn clients(link: &ServerLink) -> Result<Clients, LinkError> {
     link.get(&mut link.exchange(), "/clients", ANSWER_WITHIN, &|| false)
 }
 
-/// Waits for the clients, begins, watches and collects. None: it was stopped before it began.
+/// Waits for the clients, starts the run, follows it and collects the records. Returns `None` if it was
+/// stopped before the start.
 ///
 /// # Errors
-/// The server refuses, or is out of reach for a minute.
+/// The server refuses, or is unreachable for a minute.
 pub fn carry_out(
     link: &ServerLink,
     begin: &Begin<'_>,
@@ -58,7 +59,7 @@ pub fn carry_out(
     let mut exchange = link.exchange();
     let since = Instant::now();
     let needed = begin.plan.people.len();
-    // Only clients that were just heard of are given a part.
+    // Only clients that polled recently take part.
     loop {
         let there: Clients = link.get(&mut exchange, "/clients", ANSWER_WITHIN, &|| false)?;
         let fresh = there

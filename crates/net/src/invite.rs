@@ -1,19 +1,19 @@
-//! What a client needs to find a server and to be let in, as one address that also a camera can read:
-//! `https://HOST:PORT/#TOKEN.FINGERPRINT`. Browsers never send what stands behind `#`.
+//! An invitation: everything that a client needs to find and enter a server, as one URL that a camera can also
+//! read: `https://HOST:PORT/#TOKEN.FINGERPRINT`. Browsers never send the part after `#`.
 
 use assay_http::Url;
 use data_encoding::BASE64URL_NOPAD;
 use std::fmt;
 
-/// Bytes of a token.
+/// Length of a token in bytes.
 pub const TOKEN: usize = 16;
 
-/// The server lets in everybody who shows it.
+/// Secret that the server requires from every client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(pub [u8; TOKEN]);
 
 impl Token {
-    /// From what a client sent. Compared in constant time.
+    /// Compares the token with a client's token in constant time.
     #[must_use]
     pub fn is(&self, shown: &str) -> bool {
         let Ok(shown) = BASE64URL_NOPAD.decode(shown.as_bytes()) else {
@@ -30,29 +30,29 @@ impl fmt::Display for Token {
     }
 }
 
-/// A secret is not for logs.
+/// Hides the secret in debug output.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-/// An address with everything that is needed.
+/// An invitation to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
     /// Scheme, host and port.
     pub url: Url,
-    /// What lets in.
+    /// Token for the server.
     pub token: Token,
     /// SHA-256 of the server's certificate.
     pub fingerprint: [u8; 32],
 }
 
 impl Invitation {
-    /// Reads one.
+    /// Parses an invitation.
     ///
     /// # Errors
-    /// Why it is none, for people.
+    /// The reason why the text is not an invitation, for users.
     pub fn read(text: &str) -> Result<Self, String> {
         let how =
             "it is the line that `assay net serve` prints: https://HOST:PORT/#TOKEN.FINGERPRINT";

@@ -1,34 +1,33 @@
-//! Who does what, and for how long.
+//! Plans: which person does what, and for how long.
 
 use crate::congestion;
 use crate::role::{Role, builtin};
 use serde::{Deserialize, Serialize};
 
-/// Longest run in seconds.
+/// Maximum length of a run in seconds.
 pub const LONGEST: u32 = 3600;
-/// Most people in a plan.
+/// Maximum number of people in a plan.
 pub const MOST_PEOPLE: usize = 500;
-/// Most algorithms of congestion control in a plan.
+/// Maximum number of congestion control algorithms in a plan.
 pub const MOST_ALGORITHMS: usize = 4;
 
-/// A run as it is asked for; nothing is left to its execution but which device a person gets, where the
-/// plan names none.
+/// Description of a run. The plan determines everything except the devices of people for whom it names none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Plan")]
 pub struct NetPlan {
-    /// Its name.
+    /// Name of the plan.
     pub name: String,
-    /// Seconds that are measured.
+    /// Measured seconds.
     #[serde(default = "seconds")]
     pub seconds: u32,
-    /// Algorithms of congestion control to send with, each in a run of its own; empty: whatever the devices use.
+    /// Congestion control algorithms; each gets a run of its own. Empty: use the devices' defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<String>,
     /// The people.
     #[serde(rename = "person")]
     pub people: Vec<Person>,
-    /// Roles of its own; one of the same name goes before assay's.
+    /// Roles of this plan. They take precedence over built-in roles of the same name.
     #[serde(default, rename = "role", skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Role>,
 }
@@ -41,23 +40,23 @@ fn seconds() -> u32 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
-    /// For people.
+    /// Name for display.
     pub name: String,
-    /// Names of roles, all at the same time.
+    /// Names of the roles, which all run at the same time.
     pub roles: Vec<String>,
-    /// Name of the client. Without: the client with the person's own name, else the one of the run before, else
-    /// the next one that joined.
+    /// Name of the client. Default: the client with the person's name, else the client of the previous run,
+    /// else the next client that joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
 }
 
-/// Why a text is no plan.
+/// Reasons why a text is not a valid plan.
 #[derive(Debug, thiserror::Error)]
 pub enum NetPlanError {
-    /// It is not TOML, or has other fields.
+    /// The text is not TOML or has unknown fields.
     #[error("this is no plan of `assay net`: {0}")]
     Form(#[from] Box<toml::de::Error>),
-    /// It cannot be meant.
+    /// The plan is inconsistent or exceeds a limit.
     #[error("{0}")]
     Meaning(String),
 }
@@ -68,12 +67,12 @@ const BUILTIN: [(&str, &str); 2] = [
 ];
 
 impl NetPlan {
-    /// Names of the plans that assay brings.
+    /// Returns the names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// One of the plans that assay brings.
+    /// Returns a built-in plan by name.
     #[must_use]
     pub fn builtin(name: &str) -> Option<Self> {
         let (_, text) = BUILTIN.iter().find(|(own, _)| *own == name)?;
@@ -83,20 +82,20 @@ impl NetPlan {
         }
     }
 
-    /// Reads and checks one.
+    /// Parses and checks a plan.
     ///
     /// # Errors
-    /// See [`PlanError`].
+    /// See [`NetPlanError`].
     pub fn read(text: &str) -> Result<Self, NetPlanError> {
         let plan: Self = toml::from_str(text).map_err(Box::new)?;
         plan.check().map_err(NetPlanError::Meaning)?;
         Ok(plan)
     }
 
-    /// Whether it can be meant. The server asks it again: what comes over a network was not checked.
+    /// Checks the plan. The server repeats this check, because requests are untrusted.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// What is wrong, for users.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=LONGEST).contains(&self.seconds) {
             return Err(format!(
@@ -160,7 +159,7 @@ impl NetPlan {
         Ok(())
     }
 
-    /// Splits the plan into runs: one for each algorithm of congestion control, or itself.
+    /// Splits the plan into runs: one per congestion control algorithm, or the plan itself.
     #[must_use]
     pub fn runs(&self) -> Vec<Self> {
         if self.congestion.len() < 2 {
@@ -173,10 +172,10 @@ impl NetPlan {
         self.congestion.iter().map(with).collect()
     }
 
-    /// The roles of a person, whole.
+    /// Returns the definitions of a person's roles.
     ///
     /// # Errors
-    /// There is no role of that name.
+    /// A role does not exist.
     pub fn roles_of(&self, person: &Person) -> Result<Vec<Role>, String> {
         let own = builtin();
         let find = |name: &String| {

@@ -1,48 +1,48 @@
-//! A player of films, simulated: when would it have stopped?
+//! Simulates a film player and finds the times at which the film would have stalled.
 
 use serde::{Deserialize, Serialize};
 
-/// What a player needs to know of a film.
+/// Parameters of a film.
 #[derive(Clone, Copy, Debug)]
 pub struct Film {
-    /// Microseconds of film in a piece.
+    /// Duration of one piece, in microseconds.
     pub piece_us: u64,
-    /// Microseconds of film that it has when it begins, and after a stop.
+    /// Duration that must be buffered at the start and after a stall, in microseconds.
     pub start_us: u64,
-    /// The film is looked at until then, in microseconds from the start.
+    /// End of the simulation, in microseconds from the start.
     pub until_us: u64,
 }
 
-/// What a viewer of the film saw.
+/// Quality of the playback for the viewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Played {
-    /// When the film began, in microseconds from the start; none when it never did.
+    /// Start of the film, in microseconds from the start of the run; `None` if it never started.
     pub began_us: Option<u64>,
-    /// Stops: from, to, in microseconds from the start.
+    /// Stalls: start and end, in microseconds from the start.
     pub stops: Vec<(u64, u64)>,
 }
 
 impl Played {
-    /// Microseconds in which it stood, after it had begun.
+    /// Returns the total time of the stalls, in microseconds.
     #[must_use]
     pub fn stood_us(&self) -> u64 {
         self.stops.iter().map(|(from, to)| to - from).sum()
     }
 }
 
-/// Plays pieces that are there at these times, in microseconds and in the order of the film; a piece that
-/// never comes ends it.
+/// Plays a film. `there` contains the arrival time of each piece in microseconds, in the order of the film. A
+/// piece that never arrives ends the film.
 #[must_use]
 pub fn play(film: Film, there: &[Option<u64>]) -> Played {
     let mut played = Played::default();
     let piece = film.piece_us.max(1);
-    // Pieces that it has when it begins, at least one.
+    // Number of buffered pieces at the start, at least one.
     let ahead = usize::try_from(film.start_us.div_ceil(piece))
         .unwrap_or(usize::MAX)
         .max(1);
-    // Since when it waits, or when the pieces it has played are over.
+    // Time since which the player waits, or at which the played pieces end.
     let (mut at, mut next) = (0u64, 0usize);
-    // When all pieces up to this one are there.
+    // Time at which all pieces up to this one have arrived.
     let mut sofar = 0;
     let all: Vec<Option<u64>> = there
         .iter()
@@ -54,7 +54,7 @@ pub fn play(film: Film, there: &[Option<u64>]) -> Played {
         .collect();
     let when = |piece: usize| all.get(piece).copied().flatten();
     while at < film.until_us {
-        // It waits until it has enough, or until the end.
+        // The player waits until the buffer is full enough, or until the end.
         let enough = when(next.saturating_add(ahead - 1)).filter(|time| *time < film.until_us);
         let from = at;
         at = enough.map_or(film.until_us, |time| time.max(at));
@@ -63,7 +63,7 @@ pub fn play(film: Film, there: &[Option<u64>]) -> Played {
             Some(_) if at > from => played.stops.push((from, at)),
             Some(_) => {}
         }
-        // It plays while the next piece is there.
+        // The player continues while the next piece is there.
         while at < film.until_us && when(next).is_some_and(|time| time <= at) {
             at = at.saturating_add(piece);
             next += 1;
@@ -97,7 +97,7 @@ mod tests {
         let there = [10, 20, 30, 900, 950, 960, 970].map(Some);
         let played = play(film(1200), &there);
         assert_eq!(played.began_us, Some(20));
-        // Three pieces last until 320; the fourth and fifth are there at 950.
+        // Three pieces last until 320; the fourth and fifth arrive at 950.
         assert_eq!(played.stops, [(320, 950)]);
     }
 

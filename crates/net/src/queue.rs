@@ -1,85 +1,86 @@
-//! The queue on the way: how much longer a round trip took under load than before the run, in which seconds, who
-//! moved the bytes that filled the queue, and what was lost meanwhile. Pure.
+//! Detects bufferbloat: how much longer round trips took under load than before the run, in which seconds, who
+//! sent the bytes that filled the queue, and how many packets were lost. Pure.
 
 use crate::record::{PersonRecord, RecordEvent, SLOT_US};
 use crate::role::{Direction, Role, Workload};
 use serde::{Deserialize, Serialize};
 
-/// A queue adds at least so much to a round trip, in microseconds: less is jitter of a wireless network.
+/// Minimum extra delay of a queue, in microseconds. A smaller delay is jitter of a wireless network.
 pub const QUEUED: u64 = 30_000;
-/// Share of the seconds that has to be slow before a queue is reported.
+/// Minimum fraction of slow seconds for a report.
 const SLOW_SHARE: f64 = 0.1;
-/// Seconds that have to be slow at least.
+/// Minimum number of slow seconds for a report.
 const SLOW_LEAST: usize = 2;
-/// Who moved less than this share of the bytes had no part in it.
+/// Minimum fraction of the bytes for a role to be named as a filler.
 const FILLED: f64 = 0.1;
-/// Most roles that are named.
+/// Maximum number of roles that are named.
 const MOST_FILLERS: usize = 3;
-/// Bits per second: a queue that fills at less is not filled by this run.
+/// Minimum load in bits per second. If the run transferred less, something else filled the queue.
 const LEAST_LOAD: f64 = 200e3;
 
-/// A full queue, with its evidence. Times in microseconds.
+/// A full queue, with its evidence. Times are in microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Queue {
     /// Median round trip before the run.
     pub idle_us: u64,
     /// Median round trip in the slow seconds.
     pub loaded_us: u64,
-    /// Seconds, from 0, in which a round trip took at least 30 ms (and a quarter) longer than before the run.
+    /// Numbers of the slow seconds, from 0. In a slow second a round trip took at least 30 ms and 25 % longer
+    /// than before the run.
     pub slow: Vec<u32>,
-    /// Seconds in which round trips were measured.
+    /// Number of seconds in which round trips were measured.
     pub seconds: u32,
-    /// What measured the round trips.
+    /// Source of the round trips.
     pub measured_by: MeasuredBy,
-    /// Share of packets that were lost in the slow seconds; none without a role that sends packets.
+    /// Fraction of packets lost in the slow seconds; `None` without a role that sends packets.
     pub lost: Option<f64>,
-    /// Share of packets that were lost in the other seconds.
+    /// Fraction of packets lost in the other seconds.
     pub lost_otherwise: Option<f64>,
-    /// Who moved most bytes in the slow seconds, the most first; empty when the roles of this run together moved too
-    /// little to fill a queue.
+    /// Roles that transferred the most bytes in the slow seconds, the largest first. Empty if all roles
+    /// together transferred too little to fill a queue.
     pub filled_by: Vec<Filler>,
 }
 
-/// What measures round trips.
+/// Source of round trip measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasuredBy {
     /// Packets of a role.
     Packets,
-    /// The client's own small requests to the server, two a second.
+    /// The client's own small requests to the server, two per second.
     Control,
 }
 
-/// Who filled a queue.
+/// A role that filled a queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Filler {
-    /// Who.
+    /// Name of the person.
     pub person: String,
-    /// With which role.
+    /// Name of the role.
     pub role: String,
-    /// Which way.
+    /// Direction of the bytes.
     pub direction: Direction,
     /// Bits per second in the slow seconds.
     pub bit_per_s: f64,
-    /// Share of all bytes that the run moved in this direction in these seconds.
+    /// Fraction of the run's bytes in this direction in these seconds.
     pub share: f64,
 }
 
 impl Queue {
-    /// Whether something was due in a slow second; `due` in microseconds from the start.
+    /// Returns whether an event was due in a slow second. `due` is in microseconds from the start.
     #[must_use]
     pub fn is_slow(&self, due: u64) -> bool {
         u32::try_from(due / 1_000_000).is_ok_and(|second| self.slow.binary_search(&second).is_ok())
     }
 
-    /// Microseconds that the queue added to a round trip.
+    /// Returns the extra delay of the queue, in microseconds.
     #[must_use]
     pub fn added_us(&self) -> u64 {
         self.loaded_us.saturating_sub(self.idle_us)
     }
 }
 
-/// What everybody moved, second by second.
+/// Bytes that all people transferred, per second.
 #[derive(Clone, Debug, Default)]
 pub struct LinkLoad(Vec<Moved>);
 
@@ -92,7 +93,7 @@ struct Moved {
 }
 
 impl LinkLoad {
-    /// Adds what one person moved.
+    /// Adds the bytes of one person.
     pub fn add(&mut self, record: &PersonRecord, roles: &[Role]) {
         for role in roles {
             let seen = record.roles.iter().find(|seen| seen.role == role.name);
@@ -110,8 +111,8 @@ impl LinkLoad {
         }
     }
 
-    /// The most that all together moved in one direction in three seconds, in bits per second: a burst out of a
-    /// buffer is no rate of a link.
+    /// Returns the highest rate of all people together in one direction, in bits per second. The mean over
+    /// three seconds excludes bursts from a buffer.
     #[must_use]
     pub fn best_bit_per_s(&self, direction: Direction) -> f64 {
         let of = || self.0.iter().filter(|one| one.direction == direction);
@@ -126,7 +127,7 @@ impl LinkLoad {
         windows.map(mean).fold(0.0, f64::max)
     }
 
-    /// Who moved most in these seconds, in the direction in which more was moved.
+    /// Returns the roles that transferred the most in these seconds, in the direction with more bytes.
     fn fillers(&self, slow: &[usize]) -> Vec<Filler> {
         let moved = |one: &Moved| {
             let bytes = slow.iter().filter_map(|second| one.seconds.get(*second));
@@ -162,7 +163,7 @@ impl LinkLoad {
     }
 }
 
-/// Which way the bytes of a role go mostly.
+/// Returns the main direction of a role's bytes.
 fn direction(role: &Role) -> Direction {
     match role.workload {
         Workload::Bulk { direction, .. } => direction,
@@ -170,13 +171,13 @@ fn direction(role: &Role) -> Direction {
     }
 }
 
-/// Round trips of one second, in microseconds; none where nothing came.
+/// Round trips in microseconds, per second; `None` if no packet arrived.
 struct Trips {
     seconds: Vec<Vec<u64>>,
     by: MeasuredBy,
 }
 
-/// Packets where a role sends any, else the client's own requests.
+/// Returns the round trips of the packets if a role sends packets, else those of the client's own requests.
 fn trips(record: &PersonRecord, packets: &[Vec<RecordEvent>]) -> Trips {
     let count = usize::try_from(record.ran_us.div_ceil(1_000_000)).unwrap_or(0);
     let mut seconds = vec![Vec::new(); count.min(crate::plan::LONGEST as usize)];
@@ -205,8 +206,7 @@ fn trips(record: &PersonRecord, packets: &[Vec<RecordEvent>]) -> Trips {
     Trips { seconds, by }
 }
 
-/// Looks for a queue in the record of a person; `packets` are the events of the roles that send packets, without
-/// those that do not count.
+/// Looks for a queue in a person's record. `packets` contains the valid events of the roles that send packets.
 #[must_use]
 pub fn find(record: &PersonRecord, packets: &[Vec<RecordEvent>], load: &LinkLoad) -> Option<Queue> {
     let idle = match record.start.idle_median_us {
@@ -215,7 +215,7 @@ pub fn find(record: &PersonRecord, packets: &[Vec<RecordEvent>], load: &LinkLoad
     };
     let limit = idle.saturating_add(QUEUED.max(idle / 4));
     let trips = trips(record, packets);
-    // The lower quartile: one lost request is no queue.
+    // The lower quartile is robust: one lost request does not make a second slow.
     let quartile = |second: &Vec<u64>| second.get(second.len() / 4).copied();
     let measured = trips.seconds.iter().filter(|second| !second.is_empty());
     let measured = measured.count();

@@ -1,4 +1,4 @@
-//! A run with what everybody saw, and how two runs stand to each other.
+//! A run with the records of all people, and the comparison of two runs.
 
 use crate::plan::NetPlan;
 use crate::queue::LinkLoad;
@@ -8,46 +8,46 @@ use crate::verdict::{Grade, PersonVerdict, judge_among};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// A run as it was carried out.
+/// A completed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
-    /// As it was asked for.
+    /// Plan of the run.
     pub plan: NetPlan,
-    /// When it began, on the controller's clock.
+    /// Start time on the controller's clock.
     pub began: jiff::Timestamp,
-    /// It was ended early.
+    /// The run was ended early.
     pub aborted: bool,
-    /// Algorithms of congestion control that the server may send with; empty when that is not known.
+    /// Congestion control algorithms that the server may use; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<String>,
-    /// The people, in the order of the plan.
+    /// People in the order of the plan.
     pub people: Vec<Taken>,
 }
 
-/// One person's part.
+/// One person's part of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Taken {
-    /// Who.
+    /// Name of the person.
     pub person: String,
     /// Name of the client.
     pub client: String,
-    /// What was seen; none when the client did not deliver.
+    /// Record of the client; `None` if the client did not deliver one.
     pub record: Option<PersonRecord>,
-    /// Why not.
+    /// Reason for a missing record.
     pub missing: Option<String>,
 }
 
-/// How far apart the starts were.
+/// Difference between the start times of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
-    /// From the first start to the last, in microseconds.
+    /// Time from the first start to the last, in microseconds.
     pub spread_us: i64,
-    /// At most so much more, because the clocks are known to that: the two largest errors.
+    /// Uncertainty in microseconds: the sum of the two largest clock errors.
     pub error_us: i64,
 }
 
 impl Run {
-    /// What it means, in the order of the plan.
+    /// Judges each person, in the order of the plan.
     #[must_use]
     pub fn judged(&self) -> Vec<PersonVerdict> {
         let people = || self.plan.people.iter().zip(&self.people);
@@ -71,7 +71,7 @@ impl Run {
             .collect()
     }
 
-    /// How far apart the starts were.
+    /// Returns the difference between the start times.
     #[must_use]
     pub fn spread(&self) -> Option<Spread> {
         let starts = self
@@ -89,20 +89,20 @@ impl Run {
     }
 }
 
-/// What people noticed of a run, for putting two in an order. Bytes have no part in it.
+/// Summary of what people noticed in a run, for ordering two runs. Byte counts are not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Experience {
-    /// People for whom it was bad.
+    /// Number of people with a bad result.
     pub bad: usize,
-    /// People for whom it was tolerable.
+    /// Number of people with a tolerable result.
     pub tolerable: usize,
-    /// People for whom it is not known.
+    /// Number of people with an unknown result.
     pub unknown: usize,
-    /// Mean share over the goal, of the roles that have one.
+    /// Mean fraction of late events, over the roles that have a goal.
     pub over: f64,
 }
 
-/// Sums a run up.
+/// Summarises a run.
 #[must_use]
 pub fn experience(judged: &[PersonVerdict]) -> Experience {
     let with = |grade: Grade| judged.iter().filter(|person| person.grade == grade).count();
@@ -122,8 +122,9 @@ pub fn experience(judged: &[PersonVerdict]) -> Experience {
 }
 
 impl Experience {
-    /// Less is better: first those who suffer, then those who notice, then shares over the goals. Shares that differ
-    /// by less than [`MARGIN`] are equal: nobody notices.
+    /// Orders two runs; less is better. Compares the bad results, then the tolerable ones, then the fractions
+    /// of late events. Fractions that differ by less than [`MARGIN`] are equal, because nobody notices the
+    /// difference.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
         let people = self
@@ -205,7 +206,7 @@ mod tests {
         let [a, b] = [&fast, &fine].map(|run| experience(&run.judged()));
         assert_eq!(a.order(&b), Ordering::Greater);
         assert_eq!((a.bad, a.unknown, b.bad, b.unknown), (1, 1, 0, 1));
-        // A hundredth of what was due is nothing that people notice; a tenth is.
+        // People do not notice a hundredth of late events, but do notice a tenth.
         let with = |over| Experience { over, ..a };
         assert_eq!(with(0.50).order(&with(0.51)), Ordering::Equal);
         assert_eq!(with(0.60).order(&with(0.50)), Ordering::Greater);

@@ -1,93 +1,93 @@
-//! What a person does on the network, and what has to hold for them to be content. Roles are data: those of
-//! assay lie in `roles/`, a plan may bring its own.
+//! Roles: what a person does on the network, and the goal for a good result. Roles are data: the built-in
+//! roles are in `roles/`, and a plan may define its own.
 
 use serde::{Deserialize, Serialize};
 
-/// What one person does.
+/// An activity of one person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Its name: letters, digits, `-`.
+    /// Name: letters, digits, `-`.
     pub name: String,
-    /// Completes "a person who …".
+    /// Text that completes "a person who …".
     pub about: String,
-    /// What is counted, in the plural.
+    /// The counted objects, in the plural.
     pub thing: String,
-    /// What is said when all was well.
+    /// Text for a good result.
     pub fine: String,
-    /// What is said when it was not.
+    /// Text for a bad result.
     pub trouble: String,
-    /// What is said when it never was.
+    /// Text for a result that was bad all the time.
     pub hopeless: String,
-    /// What is done.
+    /// Workload of the role.
     pub workload: Workload,
-    /// What has to hold.
+    /// Goal of the role.
     #[serde(default)]
     pub goal: Goal,
 }
 
-/// What is done.
+/// Workload of a role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
-    /// One fetch at even times, each on a connection that is free.
+    /// Single fetches at regular times, each on a free connection.
     Fetches {
         /// Bytes of the body.
         bytes: u64,
-        /// Milliseconds from one to the next.
+        /// Milliseconds between two fetches.
         every_ms: f64,
-        /// Connections, at most.
+        /// Maximum number of connections.
         connections: u32,
     },
-    /// A web page at even times: so many objects at once, each on a connection of its own.
+    /// Web pages at regular times. All objects of a page are fetched at once, each on its own connection.
     Pages {
-        /// Objects of a page.
+        /// Objects per page.
         objects: u32,
-        /// Bytes of one object.
+        /// Bytes per object.
         bytes: u64,
-        /// Milliseconds from one page to the next.
+        /// Milliseconds between two pages.
         every_ms: f64,
     },
-    /// A film in pieces, one after the other, each due when the film has come so far.
+    /// A film in consecutive pieces. Each piece is due when the film has reached it.
     Stream {
-        /// Bytes of a piece.
+        /// Bytes per piece.
         bytes: u64,
-        /// Bits of the film in a second.
+        /// Bit rate of the film.
         bit_per_s: f64,
-        /// Bits per second that it must never fall below.
+        /// Minimum bits per second for an uninterrupted film.
         least_bit_per_s: f64,
-        /// Milliseconds of film that the player has when it begins.
+        /// Milliseconds of film in the buffer when the player starts.
         start_ms: f64,
     },
-    /// As much as goes, on several connections.
+    /// Transfers at full speed over several connections.
     Bulk {
-        /// Which way.
+        /// Direction of the transfer.
         direction: Direction,
-        /// Bytes of one request.
+        /// Bytes per request.
         bytes: u64,
-        /// Connections.
+        /// Number of connections.
         connections: u32,
     },
-    /// UDP packets at even times, sent back by the server.
+    /// UDP packets at regular times, which the server echoes.
     Packets {
-        /// Bytes of a packet, without headers; at least [`LEAST_PACKET`].
+        /// Bytes per packet without headers; at least [`LEAST_PACKET`].
         bytes: u32,
-        /// Milliseconds from one to the next.
+        /// Milliseconds between two packets.
         every_ms: f64,
     },
-    /// A download that fills the link, and probes on new connections beside it.
+    /// A download that fills the link, and probes on new connections.
     Responsiveness {
         /// Connections of the download.
         connections: u32,
-        /// Milliseconds from one probe to the next.
+        /// Milliseconds between two probes.
         every_ms: f64,
     },
 }
 
-/// The fewest bytes of a packet: key, number and time have to fit.
+/// Minimum bytes of a packet: it contains the key, number and time.
 pub const LEAST_PACKET: u32 = 40;
 
-/// Which way bytes go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -97,24 +97,24 @@ pub enum Direction {
     Up,
 }
 
-/// What has to hold.
+/// Goal of a role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Goal {
-    /// Milliseconds within which an answer has to be there. A stream has its own: a piece has to come as
-    /// fast as its least rate.
+    /// Time limit of an answer in milliseconds. A stream has none: its minimum bit rate gives the time limit
+    /// of a piece.
     pub within_ms: Option<f64>,
-    /// Share of answers that may take longer (or fail) while all is well.
+    /// Maximum fraction of late or failed answers for a good result.
     pub good_over: f64,
-    /// Share up to which it is tolerable.
+    /// Maximum fraction for a tolerable result.
     pub tolerable_over: f64,
-    /// Bits per second that a download or upload has to reach.
+    /// Minimum bits per second of a download or upload.
     pub bit_per_s: Option<f64>,
 }
 
 impl Default for Goal {
     fn default() -> Self {
-        // One in a hundred is what netburn's author called a pass, one in twenty a mediocre one.
+        // The author of netburn calls 1 in 100 a pass and 1 in 20 mediocre.
         Self {
             within_ms: None,
             good_over: 0.01,
@@ -135,7 +135,7 @@ const BUILTIN: [&str; 8] = [
     include_str!("../roles/responsiveness.toml"),
 ];
 
-/// assay's own roles.
+/// Returns the built-in roles.
 #[must_use]
 pub fn builtin() -> Vec<Role> {
     let read = |text: &&str| match toml::from_str(text) {
@@ -146,10 +146,10 @@ pub fn builtin() -> Vec<Role> {
 }
 
 impl Role {
-    /// Whether it can be meant.
+    /// Checks the role.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// What is wrong, for users.
     pub fn check(&self) -> Result<(), String> {
         let wrong = |why: &str| Err(format!("the role `{}`: {why}", self.name.escape_debug()));
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -226,7 +226,7 @@ impl Role {
         Ok(())
     }
 
-    /// Microseconds within which an answer has to be there, where there is such a goal.
+    /// Returns the time limit of an answer in microseconds, if the role has one.
     #[must_use]
     pub fn within_us(&self) -> Option<u64> {
         let within = match &self.workload {
@@ -241,7 +241,7 @@ impl Role {
     }
 }
 
-/// Most bytes of one request or answer.
+/// Maximum bytes of one request or answer.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The server: one port for TCP with TLS and for UDP, and a second one for TCP: browsers make six connections to a
-//! port and no more. Clients fetch from it, send to it and are told by it what
-//! to do; it counts what arrives.
+//! The server: one port for TCP with TLS and for UDP, and a second port for TCP, because browsers open only
+//! six connections per port. Clients download from it, upload to it and poll it for orders. The server counts
+//! received bytes.
 //!
-//! One thread for a connection: there are as many as people have, some thousand at most (see [`gate`]).
+//! Each connection has a thread. There are at most some thousand connections (see [`gate`]).
 
 pub mod budget;
 mod connection;
@@ -29,43 +29,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes written at once: four records of TLS.
+/// Bytes per write: four TLS records.
 const AT_ONCE: usize = 64 << 10;
-/// Random bytes that bodies are cut from.
+/// Size of the pool of random bytes from which bodies are taken.
 const POOL: usize = 4 << 20;
-/// Stack of a thread for a connection.
+/// Stack size of a connection's thread, in bytes.
 const STACK: usize = 256 << 10;
-/// The page for phones.
+/// Web page for phones.
 const PAGE: &str = include_str!("page.html");
 
-/// Why there is no server.
+/// Reasons why the server cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// It cannot listen there.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}; name another address or port with --listen")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// No certificate.
+    /// The certificate cannot be created.
     #[error("no certificate could be made: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// TLS refuses it.
+    /// TLS cannot be configured.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// This machine refuses something.
+    /// An operating system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What.
+        /// The operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub struct Shared {
     hub: Mutex<Hub>,
     began: Instant,
@@ -76,11 +76,12 @@ pub struct Shared {
     at: AtomicUsize,
     stop: AtomicBool,
     budget: Budget,
-    /// One large body is understood at a time: that takes several times its bytes.
+    /// Allows one large body to be parsed at a time, because parsing needs several times the body's size in
+    /// memory.
     large: Mutex<()>,
-    /// Other ports than the first.
+    /// Ports other than the first.
     ports: Vec<u16>,
-    /// Algorithms of congestion control that this process may send with.
+    /// Congestion control algorithms that this process may use.
     congestion: Vec<String>,
 }
 
@@ -89,7 +90,7 @@ impl Shared {
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Microseconds since the server began.
+    /// Returns the microseconds since the server started.
     fn now_us(&self) -> i64 {
         i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
@@ -98,16 +99,16 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Another place in the pool for every body.
+    /// Returns a new offset into the pool for each body.
     fn anywhere(&self) -> usize {
         self.at.fetch_add(1_048_573, Ordering::Relaxed)
     }
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct NetServer {
     shared: Arc<Shared>,
-    /// The first one is what everybody is told; the others are for pages.
+    /// Listeners. Invitations contain the first port; the others are for web pages.
     listeners: Vec<TcpListener>,
     udp: UdpSocket,
     address: SocketAddr,
@@ -122,8 +123,8 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 impl NetServer {
-    /// Listens at an address, TCP and UDP; port 0 is any. `names` go into the certificate. The second port is the
-    /// next one, or any when that is taken.
+    /// Listens on an address for TCP and UDP; port 0 selects a free port. The certificate contains `names`.
+    /// The second port is the next port, or any free port.
     ///
     /// # Errors
     /// See [`ServerError`].
@@ -186,30 +187,31 @@ impl NetServer {
         })
     }
 
-    /// Writes the verdicts that devices show in these sentences.
+    /// Sets the function that writes the verdicts for devices.
     pub fn write_verdicts_with(&self, writer: VerdictWriter) {
         self.shared.hub().write_with(writer);
     }
 
-    /// Where it listens.
+    /// Returns the address of the first port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Other ports than the first, for pages in browsers.
+    /// Returns the other ports, for web pages.
     #[must_use]
     pub fn other_ports(&self) -> &[u16] {
         &self.shared.ports
     }
 
-    /// What a client at this host needs: the address by which it reaches the server.
+    /// Returns the invitation for a client on `host`, with the address by which that client reaches the
+    /// server.
     #[must_use]
     pub fn for_clients(&self, host: IpAddr) -> Option<Invitation> {
         self.invite(host, &self.shared.token)
     }
 
-    /// What a controller needs.
+    /// Returns the invitation for a controller.
     #[must_use]
     pub fn for_controllers(&self, host: IpAddr) -> Option<Invitation> {
         self.invite(host, &self.shared.control)
@@ -224,22 +226,22 @@ impl NetServer {
         })
     }
 
-    /// Bytes of bodies that are being read.
+    /// Returns the number of body bytes in memory.
     #[must_use]
     pub fn bytes_of_bodies(&self) -> u64 {
         self.shared.budget.used()
     }
 
-    /// Connections, and those of strangers among them.
+    /// Returns the number of connections, and the number of unauthenticated ones among them.
     #[must_use]
     pub fn connections(&self) -> (usize, usize) {
         self.gate.count()
     }
 
-    /// Serves until `stop` says so.
+    /// Serves until `stop` returns true.
     ///
     /// # Errors
-    /// The machine refuses a thread, or the socket fails for good.
+    /// A thread cannot be created, or the socket fails permanently.
     pub fn serve(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), ServerError> {
         let io = |what| move |source| ServerError::Io { what, source };
         let shared = self.shared.clone();
@@ -257,7 +259,7 @@ impl NetServer {
                         self.welcome(tcp, from);
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    // Descriptors have run out, or the client is gone already: others go on.
+                    // File descriptors are exhausted, or the client has already gone; continue with others.
                     Err(_) => thread::sleep(Duration::from_millis(10)),
                 }
             }
@@ -292,7 +294,7 @@ impl NetServer {
             return;
         };
         let shared = self.shared.clone();
-        // Without a thread the connection is closed, and the client sees it.
+        // If no thread can be created, the connection is closed and the client notices.
         let _ = thread::Builder::new()
             .name("client".to_owned())
             .stack_size(STACK)
@@ -300,21 +302,21 @@ impl NetServer {
     }
 }
 
-/// TCP and UDP on one port.
+/// Binds TCP and UDP to the same port.
 fn bind(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
     let mut tries = 0;
     loop {
         let listener = TcpListener::bind(address)?;
         match UdpSocket::bind(listener.local_addr()?) {
             Ok(udp) => return Ok((listener, udp)),
-            // Any port was asked for, and this one is free for TCP alone.
+            // With port 0, the chosen port may be free only for TCP.
             Err(_) if address.port() == 0 && tries < 20 => tries += 1,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// As many descriptors as this process may have.
+/// Raises the limit of file descriptors to its maximum.
 fn raise_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

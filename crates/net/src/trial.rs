@@ -1,8 +1,9 @@
-//! Two networks, or two settings of one, in turns: is the one better for the people, by more than chance?
+//! Compares two networks, or two settings of one network, in a randomised trial: is one better for the people
+//! by more than chance?
 //!
-//! Each slot of a pair is a whole run of the same plan; which side is first, a coin says. What decides is the share
-//! of what people did that was in time, everybody counting as much; that of each person is a guardrail. The pairs are
-//! judged by [`assay_judge::trial`], as all trials of assay are.
+//! Each slot of a pair is a complete run of the same plan; the order within a pair is random. The verdict
+//! compares the mean fraction of events in time, with equal weight for each person. Each person's own fraction
+//! is a guardrail. [`assay_judge::trial`] judges the pairs, as in all trials of assay.
 
 use crate::plan::NetPlan;
 use crate::player::Played;
@@ -15,72 +16,72 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Judgement, PairOutcome, Side, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Smallest gain of what is in time that matters: the share that makes a tolerable evening out of a good one is
-/// between 1 and 5 %.
+/// Smallest relevant gain of the fraction in time. Between a good and a tolerable result lie 1 to 5 %.
 pub const MARGIN: f64 = 0.03;
-/// A person may lose so much: above it nobody's experience is tolerable (`tolerable_over` of the roles).
+/// Maximum loss of one person. With a larger loss, nobody's result is tolerable (`tolerable_over` of the
+/// roles).
 pub const GUARD: f64 = 0.05;
 
-/// A trial, settled, and what was measured of it.
+/// Settings and runs of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
-    /// What is run on each side.
+    /// Plan that runs on each side.
     pub plan: NetPlan,
-    /// What the sides are called: as it is, and changed.
+    /// Names of the sides: baseline and change.
     pub sides: [String; 2],
-    /// Smallest ratio that matters: 0.03 for 3 %.
+    /// Smallest relevant ratio: 0.03 for 3 %.
     pub margin: f64,
-    /// Share that a person may lose.
+    /// Maximum fraction that a person may lose.
     pub guard: f64,
-    /// Level of a false "better" and of a false "worse", each.
+    /// Probability of a false "better", and of a false "worse".
     pub alpha: f64,
-    /// Seed of the coins and of the judge's sign flips.
+    /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
-    /// Which side of each pair is first; there are no more pairs than these.
+    /// First side of each pair. The length is the maximum number of pairs.
     pub first: Vec<Side>,
-    /// In the order of time.
+    /// Runs in order of time.
     pub slots: Vec<Slot>,
 }
 
 /// One run on one side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
-    /// 1-based pair.
+    /// Number of the pair, from 1.
     pub pair: u32,
-    /// Which side.
+    /// Side of the run.
     pub side: Side,
-    /// What tells the two sides apart, as read back before the run.
+    /// Setting that distinguishes the sides, as read before the run.
     pub read_back: String,
-    /// As it was carried out.
+    /// The run.
     pub run: Run,
 }
 
-/// What one person got on both sides, over all pairs that count.
+/// One person's results on both sides, over all valid pairs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonOutcome {
-    /// Who.
+    /// Name of the person.
     pub person: String,
-    /// Mean share in time of the role that was worst: as it is, and changed. None for somebody without a goal.
+    /// Mean fraction in time of the person's worst role: baseline, change. `None` for a person without a goal.
     pub in_time: [Option<f64>; 2],
-    /// Runs in which it was bad, on each side.
+    /// Number of bad runs on each side.
     pub bad: [u32; 2],
-    /// Where this person's guardrail stands in [`Judgement::guards`].
+    /// Index of this person's guardrail in [`Judgement::guards`].
     pub guard: Option<usize>,
 }
 
-/// What became of a trial.
+/// Reason why a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The judge has its answer, or all pairs were measured.
+    /// The judge reached a verdict, or all pairs were measured.
     Judged,
-    /// The user ended it.
+    /// The user stopped the trial.
     Stopped,
-    /// Several pairs in a row told nothing, and why the last one did not.
+    /// Several pairs in a row were void. Contains the reason of the last one.
     Fruitless(String),
 }
 
 impl Trial {
-    /// The people with something that has to hold, by their number in the plan.
+    /// Returns the indexes of the people with a goal.
     fn judged_people(&self) -> Vec<usize> {
         let people = self.plan.people.iter().enumerate();
         let with_goal = people.filter(|(_, person)| {
@@ -90,10 +91,10 @@ impl Trial {
         with_goal.map(|(at, _)| at).collect()
     }
 
-    /// Whether it can be judged at all.
+    /// Checks whether the trial can be judged.
     ///
     /// # Errors
-    /// Nobody has a role with a goal, or a run is too short for one.
+    /// Nobody has a role with a goal, or a run is too short for a goal.
     pub fn check(&self) -> Result<(), String> {
         self.plan.check()?;
         for person in &self.plan.people {
@@ -122,7 +123,7 @@ impl Trial {
         }
     }
 
-    /// The pairs that are whole: as it is, and changed.
+    /// Returns the complete pairs: baseline, change.
     fn pairs(&self) -> impl Iterator<Item = (&Run, &Run)> {
         self.slots.chunks_exact(2).filter_map(|two| {
             let of = |side| {
@@ -141,12 +142,12 @@ impl Trial {
             .collect()
     }
 
-    /// What the pairs amount to. Derived from what was seen, whenever it is asked.
+    /// Judges the pairs. The judgement is always computed from the runs and never stored.
     #[must_use]
     pub fn judgement(&self) -> Judgement {
         let people = self.judged_people();
         let outcomes = self.outcomes();
-        // The judge knows guardrails by their places; which figure of a storage trial it would be has no part in it.
+        // The judge identifies guardrails by index. The metric of storage trials is not used here.
         let guard = Guard {
             metric: Metric::all(Quantity::Iops),
             margin: self.guard,
@@ -170,7 +171,7 @@ impl Trial {
         judgement
     }
 
-    /// Who has a part in it, where the judge speaks of guardrails by what they measure.
+    /// Replaces the judge's reason by one that names the people of a guardrail.
     fn reason(&self, people: &[usize], judgement: &Judgement) -> Option<String> {
         let guards = || people.iter().zip(&judgement.guards);
         let name = |at: &usize| self.plan.people[*at].name.clone();
@@ -206,7 +207,7 @@ impl Trial {
         }
     }
 
-    /// Person by person.
+    /// Returns the outcome of each person.
     #[must_use]
     pub fn people(&self) -> Vec<PersonOutcome> {
         let with_goal = self.judged_people();
@@ -243,11 +244,11 @@ impl Trial {
         people.map(one).collect()
     }
 
-    /// Measures pairs until the judge has its answer, all are measured, or the user ends it; `measure` enters a side
-    /// and runs the plan there, and says none when it was ended.
+    /// Measures pairs until the judge reaches a verdict, all pairs are measured, or the user stops. `measure`
+    /// switches to a side and runs the plan; it returns `None` if stopped.
     ///
     /// # Errors
-    /// Those of `measure`; what was measured until then is in the slots.
+    /// Errors of `measure`. The slots contain the runs before the error.
     pub fn carry_out<E>(
         &mut self,
         measure: &mut dyn FnMut(Side, u32) -> Result<Option<(String, Run)>, E>,
@@ -259,7 +260,7 @@ impl Trial {
                 let (read_back, run) = match taken {
                     Ok(Some(taken)) => taken,
                     ended => {
-                        // Its other half says nothing alone.
+                        // One half of a pair cannot be judged alone.
                         self.slots.truncate(self.slots.len() - self.slots.len() % 2);
                         ended?;
                         return Ok(Ended::Stopped);
@@ -293,7 +294,7 @@ fn has_goal(role: &Role) -> bool {
     }
 }
 
-/// Seconds in which enough of a role with a goal is due.
+/// Returns the seconds after which enough events of a role are due.
 fn shortest(role: &Role) -> u32 {
     let every_ms = match &role.workload {
         Workload::Fetches { every_ms, .. }
@@ -307,7 +308,7 @@ fn shortest(role: &Role) -> u32 {
     (every_ms * LEAST_EVENTS as f64 / 1e3).ceil() as u32
 }
 
-/// Share in time of one role, in (0, 1]; none without a goal, or when it is not known.
+/// Returns the fraction in time of a role, in (0, 1]; `None` without a goal or without a result.
 fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
     if !has_goal(role) || verdict.grade == Grade::Unknown {
         return None;
@@ -315,17 +316,17 @@ fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
     if let (Workload::Bulk { .. }, Some(goal)) = (&role.workload, role.goal.bit_per_s) {
         return Some((verdict.bit_per_s? / goal).clamp(1e-3, 1.0));
     }
-    // Half an event is added, so that nothing at all is still a share.
+    // Adding half an event keeps the fraction above zero.
     let good = verdict.counted.saturating_sub(verdict.over) as f64 + 0.5;
     let share = good / (verdict.counted as f64 + 0.5);
-    // A film that stood was not seen, however fast its pieces came then.
+    // A stalled film was not seen, even if its pieces arrived fast afterwards.
     let stood = verdict.played.as_ref().map_or(0, Played::stood_us) as f64;
     let ran = verdict.seconds.len() as f64 * 1e6;
     let played = 1.0 - stood / ran.max(1.0);
     Some(share.min(played).max(1e-3))
 }
 
-/// Share in time of a person: of the role that was worst. None without a goal, or when one of them is not known.
+/// Returns the fraction in time of a person's worst role; `None` without a goal, or if a role has no result.
 fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
     let mut worst: Option<f64> = None;
     for (role, verdict) in roles.iter().zip(&person.roles) {
@@ -337,7 +338,7 @@ fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
     worst
 }
 
-/// Everybody's share in time; or who did not deliver, or of whom nothing is known.
+/// Returns the fraction in time of each person. The error names a person without a record or result.
 fn shares(people: &[usize], run: &Run) -> Result<Vec<f64>, (bool, String)> {
     let judged = run.judged();
     let one = |at: &usize| {

@@ -1,5 +1,4 @@
-//! What a record means for the person: what share was over the goal, when and for how long it was bad, and
-//! one grade.
+//! Judges a record: the fraction of late events, when and for how long the result was bad, and a grade.
 
 use crate::air::{AirVerdict, judge as judge_air};
 use crate::cause::{Cause, Way, cause};
@@ -10,159 +9,158 @@ use crate::role::{Role, Workload};
 use assay_model::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// How it was.
+/// Grade of a result.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// Nobody would complain.
+    /// Good quality; no user would complain.
     Good,
-    /// Noticed now and then.
+    /// Noticeable now and then.
     Tolerable,
-    /// Not what anybody wants.
+    /// Not acceptable.
     Bad,
-    /// It was measured too little, or the client was itself too busy.
+    /// Too few measurements, or the client itself was too busy.
     Unknown,
 }
 
-/// A second of the run.
+/// Results in one second of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Second {
-    /// Which, from 0.
+    /// Number of the second, from 0.
     pub at: u32,
-    /// What was due in it and counts.
+    /// Number of valid events that were due in this second.
     pub due: u32,
-    /// Of these, over the goal, failed or lost.
+    /// Number of these events that were late, failed or lost.
     pub over: u32,
-    /// Longest time in microseconds, of those that came.
+    /// Longest duration in microseconds, of the events that finished.
     pub longest_us: u64,
-    /// Bytes that came in it.
+    /// Bytes that arrived in this second.
     pub bytes: u64,
-    /// Something in it does not count.
+    /// Part of this second does not count.
     pub void: bool,
 }
 
-/// Latencies in microseconds. What failed counts as slower than anything: a percentile that falls among
-/// failures is none. So is one for which there is too little: p99 below 100, p99.9 below 1,000.
+/// Latencies in microseconds. A failed event counts as slower than any other. A percentile is `None` if it
+/// falls on a failed event or has too few events: p99 needs 100, p99.9 needs 1,000.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Percentiles {
-    /// Half were as fast.
+    /// Median.
     pub p50: Option<u64>,
-    /// Nine in ten.
+    /// 90th percentile.
     pub p90: Option<u64>,
-    /// 99 in 100.
+    /// 99th percentile.
     pub p99: Option<u64>,
-    /// 999 in 1,000.
+    /// 99.9th percentile.
     pub p999: Option<u64>,
-    /// The slowest; none when anything failed.
+    /// Maximum; `None` if an event failed.
     pub max: Option<u64>,
 }
 
-/// What was lost of a role.
+/// Losses of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lost {
-    /// What was counted.
+    /// Unit of the count.
     pub what: LossUnit,
-    /// Share that was lost, or sent again.
+    /// Fraction lost or retransmitted.
     pub share: f64,
-    /// Of so many.
+    /// Total number of units.
     pub of: u64,
 }
 
-/// What losses are counted in.
+/// Unit of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Counted")]
 pub enum LossUnit {
-    /// Packets of UDP that did not come back.
+    /// UDP packets without an echo.
     Packets,
-    /// Segments of TCP, which were sent again.
+    /// Retransmitted TCP segments.
     Segments,
 }
 
-/// What one role was like.
+/// Verdict on one role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoleVerdict {
-    /// Its name.
+    /// Name of the role.
     pub role: String,
-    /// How it was.
+    /// Grade of the role.
     pub grade: Grade,
-    /// What was due and counts.
+    /// Number of valid events.
     pub counted: u64,
-    /// What was due and does not count, because the client itself was late or asleep.
+    /// Number of void events: the client itself was late or asleep.
     pub void: u64,
-    /// Failed, lost or never sent.
+    /// Number of events that failed, were lost or never sent.
     pub failed: u64,
-    /// What was lost on the way, where it was counted: packets that did not come back, or segments of TCP that
-    /// were sent again.
+    /// Losses on the path, if counted: UDP packets without an echo, or retransmitted TCP segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// Over the goal, those that failed included.
+    /// Number of late events, including failed ones.
     pub over: u64,
-    /// Latencies.
+    /// Latency percentiles.
     pub latency: Percentiles,
-    /// Mean difference of two packets after one another (RFC 3550, section 6.4.1, without its smoothing), in
-    /// microseconds.
+    /// Mean difference between consecutive packets in microseconds (RFC 3550 section 6.4.1, without
+    /// smoothing).
     pub jitter_us: Option<u64>,
     /// Bits per second over the run.
     pub bit_per_s: Option<f64>,
-    /// Round trips per minute of new connections: the foreign half of the responsiveness draft.
+    /// Round trips per minute on new connections: the foreign part of the responsiveness draft.
     pub rpm: Option<f64>,
-    /// The second with most over its goal; of a download the one with the least bytes.
+    /// Second with the most late events; for a download, the second with the fewest bytes.
     pub worst: Option<Second>,
-    /// Stretches without anything in time: from, to, in microseconds from the start.
+    /// Interruptions, in which no event was in time: start and end in microseconds from the start.
     pub breaks: Vec<(u64, u64)>,
-    /// Of a film.
+    /// Playback of a film.
     pub played: Option<Played>,
-    /// Second by second.
+    /// Results per second.
     pub seconds: Vec<Second>,
-    /// What was the matter, where it can be shown.
+    /// Cause, if the record shows one.
     pub cause: Option<Cause>,
-    /// It is not known because the client itself could hardly have taken in more: see [`CEILING`].
+    /// The result is unknown because the client itself could hardly receive more; see [`CEILING`].
     #[serde(default)]
     pub at_ceiling: bool,
 }
 
-/// What a person was content with.
+/// Verdict on one person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonVerdict {
-    /// Who.
+    /// Name of the person.
     pub person: String,
     /// Name of the device.
     #[serde(default)]
     pub client: String,
-    /// The worst of the roles that were measured.
+    /// Worst grade of the measured roles.
     pub grade: Grade,
-    /// The full queue on the way to this device, where the record shows one.
+    /// Full queue on the path to this device, if the record shows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// What its radio went through, where it looked.
+    /// Summary of the Wi-Fi history, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub air: Option<AirVerdict>,
-    /// Role by role.
+    /// Verdict on each role.
     pub roles: Vec<RoleVerdict>,
 }
 
 impl RoleVerdict {
-    /// Share over the goal.
+    /// Returns the fraction of late events.
     #[must_use]
     pub fn share_over(&self) -> Option<f64> {
         (self.counted > 0).then(|| self.over as f64 / self.counted as f64)
     }
 }
 
-/// From this share of what a client can take in at most on, it may itself be what was slow: a page reads bytes of
-/// its own without TLS and connections.
+/// Fraction of the client's own maximum rate above which the client may be the bottleneck: a page measures its
+/// maximum without TLS and connections.
 pub const CEILING: f64 = 0.5;
-/// More than this share of void events, and nothing is said of the rest.
+/// Maximum fraction of void events. With more, the role has no result.
 const MOST_VOID: f64 = 0.1;
-/// Fewer events than these are no measurement.
+/// Minimum number of events for a result.
 pub(crate) const LEAST_EVENTS: u64 = 5;
 
-/// Judges a person alone.
+/// Judges a person without the data of others.
 #[must_use]
 pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     let mut load = LinkLoad::default();
@@ -170,7 +168,7 @@ pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     judge_among(record, roles, &load)
 }
 
-/// Judges a person among others; `load` is what all of them moved.
+/// Judges a person; `load` contains the bytes of all people.
 #[must_use]
 pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> PersonVerdict {
     let packets: Vec<Vec<RecordEvent>> = roles
@@ -206,7 +204,7 @@ pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> Pe
     }
 }
 
-/// Whether something does not count: the client was late by more than a tenth of the goal, or away.
+/// Returns whether an event is void: the client was away, or late by more than a tenth of the goal.
 fn is_void(role: &Role, event: &RecordEvent, away: &[(u64, u64)]) -> bool {
     let most = role
         .within_us()
@@ -295,7 +293,7 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord, way: Way<'_
     verdict
 }
 
-/// Packets that did not come back, or segments that were sent again.
+/// Returns the UDP packets without an echo, or the retransmitted TCP segments.
 fn lost(role: &Role, seen: &RoleRecord, failed: u64, counted: u64) -> Option<Lost> {
     let (what, lost, of) = match (&role.workload, seen.segments) {
         (Workload::Packets { .. }, _) => (LossUnit::Packets, failed, counted),
@@ -309,7 +307,7 @@ fn lost(role: &Role, seen: &RoleRecord, failed: u64, counted: u64) -> Option<Los
     })
 }
 
-/// Whether the client took in about as much as it can, in all of its roles together.
+/// Returns whether all roles together received about the client's maximum rate.
 fn at_ceiling(record: &PersonRecord) -> bool {
     let slots = record.roles.iter().flat_map(|role| &role.slots);
     let bytes = slots.fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
@@ -352,7 +350,7 @@ fn grade(role: &Role, verdict: &RoleVerdict, record: &PersonRecord) -> Grade {
             match (began, stood) {
                 (false, _) => Grade::Bad,
                 (true, 0) => by_share(verdict.share_over().unwrap_or(1.0)).min(Grade::Tolerable),
-                // It stood: that is what "must never fall below" is about.
+                // The film stalled, which the minimum bit rate excludes.
                 (true, _) => Grade::Bad,
             }
         }
@@ -392,8 +390,9 @@ fn jitter(role: &Role, events: &[RecordEvent]) -> Option<u64> {
     sum.checked_div(n)
 }
 
-/// 60,000 by the mean of the three parts in milliseconds, each the mean of its fastest 95 %
-/// (draft-ietf-ippm-responsiveness-08, section 5.3.1.1, `Foreign_Responsiveness`).
+/// Computes round trips per minute: 60,000 divided by the mean of the three parts in milliseconds. Each part
+/// is the mean of its fastest 95 % (draft-ietf-ippm-responsiveness-08 section 5.3.1.1,
+/// `Foreign_Responsiveness`).
 fn rpm(probes: &[Probe]) -> Option<f64> {
     let trimmed = |part: fn(&Probe) -> u64| {
         let mut times: Vec<u64> = probes.iter().map(part).collect();
@@ -467,7 +466,8 @@ fn worst(role: &Role, seconds: &[Second]) -> Option<Second> {
     }
 }
 
-/// Fewest in a row that are a break: a call hides one lost packet, and nobody overlooks a page.
+/// Returns the minimum number of consecutive late events for an interruption. A call hides one lost packet; a
+/// missing page is always noticed.
 fn least_in_a_row(role: &Role) -> usize {
     match role.workload {
         Workload::Packets { .. } => 3,

@@ -1,14 +1,14 @@
-//! What clients, server and controller say to each other: JSON in the bodies of HTTP requests.
+//! Messages between clients, server and controller: JSON in the bodies of HTTP requests.
 //!
-//! | request | who | body, answer |
+//! | request | sender | body, answer |
 //! |---|---|---|
 //! | `POST /join` | client | [`Join`], [`Joined`] |
 //! | `POST /poll` | client | [`Poll`], [`Polled`] |
 //! | `POST /done` | client | [`Done`], `{}` |
-//! | `GET /bytes/N` | client | N bytes; the token may stand behind `?` |
-//! | `POST /bytes` | client | anything; `{}` when it was counted |
+//! | `GET /bytes/N` | client | N bytes; the token may be in the query |
+//! | `POST /bytes` | client | any bytes; `{}` when they are counted |
 //! | `GET /clients` | controller | [`Clients`] |
-//! | `POST /run` | controller | [`crate::plan::Plan`], [`Started`] |
+//! | `POST /run` | controller | [`crate::plan::NetPlan`], [`Started`] |
 //! | `GET /run/N` | controller | [`Status`] |
 //! | `POST /run/N/abort` | controller | `{}` |
 //! | `GET /run/N/person/M` | controller | [`crate::record::PersonRecord`] |
@@ -18,140 +18,142 @@ use crate::role::Role;
 use crate::verdict::Grade;
 use serde::{Deserialize, Serialize};
 
-/// Changes when an older client would misunderstand; others are told so.
+/// Protocol version. Increased when an older client would misunderstand the server; other versions are refused
+/// with an explanation.
 pub const VERSION: u32 = 1;
 /// Header with the token.
 pub const TOKEN_HEADER: &str = "assay-token";
-/// Header with the number of the client that an upload is counted for, and its role.
+/// Header with the number of the client and the role of an upload.
 pub const CLIENT_HEADER: &str = "assay-client";
-/// First bytes of a UDP packet: the key of the client.
+/// Length of a client's key in bytes. A UDP packet starts with the key.
 pub const KEY: usize = 16;
 
-/// A client comes.
+/// Request of a client to join.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Join {
-    /// [`VERSION`].
+    /// Protocol version, [`VERSION`].
     pub version: u32,
-    /// How it wants to be called.
+    /// Requested name.
     pub name: String,
-    /// What it is, for people.
+    /// Description of the client, for people.
     pub agent: String,
 }
 
-/// It is in.
+/// Answer to [`Join`].
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Joined {
-    /// Its number.
+    /// Number of the client.
     pub client: u64,
-    /// Proves later that it is the same; hexadecimal. UDP packets begin with these bytes.
+    /// Key in hexadecimal; later requests prove the client's identity with it. UDP packets start with its
+    /// bytes.
     pub key: String,
-    /// How it is called: another has the name that it wanted, perhaps.
+    /// Assigned name. It differs from the requested name if that name is taken.
     pub name: String,
-    /// Other ports of the server: a browser makes six connections to each.
+    /// Other ports of the server, because a browser opens only six connections per port.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// A client asks what to do, and reads the server's clock with it.
+/// Poll of a client. The answer also contains the server's clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Poll {
-    /// Its number.
+    /// Number of the client.
     pub client: u64,
-    /// Its key.
+    /// Key of the client.
     pub key: String,
-    /// How it goes, while a run goes.
+    /// Progress, during a run.
     #[serde(default)]
     pub live: Option<Live>,
-    /// Number of a run whose verdict it wants to show.
+    /// Number of a run whose verdict the client wants to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict_of: Option<u64>,
 }
 
-/// How it goes: of the last second or so.
+/// Progress during about the last second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Live {
-    /// Role by role.
+    /// Progress of each role.
     pub roles: Vec<LiveRole>,
 }
 
-/// How one role goes.
+/// Progress of one role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveRole {
-    /// Its name.
+    /// Name of the role.
     pub role: String,
-    /// What ended since the last poll.
+    /// Number of events that ended since the last poll.
     pub ended: u64,
-    /// Of these, over the goal or failed.
+    /// Late or failed events among them.
     pub over: u64,
-    /// Longest time in microseconds.
+    /// Longest duration in microseconds.
     pub longest_us: u64,
-    /// Bytes that came.
+    /// Received bytes.
     pub bytes: u64,
 }
 
-/// What to do.
+/// Answer to [`Poll`].
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Polled {
-    /// The server's clock, in microseconds since it began.
+    /// The server's clock, in microseconds since its start.
     pub now_us: i64,
-    /// A run in which this client has a part.
+    /// Order for a run in which this client takes part.
     #[serde(default)]
     pub order: Option<ClientOrder>,
-    /// The run under way is to end now.
+    /// The current run must end now.
     #[serde(default)]
     pub abort: bool,
-    /// The verdict that was asked for, as soon as the run is over.
+    /// The requested verdict, once the run is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// What a run meant for one person.
+/// Verdict on one person's run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Number of the run.
     pub run: u64,
-    /// How it was.
+    /// Grade.
     pub grade: Grade,
-    /// The same in sentences, with the cause.
+    /// Verdict as text, with the cause.
     pub text: String,
 }
 
-/// A part in a run.
+/// One person's part in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Order")]
 pub struct ClientOrder {
     /// Number of the run.
     pub run: u64,
-    /// When it begins on the server's clock.
+    /// Start time on the server's clock, in microseconds.
     pub start_us: i64,
-    /// Seconds that are measured.
+    /// Measured seconds.
     pub seconds: u32,
-    /// Whose part.
+    /// Name of the person.
     pub person: String,
-    /// What to do, all at once.
+    /// Roles, which all run at the same time.
     pub roles: Vec<Role>,
-    /// Algorithm of congestion control to send with, where the plan names one.
+    /// Congestion control to send with, if the plan names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }
 
-/// What a client saw.
+/// A client's record of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Done {
-    /// Its number.
+    /// Number of the client.
     pub client: u64,
-    /// Its key.
+    /// Key of the client.
     pub key: String,
     /// Number of the run.
     pub run: u64,
-    /// All of it.
+    /// The record.
     pub record: PersonRecord,
 }
 
-/// Who is there.
+/// List of clients.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Clients {
-    /// In the order in which they came.
+    /// Clients in the order in which they joined.
     pub clients: Vec<ClientSeen>,
 }
 
@@ -160,59 +162,59 @@ pub struct Clients {
 pub struct ClientSeen {
     /// Name.
     pub name: String,
-    /// What it is.
+    /// Description of the client.
     pub agent: String,
-    /// Where it comes from.
+    /// Address of the client.
     pub address: String,
-    /// Milliseconds since it was last heard of.
+    /// Milliseconds since its last poll.
     pub silent_ms: u64,
 }
 
-/// A run was planned.
+/// Answer to a new run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Started {
-    /// Its number.
+    /// Number of the run.
     pub run: u64,
-    /// Milliseconds until it begins.
+    /// Milliseconds until the start.
     pub begins_in_ms: u64,
-    /// Algorithms of congestion control that the server may send with.
+    /// Congestion control algorithms that the server may use.
     #[serde(default)]
     pub congestion: Vec<String>,
 }
 
-/// How a run stands.
+/// Status of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Status {
-    /// Microseconds since its start; negative before.
+    /// Microseconds since the start; negative before it.
     pub since_us: i64,
-    /// Somebody ended it early.
+    /// The run was aborted.
     pub aborted: bool,
-    /// Everybody has delivered or is gone, or it took too long.
+    /// The run is over: every client has delivered or is gone, or the time limit has passed.
     pub over: bool,
-    /// The people, in the order of the plan.
+    /// People in the order of the plan.
     pub people: Vec<PersonSeen>,
 }
 
-/// How it stands with one person.
+/// Status of one person.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonSeen {
-    /// Who.
+    /// Name of the person.
     pub person: String,
     /// Name of the client.
     pub client: String,
-    /// The client has its part.
+    /// The client has received its order.
     pub told: bool,
-    /// Its record is there.
+    /// The record has arrived.
     pub delivered: bool,
-    /// The client has not been heard of for long.
+    /// The client has been silent for too long.
     pub vanished: bool,
-    /// How it goes.
+    /// Progress.
     pub live: Option<Live>,
 }
 
-/// What went wrong, for people; the body of every answer but 200.
+/// Error for people; the body of every answer other than 200.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refusal {
-    /// Why.
+    /// Reason.
     pub error: String,
 }

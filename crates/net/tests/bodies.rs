@@ -1,4 +1,4 @@
-//! Invited clients that begin bodies and do not end them, or send a byte now and then.
+//! Invited clients that begin bodies and do not finish them, or send one byte at a time.
 
 use assay_http::{Tls, Trust};
 use assay_net::client::ServerLink;
@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// As long as a record can be, nearly.
+/// Nearly the maximum length of a record.
 const LONG: usize = 23 << 20;
-/// Together far more than a client may fill. Each begins with a handshake that must end within seconds.
+/// Number of bodies that together exceed the limit of a client. Each begins with a handshake that must end
+/// within seconds.
 const BODIES: usize = 12;
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// A connection that the server takes for one of an invited client.
+/// Opens a connection that the server accepts as one of an invited client.
 fn connect(invitation: &Invitation) -> Stream {
     let trust = Trust::Fingerprint(invitation.fingerprint);
     let tls = Tls::new(&invitation.url, &trust, false).unwrap();
@@ -51,7 +52,7 @@ fn status(stream: &mut Stream) -> Option<u16> {
     std::str::from_utf8(&head[9..]).ok()?.parse().ok()
 }
 
-/// Sends most of a body; whether the server took it.
+/// Sends most of a body and returns whether the server accepted it.
 fn send_most(stream: &mut Stream) -> bool {
     let piece = vec![b' '; 1 << 20];
     (0..LONG >> 20).all(|_| stream.write_all(&piece).is_ok())
@@ -72,7 +73,7 @@ fn with_server(test: impl FnOnce(&NetServer, &Invitation) + Send) {
     });
 }
 
-/// A client that joined: number and key, as its header has them.
+/// Joins as a client. Returns number and key in the format of the header.
 fn join(invitation: &Invitation) -> String {
     let link = ServerLink::new(invitation).unwrap();
     let mut exchange = link.exchange();
@@ -108,7 +109,7 @@ fn attack_unfinished_bodies_of_one_client_take_a_share() {
         let used = server.bytes_of_bodies();
         assert!(used <= MOST_OF_CLIENT, "{used}");
         assert!(used > 0, "at least one body is waited for");
-        // Another client is served meanwhile.
+        // Another client is served in the meantime.
         let other = join(invitation);
         let mut stream = connect(invitation);
         begin(&mut stream, invitation, "/done", &other, 2);
@@ -134,7 +135,7 @@ fn attack_no_key_no_long_body() {
         ] {
             let mut stream = connect(invitation);
             begin(&mut stream, invitation, path, client, LONG);
-            // It answers before a byte of the body comes.
+            // The server answers before the first byte of the body arrives.
             assert_eq!(status(&mut stream), Some(refused), "{path} {client}");
             assert_eq!(server.bytes_of_bodies(), 0);
         }

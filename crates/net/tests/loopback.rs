@@ -1,4 +1,4 @@
-//! Server, clients and controller over the loopback.
+//! Server, clients and controller over the loopback interface.
 
 use assay_net::client::{self, ServerLink};
 use assay_net::controller::{self, Begin};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A server with so many clients, a run of the plan, and whatever `beside` does meanwhile.
+/// Starts a server with this number of clients, runs the plan, and calls `beside` at the same time.
 fn run(plan: &NetPlan, clients: usize, beside: impl FnOnce(&NetServer) + Send) -> Run {
     let server = NetServer::bind((HERE, 0).into(), &[]).unwrap();
     let stop = AtomicBool::new(false);
@@ -86,7 +86,7 @@ fn all_roles_at_once_are_measured() {
         .unwrap();
     assert_eq!(packets.counted + packets.void, 150);
     assert_eq!(packets.failed, 0);
-    // The server counted the upload, and the client the rest.
+    // The server counted the upload, and the clients counted the rest.
     for (person, role) in [(1, 1), (2, 0), (3, 0)] {
         let verdict = &judged[person].roles[role];
         assert!(verdict.bit_per_s.unwrap() > 1e6, "{verdict:?}");

@@ -1,9 +1,8 @@
-//! btrfs: how many bytes can be stored on a set of devices, by replaying its chunk allocator.
+//! btrfs: computes how many bytes a set of devices can store, by replaying the chunk allocator.
 //!
-//! btrfs has no formula for usable space: `mkfs.btrfs` and then the kernel cut chunks off the
-//! devices one after another, always from those with most free space, and what fits is what comes
-//! out. [`simulate`] does the same: [`mkfs`] the chunks that exist in a new file system,
-//! [`kernel`] every data chunk until none fits.
+//! No formula gives the usable space of btrfs: `mkfs.btrfs` and then the kernel allocate chunks one after
+//! another, always on the devices with the most free space. [`simulate_filesystem`] does the same: [`mkfs`]
+//! creates the chunks of a new file system, [`kernel`] adds data chunks until none fits.
 
 mod kernel;
 mod mkfs;

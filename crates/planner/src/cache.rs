@@ -1,4 +1,4 @@
-//! How much memory and flash are worth for caches.
+//! Computes how much memory and flash help as caches.
 
 use crate::error::PlannerError;
 use crate::zfs::Version;
@@ -6,96 +6,95 @@ use assay_model::size::Convention::Binary;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Bytes of memory for each block in L2ARC: `sizeof (arc_buf_hdr_t)` without the L1 part,
-/// `HDR_L2ONLY_SIZE` (arc.c); 96 with OpenZFS 2.1 to 2.4 on 64-bit Linux. Read `l2_hdr_size` of
-/// arcstats to see what a running system pays.
+/// Bytes of memory per block in L2ARC: `sizeof (arc_buf_hdr_t)` without the L1 part, `HDR_L2ONLY_SIZE`
+/// (arc.c); 96 in OpenZFS 2.1 to 2.4 on 64-bit Linux. `l2_hdr_size` in arcstats shows the total of a running
+/// system.
 pub const L2_HEADER: u64 = 96;
 
-/// `zfs_txg_timeout`: seconds between transaction groups.
+/// `zfs_txg_timeout`: seconds between two transaction groups.
 const TXG_SECONDS: f64 = 5.0;
 
-/// Memory put aside for the kernel and the host's own programs, as OpenZFS 2.3 does.
+/// Memory in bytes that is reserved for the kernel and the host's own programs, as in OpenZFS 2.3.
 const SYSTEM: u64 = 1 << 30;
-/// `zfs_arc_max` below this is ignored (`arc_init`: 64 MiB).
+/// Minimum of `zfs_arc_max`; smaller values are ignored (`arc_init`: 64 MiB).
 const SMALLEST_ARC: u64 = 64 << 20;
 
-/// What is known of the load and the machine. Sizes in bytes.
+/// Load and machine. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheQuestion {
     /// Memory of the machine.
     pub memory: Option<u64>,
-    /// Memory that guests and other programs take.
+    /// Memory used by guests and other programs.
     pub guests: Option<u64>,
-    /// OpenZFS that runs or will run; none: it is not known.
+    /// OpenZFS version; `None` if unknown.
     pub zfs: Option<Version>,
-    /// Data that is read again and again.
+    /// Data that is read repeatedly.
     pub working_set: Option<u64>,
-    /// L2ARC device.
+    /// Size of the L2ARC device.
     pub l2arc: Option<u64>,
     /// recordsize or volblocksize.
     pub block: u64,
-    /// Synchronous writes, bytes a second.
+    /// Synchronous writes in bytes per second.
     pub sync_writes: Option<f64>,
-    /// `zfs_dirty_data_max`, when known; else 10 % of memory, at most 4 GiB.
+    /// `zfs_dirty_data_max`; default 10 % of memory, at most 4 GiB.
     pub dirty_max: Option<u64>,
 }
 
-/// The ARC as it runs.
+/// Counters of the running ARC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ArcCounters {
     /// Bytes in use.
     pub size: u64,
-    /// `c_max`.
+    /// Maximum size of the ARC in bytes (`c_max`).
     pub max: u64,
-    /// Share of reads served from memory.
+    /// Fraction of reads served from memory.
     pub hit_ratio: f64,
-    /// Share of the misses served from L2ARC, when there is one.
+    /// Fraction of the misses served from L2ARC, if there is one.
     pub l2_hit_ratio: Option<f64>,
-    /// Bytes of headers for L2ARC.
+    /// Bytes of L2ARC headers.
     pub l2_header: u64,
-    /// Share of misses whose block had been thrown out a short time ago (ghost hits): a larger ARC
-    /// would have had them.
+    /// Fraction of misses on recently evicted blocks (ghost hits). A larger ARC would have served them.
     pub ghost_ratio: f64,
 }
 
-/// The answer.
+/// Recommended cache sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheAnswer {
-    /// Memory that the headers of the L2ARC take.
+    /// Memory used by L2ARC headers, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2_header_bytes: Option<u64>,
-    /// Their share of the memory.
+    /// Fraction of memory used by L2ARC headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2_header_share: Option<f64>,
-    /// Bytes that the ARC takes at most where nobody set `zfs_arc_max`; none when counters tell it.
+    /// Default limit of the ARC in bytes without `zfs_arc_max`; `None` if counters show the actual limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc_default: Option<u64>,
-    /// What guests and other programs leave of the memory, 1 GiB for the system put aside.
+    /// Memory in bytes that guests, other programs and 1 GiB for the system leave free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
-    /// `zfs_arc_max` that keeps the ARC within what is left; none where it stays there by itself.
+    /// `zfs_arc_max` that keeps the ARC within the free memory; `None` if the default already does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc_limit: Option<u64>,
-    /// Part of the working set that fits the ARC.
+    /// Fraction of the working set that fits into the ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_in_arc: Option<f64>,
-    /// Part that fits ARC and L2ARC, headers paid.
+    /// Fraction that fits into ARC and L2ARC, after subtracting the headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_with_l2: Option<f64>,
-    /// Bytes that a separate intent log can ever hold.
+    /// Maximum bytes that a separate intent log can use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slog_bytes: Option<u64>,
-    /// What is running now.
+    /// Counters of the running ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc: Option<ArcCounters>,
-    /// Advice in sentences.
+    /// Recommendations as sentences.
     pub advice: Vec<String>,
 }
 
-/// Sizes the caches.
+/// Computes cache sizes.
 ///
 /// # Errors
-/// A block size that is no power of two from 512 bytes to 16 MiB, or guests that take all memory.
+/// The block size is not a power of two from 512 bytes to 16 MiB, or guests use all memory.
 pub fn size_caches(
     question: &CacheQuestion,
     counters: Option<ArcCounters>,
@@ -190,7 +189,8 @@ pub fn size_caches(
             .dirty_max
             .or(question.memory.map(|memory| (memory / 10).min(4 << 30)))
             .unwrap_or(4 << 30);
-        // Three transaction groups can be open, quiescing and syncing; dirty data bounds them all.
+        // Three transaction groups exist at a time (open, quiescing, syncing). The limit of dirty data applies
+        // to all of them.
         let slog = (rate * TXG_SECONDS * 3.0).min(dirty as f64 * 2.0) as u64;
         answer.slog_bytes = Some(slog);
         answer.advice.push(
@@ -215,10 +215,10 @@ pub fn size_caches(
     Ok(answer)
 }
 
-/// Reads /proc/spl/kstat/zfs/arcstats.
+/// Parses /proc/spl/kstat/zfs/arcstats.
 ///
 /// # Errors
-/// [`PlanError::Record`] when the counters are missing, as in a file cut off.
+/// [`PlannerError::Record`] if counters are missing, for example in a truncated file.
 pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlannerError> {
     let mut values: HashMap<&str, u64> = HashMap::new();
     for (index, line) in text.lines().enumerate().skip(2) {
@@ -230,7 +230,7 @@ pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlannerEr
                 "expected name, type and value; was the file cut off?",
             ));
         };
-        // Some counters are signed; those that are read here are not.
+        // Some counters are signed, but none of those used here.
         if let Ok(value) = value.parse() {
             values.insert(name, value);
         }
@@ -276,7 +276,7 @@ mod tests {
             };
             size_caches(&question, None)
         };
-        // Memory, guests, version: what is left, the limit, the part of 32 GiB that fits.
+        // Memory, guests, version: free memory, limit, fitting fraction of 32 GiB.
         for (memory, guests, zfs, left, limit, part) in [
             (64, 48, "2.1", 15, Some(15), 15.0 / 32.0),
             (64, 48, "2.3", 15, Some(15), 15.0 / 32.0),
@@ -339,9 +339,9 @@ mod tests {
         };
         assert_eq!(fits("2.2.7", 64 << 30), (32 << 30, 0.5));
         assert_eq!(fits("2.3.0", 64 << 30).0, 63 << 30);
-        // 5/8 is more than all but 1 GiB of a small machine.
+        // On a small machine 5/8 is more than all but 1 GiB.
         assert_eq!(fits("2.4", 2 << 30).0, 5 << 28);
-        // Counters know better than a default.
+        // Actual counters take precedence over a default.
         let counters = ArcCounters {
             size: 1,
             max: 16 << 30,

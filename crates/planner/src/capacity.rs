@@ -1,4 +1,4 @@
-//! How much to buy, how it grows, and when it is full.
+//! Computes how much storage to buy, how data grows, and when storage is full.
 
 mod futures;
 mod history;

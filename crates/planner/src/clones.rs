@@ -1,4 +1,5 @@
-//! Lineage of snapshots and clones: what is shared, what is held hostage, what goes with what.
+//! Relations between snapshots and clones: shared data, snapshots that cannot be destroyed, and the effects of
+//! a destroy.
 
 mod graph;
 mod record;

@@ -1,9 +1,8 @@
-//! How writes spread over the vdevs of a pool, block by block.
+//! Simulates how ZFS distributes writes over the vdevs of a pool, block by block.
 //!
-//! "ZFS writes to the vdev with most free space" was the whole truth before 0.7. Since then a vdev
-//! whose queue is full is passed over while others have room, and since 2.4 the rotor itself lets a
-//! fast vdev have more. The simulation hands blocks to vdevs by those rules and lets every vdev
-//! finish them at its own speed.
+//! "ZFS writes to the vdev with the most free space" was correct only before 0.7. Since 0.7, a vdev with a
+//! full queue is skipped while others have room. Since 2.4, the rotor gives a fast vdev a larger share. The
+//! simulation assigns blocks by these rules, and each vdev completes them at its own speed.
 
 mod zpool;
 
@@ -14,45 +13,44 @@ use crate::zfs::Version;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Most blocks in one simulated step; longer writes are simulated in several steps between which
-/// fill levels are carried on.
+/// Maximum blocks per simulated step. Longer writes take several steps, between which fill levels are updated.
 const BLOCKS_A_STEP: u64 = 16_384;
-/// Most steps.
+/// Maximum number of steps.
 const STEPS: u64 = 48;
 
 /// A top-level vdev.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Vdev {
-    /// Its name.
+    /// Name of the vdev.
     pub name: String,
-    /// Bytes it can hold.
+    /// Capacity in bytes.
     pub size: u64,
-    /// Bytes in use.
+    /// Used bytes.
     pub used: u64,
-    /// Bytes it writes a second.
+    /// Write speed in bytes per second.
     pub speed: f64,
-    /// Data disks: raidz and dRAID allocate more at a turn.
+    /// Number of data disks. raidz and dRAID allocate more bytes per turn.
     pub data_disks: u64,
 }
 
-/// Which rules hold.
+/// Allocation rules of an OpenZFS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Rules")]
 pub enum AllocationRules {
-    /// Before 0.7, or with `zio_dva_throttle_enabled=0`: free space alone decides
-    /// (`metaslab_alloc_dva`, metaslab.c).
+    /// Before 0.7, or with `zio_dva_throttle_enabled=0`: only free space counts (`metaslab_alloc_dva`,
+    /// metaslab.c).
     FreeSpace,
-    /// 0.7 to 2.3: at most 128 allocations wait on a vdev while another has room
+    /// 0.7 to 2.3: at most 128 allocations wait for a vdev while another has room
     /// (`metaslab_group_allocatable`; `zfs_vdev_def_queue_depth` 32 × 4 allocators).
     Throttle,
-    /// Since 2.4 with `metaslab_perf_bias=1`: a busy pool lets a vdev whose queue drains take up
-    /// to 2.5 turns in one (`metaslab_class_balance`, `metaslab_class_rotate`).
+    /// Since 2.4 with `metaslab_perf_bias=1`: in a busy pool, a vdev whose queue drains quickly takes up to
+    /// 2.5 turns at once (`metaslab_class_balance`, `metaslab_class_rotate`).
     Performance,
 }
 
 impl AllocationRules {
-    /// The rules of a version, with or without the allocation throttle.
+    /// Returns the rules of a version, with or without the allocation throttle.
     #[must_use]
     pub fn of(version: Version, throttle: bool) -> Self {
         if version >= Version::new(2, 4, 0) && throttle {
@@ -65,55 +63,55 @@ impl AllocationRules {
     }
 }
 
-/// What a write does to one vdev.
+/// Part of a write on one vdev.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Share")]
 pub struct VdevShare {
-    /// Its name.
+    /// Name of the vdev.
     pub name: String,
-    /// Bytes it got.
+    /// Bytes written to the vdev.
     pub bytes: u64,
-    /// Their share of the write.
+    /// Fraction of the write.
     pub share: f64,
     /// Fill level afterwards.
     pub full: f64,
-    /// Share of the time it was writing.
+    /// Fraction of the time in which the vdev was writing.
     pub busy: f64,
 }
 
-/// The outcome.
+/// Result of the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// The rules.
     pub rules: AllocationRules,
     /// Each vdev.
     pub vdevs: Vec<VdevShare>,
-    /// Seconds the write takes.
+    /// Duration of the write in seconds.
     pub seconds: f64,
-    /// Bytes a second of the pool.
+    /// Speed of the pool in bytes per second.
     pub speed: f64,
-    /// Share of the summed speed of all vdevs that the pool reaches.
+    /// Speed of the pool divided by the sum of all vdev speeds.
     pub of_possible: f64,
 }
 
-/// How the writer writes.
+/// Parameters of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Writer")]
 pub struct WriterModel {
-    /// Bytes written in all.
+    /// Total bytes.
     pub bytes: u64,
-    /// Bytes of each block.
+    /// Block size in bytes.
     pub block: u64,
-    /// Bytes of each transaction group: all of it must be on disk before the next one begins.
+    /// Bytes per transaction group. A group must be on disk before the next one starts.
     pub txg: u64,
-    /// Bytes a second that it hands over; as many as the vdevs take when none. Queues fill only
-    /// where a vdev gets more than it can write, so that a slow writer is spread by free space.
+    /// Rate of the writer in bytes per second; unlimited if `None`. Queues fill only if a vdev receives more
+    /// than it can write, so slow writes are distributed by free space.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
 }
 
 impl Default for WriterModel {
-    /// 1 GiB in blocks of 128 KiB, transaction groups of 64 MiB.
+    /// Returns 1 GiB in blocks of 128 KiB and transaction groups of 64 MiB.
     fn default() -> Self {
         Self {
             bytes: 1 << 30,
@@ -124,10 +122,10 @@ impl Default for WriterModel {
     }
 }
 
-/// Spreads a write.
+/// Simulates the distribution of a write.
 ///
 /// # Errors
-/// No vdev, one without space or speed, a block of nothing, or more data than free space.
+/// There is no vdev, a vdev has no space or speed, the block size is zero, or the data exceeds the free space.
 pub fn distribute_writes(
     vdevs: &[Vdev],
     rules: AllocationRules,
@@ -181,7 +179,7 @@ pub fn distribute_writes(
         let before: Vec<u64> = state.iter().map(|s| s.got).collect();
         let busy: Vec<f64> = state.iter().map(|s| s.busy).collect();
         let elapsed = write(&mut state, &mut rotor, rules, writer, simulated);
-        // The same happens todo / simulated times before fill levels are looked at again.
+        // One simulated step stands for todo / simulated equal steps before fill levels are updated.
         let times = todo as f64 / simulated.max(1) as f64;
         seconds += elapsed * times;
         for (i, s) in state.iter_mut().enumerate() {
@@ -221,7 +219,7 @@ struct State {
     got: u64,
     speed: f64,
     data_disks: u64,
-    /// When each block in the queue will be done, soonest first.
+    /// Completion time of each block in the queue, soonest first.
     queue: VecDeque<f64>,
     busy: f64,
 }
@@ -253,17 +251,17 @@ impl State {
     }
 }
 
-/// Whose turn it is, and how much it has had of it.
+/// Vdev whose turn it is, and the bytes allocated in this turn.
 #[derive(Default)]
 struct Rotor {
     at: usize,
     had: u64,
 }
 
-/// Allocations that may wait on one vdev: `zfs_vdev_def_queue_depth` on each of 4 allocators.
+/// Maximum number of allocations that wait for one vdev: `zfs_vdev_def_queue_depth` for each of 4 allocators.
 const QUEUE: usize = 128;
 
-/// Writes `blocks` blocks, transaction group after transaction group; returns the seconds.
+/// Writes `blocks` blocks in transaction groups. Returns the duration in seconds.
 fn write(
     state: &mut [State],
     rotor: &mut Rotor,
@@ -283,7 +281,7 @@ fn write(
             now = allocate_block(state, rotor, rules, writer.block, now);
         }
         left -= left.min(a_txg);
-        // The group is committed when the last vdev has written its part.
+        // The group is committed when the last vdev has finished.
         for s in state.iter_mut() {
             now = s.queue.drain(..).fold(now, f64::max);
         }
@@ -291,7 +289,7 @@ fn write(
     now
 }
 
-/// Hands one block out; returns the time, later than `now` when all queues were full.
+/// Assigns one block. Returns the time, which is later than `now` if all queues were full.
 fn allocate_block(
     state: &mut [State],
     rotor: &mut Rotor,
@@ -305,12 +303,12 @@ fn allocate_block(
     let disks: u64 = state.iter().map(|s| s.data_disks).sum();
     let turn = |s: &State| -> u64 {
         match rules {
-            // mg_aliquot + mg_bias: 1 MiB a data disk, scaled by free space against the mean.
+            // mg_aliquot + mg_bias: 1 MiB per data disk, scaled by the ratio of free space to the mean.
             AllocationRules::FreeSpace | AllocationRules::Throttle => {
                 let ratio = u128::from(s.free()) * u128::from(groups) * 100 / (total_free + 1);
                 (u128::from(s.data_disks << 20) * ratio / 100) as u64
             }
-            // 2 MiB a mean data disk, scaled by size and by the free share against the mean.
+            // 2 MiB per mean data disk, scaled by size and by the ratio of free space to the mean.
             AllocationRules::Performance => {
                 let aliquot = ((2u64 << 20) * disks / groups).max(block * 4) as f64;
                 let size = s.size as f64 * groups as f64 / total_size as f64;

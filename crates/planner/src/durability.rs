@@ -1,5 +1,5 @@
-//! Probability that a group of disks loses data within a year: a Markov chain, and a Monte-Carlo
-//! that checks it.
+//! Computes the probability that a group of disks loses data within a year: by a Markov chain, and by a
+//! Monte-Carlo simulation for comparison.
 
 mod chain;
 mod simulate;
@@ -10,5 +10,5 @@ pub use chain::{
 };
 pub use simulate::{LossEstimate, simulate_arrays};
 
-/// Hours of a year of 365.25 days.
+/// Hours per year of 365.25 days.
 pub const HOURS_A_YEAR: f64 = 8766.0;

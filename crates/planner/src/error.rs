@@ -1,60 +1,60 @@
-//! What can be wrong with a question, said so that the asker can mend it.
+//! Errors of a planning question, with a way out.
 
-/// Why a plan cannot be made. The text names what was given and the way out.
+/// Reasons why a plan cannot be made. The text contains the input and the way out.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlannerError {
-    /// A disk size that cannot be read or used.
+    /// A disk size is invalid.
     #[error("disk size `{input}`: {reason}")]
     Size {
-        /// What was given.
+        /// The given text.
         input: String,
-        /// What is wrong with it and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
-    /// A text that is no size.
+    /// The text is not a size.
     #[error("disk size {0}")]
     Unreadable(#[from] assay_model::size::SizeError),
-    /// A layout description that cannot be read, or does not fit the disks.
+    /// A layout description is invalid or does not fit the disks.
     #[error("layout `{spec}`: {reason}")]
     Layout {
-        /// What was given.
+        /// The given text.
         spec: String,
-        /// What is wrong with it and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
-    /// A number outside of its range, a missing or contradicting option.
+    /// A number is out of range, or an option is missing or contradictory.
     #[error("{what}: {reason}")]
     Value {
-        /// The option or quantity.
+        /// Name of the option or quantity.
         what: String,
-        /// What is wrong with it and what is expected.
+        /// Error, and the expected input.
         reason: String,
     },
-    /// A sum that no longer fits 64 bits, or exceeds what the file system can address.
+    /// A sum exceeds 64 bits or the limit of the file system.
     #[error("{what} overflows: {reason}")]
     Overflow {
-        /// The quantity.
+        /// Name of the quantity.
         what: String,
         /// The limit.
         reason: String,
     },
-    /// Recorded output of a tool that is broken.
+    /// The recorded output of a tool is damaged.
     #[error("{source_name}, line {line}: {reason}")]
     Record {
-        /// File or command the text came from.
+        /// File or command of the text.
         source_name: String,
-        /// Line, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong and what was expected.
+        /// Error, and the expected input.
         reason: String,
     },
-    /// Clone records that contradict each other.
+    /// Clone records contradict each other.
     #[error("clone lineage: {0}")]
     Lineage(String),
 }
 
 impl PlannerError {
-    /// A [`PlanError::Value`].
+    /// Builds a [`PlannerError::Value`].
     pub fn value(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Value {
             what: what.into(),
@@ -62,7 +62,7 @@ impl PlannerError {
         }
     }
 
-    /// A [`PlanError::Layout`].
+    /// Builds a [`PlannerError::Layout`].
     pub fn layout(spec: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Layout {
             spec: spec.into(),
@@ -70,7 +70,7 @@ impl PlannerError {
         }
     }
 
-    /// A [`PlanError::Record`].
+    /// Builds a [`PlannerError::Record`].
     pub fn record(source_name: &str, line: usize, reason: impl Into<String>) -> Self {
         Self::Record {
             source_name: source_name.to_owned(),

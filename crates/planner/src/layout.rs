@@ -1,4 +1,4 @@
-//! Every sensible layout over a set of disks, and what each is worth.
+//! Finds all sensible layouts for a set of disks and computes their properties.
 
 mod describe;
 mod enumerate;
@@ -23,43 +23,43 @@ use crate::zfs::{Pool, Version, parse_spec, partition_bytes};
 use assay_model::size::Convention::Decimal;
 use serde::Serialize;
 
-/// A disk on offer.
+/// An available disk.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Disk {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Price in whatever currency all prices are in.
+    /// Price; all prices have the same currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<f64>,
 }
 
-/// What all layouts of one question share.
+/// Settings that all layouts of a question share.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Context {
-    /// Block sizes for which the efficiency of ZFS is shown.
+    /// Block sizes for which the efficiency of ZFS is computed.
     pub blocks: Vec<u64>,
-    /// Size of a ZFS volume whose reservation is asked for.
+    /// Size of a ZFS volume whose reservation is computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<u64>,
     /// log₂ of the sector size of ZFS.
     pub ashift: u32,
     /// OpenZFS version.
     pub zfs: Version,
-    /// Logical sector size when ZFS partitions whole disks; none: it is given files or partitions.
+    /// Logical sector size if ZFS partitions whole disks; `None` if ZFS uses files or partitions.
     pub whole_disk: Option<u64>,
-    /// Bytes a second that a disk reads or writes while rebuilding.
+    /// Speed of a disk during a rebuild in bytes per second.
     pub disk_speed: u64,
-    /// Share of the usable space in use when a disk fails.
+    /// Fraction of the usable space in use when a disk fails.
     pub fill: f64,
-    /// Assumptions about failures; rebuild hours are replaced by each layout's own estimate.
+    /// Assumptions about failures. Each layout replaces the rebuild hours by its own estimate.
     pub failures: Assumptions,
-    /// The years whose costs are asked about.
+    /// Period for which costs are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ownership: Option<Ownership>,
 }
 
 impl Default for Context {
-    /// ashift 12, OpenZFS 2.1.11, no partitions, 150 MB/s, 80 % full.
+    /// Returns ashift 12, OpenZFS 2.1.11, no partitions, 150 MB/s, 80 % full.
     fn default() -> Self {
         Self {
             blocks: vec![4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20],
@@ -83,7 +83,7 @@ impl Default for Context {
 pub enum Md {
     /// Striped.
     Raid0,
-    /// Every disk holds everything.
+    /// Every disk contains all data.
     Raid1,
     /// One parity.
     Raid5,
@@ -93,10 +93,10 @@ pub enum Md {
     Raid10,
 }
 
-/// A layout over given disks.
+/// A layout for given disks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Layout {
-    /// A ZFS pool. Its vdevs name their disks by size, in the order of the question.
+    /// A ZFS pool. Its vdevs contain the disk sizes, in the order of the question.
     Zfs(Pool),
     /// A btrfs file system.
     Btrfs {
@@ -117,7 +117,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout as `--only` reads it.
+    /// Returns the description that `--only` accepts.
     #[must_use]
     pub fn spec(&self) -> String {
         match self {
@@ -149,13 +149,12 @@ impl Layout {
         }
     }
 
-    /// Reads a layout and fits it to disks, in the order given.
+    /// Parses a layout and assigns the disks in the given order.
     ///
-    /// `raidz2:6`, `2*mirror:2+special/mirror:2`, `draid2:4d:8c:1s`, `btrfs-raid1`, `md-raid6`,
-    /// `stripes:4+2`.
+    /// `raidz2:6`, `2*mirror:2+special/mirror:2`, `draid2:4d:8c:1s`, `btrfs-raid1`, `md-raid6`, `stripes:4+2`.
     ///
     /// # Errors
-    /// [`PlanError::Layout`] when it cannot be read or does not fit.
+    /// [`PlannerError::Layout`] if the layout is invalid or does not fit.
     pub fn parse(
         spec: &str,
         disks: &[Disk],
@@ -204,7 +203,7 @@ impl Layout {
     }
 }
 
-/// What ZFS gets of a disk.
+/// Returns the bytes that ZFS can use of a disk.
 pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlannerError> {
     match context.whole_disk {
         Some(lba) => partition_bytes(size, lba),
@@ -215,7 +214,7 @@ pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlannerError> 
 /// Checks the disks of a question.
 ///
 /// # Errors
-/// None or too many disks, a price that is no amount, or more than 8 EiB in all.
+/// There are no disks or too many, a price is invalid, or the total exceeds 8 EiB.
 pub fn check_disks(disks: &[Disk]) -> Result<u64, PlannerError> {
     if disks.is_empty() {
         return Err(PlannerError::value(

@@ -1,8 +1,8 @@
-//! Storage planning: capacity, layout, write distribution, clone lineage, caches, durability.
+//! Plans storage: capacity, layout, distribution of writes, clones, caches, durability.
 //!
-//! Pure: sizes, recorded tool output and options in, figures out. Formulas are those of the
-//! OpenZFS and btrfs sources, cited where they are used, and are checked against measured pools in
-//! `fixtures/`.
+//! The crate does no I/O: its input is sizes, recorded tool output and options, its output is figures. The
+//! formulas come from the OpenZFS and btrfs sources, which are cited at each use. They are checked against
+//! measured pools in `fixtures/`.
 
 pub mod btrfs;
 pub mod cache;

@@ -1,9 +1,9 @@
-//! The machine's own disks, from `lsblk -J -b`.
+//! Parses the machine's disks from `lsblk -J -b`.
 
 use crate::error::PlannerError;
 use serde::Deserialize;
 
-/// Arguments of `lsblk` whose output [`parse`] reads.
+/// Arguments for `lsblk` whose output [`parse`] accepts.
 pub const ARGUMENTS: [&str; 5] = ["-J", "-b", "-d", "-o", "NAME,TYPE,SIZE,ROTA,LOG-SEC,RO"];
 
 /// A disk of this machine.
@@ -13,7 +13,7 @@ pub struct HereDisk {
     pub name: String,
     /// Bytes.
     pub size: u64,
-    /// Whether it turns.
+    /// The disk rotates.
     pub rotational: bool,
     /// Logical sector size.
     pub sector: u64,
@@ -69,10 +69,10 @@ impl Flag {
     }
 }
 
-/// The writable disks in it; loop devices, ROMs, and devices without a medium are left out.
+/// Returns the writable disks. Omits loop devices, ROMs, and devices without a medium.
 ///
 /// # Errors
-/// [`PlanError::Record`] when it is not the output of `lsblk`, as when it was cut off.
+/// [`PlannerError::Record`] if the text is not the complete output of `lsblk`.
 pub fn parse(text: &str) -> Result<Vec<HereDisk>, PlannerError> {
     let output: Output = serde_json::from_str(text).map_err(|error| {
         PlannerError::record("lsblk -J -b", error.line().max(1), error.to_string())

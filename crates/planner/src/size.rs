@@ -1,21 +1,21 @@
-//! Disk sizes as people write them, by the decimal convention: disks are sold in powers of ten, so
-//! here `4T` means 4·10¹² bytes. Every answer states the unit it was given in.
+//! Parses disk sizes with decimal prefixes: disks are sold in powers of ten, so `4T` means 4·10¹² bytes. Every
+//! answer names the unit of its input.
 
 use crate::error::PlannerError;
 use assay_model::size::Convention::Decimal;
 use assay_model::size::{Problem, Unit};
 
-/// Largest disk that is accepted: 1 EiB. ZFS and btrfs address 2⁶⁴ bytes a pool; the limit keeps
-/// every sum of [`MAX_DISKS`] disks, parity included, within 128-bit intermediate results.
+/// Maximum size of a disk: 1 EiB. ZFS and btrfs address 2⁶⁴ bytes per pool. The limit keeps every sum over
+/// [`MAX_DISKS`] disks, including parity, within 128 bits.
 pub const MAX_DISK: u64 = 1 << 60;
 
-/// Most disks in one question; above it the search would no longer be answered in seconds.
+/// Maximum number of disks in a question, so that the search takes only seconds.
 pub const MAX_DISKS: usize = 1024;
 
-/// Reads a size; the second value says in which family of units it was written.
+/// Parses a size. The second value is the family of units of the input.
 ///
 /// # Errors
-/// [`PlanError::Unreadable`] when it is no size, [`PlanError::Size`] when it is zero or above
+/// [`PlannerError::Unreadable`] if the text is not a size, [`PlannerError::Size`] if it is zero or above
 /// [`MAX_DISK`].
 ///
 /// # Examples
@@ -39,24 +39,24 @@ pub fn parse(text: &str) -> Result<(u64, Unit), PlannerError> {
     }
 }
 
-/// Smallest and largest block of ZFS (`SPA_MINBLOCKSIZE`, `SPA_MAXBLOCKSIZE`).
+/// Minimum and maximum block size of ZFS in bytes (`SPA_MINBLOCKSIZE`, `SPA_MAXBLOCKSIZE`).
 const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 
-/// Reads a recordsize or volblocksize: a power of two. `8k` is 8000 bytes, as everywhere here, which no
-/// block of ZFS has, so it is refused with the sizes next to it.
+/// Parses a recordsize or volblocksize, which must be a power of two. `8k` means 8000 bytes, which is not a
+/// valid block size, so it is refused with the nearest valid sizes.
 ///
 /// # Errors
-/// As [`parse`], or no size that a block can have.
+/// As [`parse`], or the size is not a valid block size.
 pub fn parse_block(text: &str) -> Result<u64, PlannerError> {
     let (bytes, _) = parse(text)?;
     check_block(bytes, text)?;
     Ok(bytes)
 }
 
-/// Checks a recordsize or volblocksize; `shown` stands in the error.
+/// Checks a recordsize or volblocksize. `shown` is the text for the error.
 ///
 /// # Errors
-/// No power of two from 512 bytes to 16 MiB.
+/// The size is not a power of two from 512 bytes to 16 MiB.
 pub fn check_block(bytes: u64, shown: &str) -> Result<(), PlannerError> {
     use assay_model::size::Convention::Binary;
     let what = || format!("block size {}", shown.escape_debug());

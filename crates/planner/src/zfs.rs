@@ -1,4 +1,4 @@
-//! ZFS pools: what `zpool list` and `zfs list` will show, to the byte.
+//! ZFS pools: computes the exact output of `zpool list` and `zfs list`.
 
 mod disk;
 mod pool;

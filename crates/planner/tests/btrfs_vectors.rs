@@ -1,6 +1,6 @@
-//! Measured btrfs file systems: `stored.jsonl`, and 134 more of random devices and profiles made
-//! with Linux 6.18 and btrfs-progs 6.2 on sparse loop files, filled by `posix_fallocate` from
-//! 1 GiB down to 4 KiB.
+//! Measured btrfs file systems: `stored.jsonl`, and 134 more of random devices and profiles. They were made
+//! with Linux 6.18 and btrfs-progs 6.2 on sparse loop files, and filled by `posix_fallocate` from 1 GiB down
+//! to 4 KiB.
 
 use assay_planner::btrfs::{Filesystem, Profile, simulate_filesystem};
 use serde_json::Value;
@@ -22,7 +22,7 @@ fn plan(row: &Value) -> Filesystem {
     simulate_filesystem(&sizes, profile("data"), profile("meta")).unwrap()
 }
 
-/// How many are within one chunk, and how many exact to the byte.
+/// Counts the rows that differ by at most one chunk, and the rows that are exact to the byte.
 fn score(rows: &[Value]) -> (usize, usize) {
     let (mut near, mut exact) = (0, 0);
     for row in rows {
@@ -45,7 +45,7 @@ fn what_could_be_stored() {
     let rows = rows(include_str!("../fixtures/btrfs/stored.jsonl"));
     let (near, exact) = score(&rows);
     assert_eq!((rows.len(), near), (44, 44));
-    // The two that were written instead of preallocated differ by less than a chunk.
+    // The two file systems that were written instead of preallocated differ by less than a chunk.
     assert_eq!(exact, 42);
 }
 
@@ -81,8 +81,8 @@ fn what_filesystem_usage_shows_of_a_new_one() {
 
 #[test]
 fn what_lies_on_each_device() {
-    // Which of several equally free devices gets a chunk depends on the order in which the kernel
-    // opened them, so equal devices may stand in for each other: compare as sets.
+    // Which of several equally free devices gets a chunk depends on the order in which the kernel opened them.
+    // Equal devices are interchangeable, so the results are compared as sets.
     let mut same = 0;
     for row in rows(include_str!("../fixtures/btrfs/stored.jsonl")) {
         let ours = plan(&row);

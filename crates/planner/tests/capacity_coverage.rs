@@ -1,4 +1,4 @@
-//! The interval of dates holds what it says, for histories that are no line.
+//! The interval of dates has its stated coverage, also for histories that are not linear.
 
 #[path = "../../../bench/plan/histories.rs"]
 mod histories;
@@ -7,8 +7,8 @@ use histories::{KINDS, ask};
 
 #[test]
 fn dates_hold_for_steps_growth_and_random_walks() {
-    // `bench/plan/coverage` makes the table of the book with more of them. A line through all points held
-    // a tenth of the dates of random walks and growth.
+    // `bench/plan/coverage` computes the table of the book with more histories. An interval from a line
+    // through all points contained a tenth of the dates of random walks and growth.
     for (name, kind) in KINDS {
         let found = ask(kind, 30, 15, 3);
         assert!(found.said >= 35, "{name}: {found:?}");

@@ -1,10 +1,10 @@
-//! The clone story, step by step, as OpenZFS 2.1.11 showed it.
+//! The clone scenario, step by step, as recorded with OpenZFS 2.1.11.
 
 use assay_planner::clones::{Graph, Recursion, parse_zfs_get, report};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// `zfs get -Hp` output of a recorded step.
+/// Returns the `zfs get -Hp` output of a recorded step.
 fn get_output(step: &Value) -> String {
     let mut text = String::new();
     for row in step["rows"].as_array().unwrap() {
@@ -75,7 +75,7 @@ fn dry_runs_of_destroy() {
             .lines()
             .filter_map(|line| line.strip_prefix("destroy\t"))
             .collect();
-        // A -R dry run of a snapshot names the snapshot alone, though its clones go, too.
+        // A dry run with -R of a snapshot lists only the snapshot, although its clones are destroyed too.
         if !(target.contains('@') && recursion == Recursion::Dependents) {
             let mut takes: Vec<&str> = ours.takes.iter().map(String::as_str).collect();
             takes.sort_unstable();
@@ -157,7 +157,7 @@ fn destroying_a_snapshot_with_its_clones_freed_what_was_planned() {
     assert_eq!(ours.takes.len(), 5);
     let alloc = |step: &Value| step["alloc"].as_u64().unwrap();
     let freed = alloc(before) - alloc(after);
-    // The pool's own metadata for the datasets goes, too: 20 KiB here.
+    // The pool's own metadata for the datasets is freed too: 20 KiB here.
     assert!(
         freed.abs_diff(ours.frees_at_least) < 32 << 10,
         "{freed} {}",

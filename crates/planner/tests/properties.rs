@@ -1,4 +1,4 @@
-//! What must hold for any disks.
+//! Properties that hold for any disks.
 
 use assay_planner::btrfs::{Profile, simulate_filesystem};
 use assay_planner::layout::{Context, Disk, place_declustered, rank, search};
@@ -18,15 +18,15 @@ fn usable(spec: &str, disks: &[u64], ashift: u32) -> u64 {
     .zfs_usable
 }
 
-/// Data that any scheme could at most keep on these disks when `survives` of them may fail: what
-/// is left without the largest ones.
+/// Returns the maximum data that any scheme could keep on these disks if `survives` of them may fail: the sum
+/// without the largest disks.
 fn bound(disks: &[u64], survives: usize) -> u64 {
     let mut sorted = disks.to_vec();
     sorted.sort_unstable();
     sorted[..sorted.len() - survives].iter().sum()
 }
 
-/// Disks on which every profile finds room for its first chunks.
+/// Generates disks on which every profile has space for its first chunks.
 fn disks(least: usize) -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(4u64..400, least..9)
         .prop_map(|sizes| sizes.into_iter().map(|s| s * GIB + s * 4096).collect())
@@ -65,7 +65,7 @@ proptest! {
             let metadata = profile.metadata(disks.len());
             let before = simulate_filesystem(&disks, profile, metadata).unwrap();
             let after = simulate_filesystem(&grown, profile, metadata).unwrap();
-            // The allocator is greedy, so the last chunks may fall less well.
+            // The allocator is greedy, so the last chunks may be distributed less well.
             prop_assert!(
                 after.stored + 2 * before.chunk.max(after.chunk) >= before.stored,
                 "{profile}: {} then {}", before.stored, after.stored
@@ -140,7 +140,7 @@ proptest! {
     }
 }
 
-/// mkfs.btrfs 6.2 on such files: "not enough free space to allocate chunk" for raid1c3, fine for raid1.
+/// mkfs.btrfs 6.2 on such files: "not enough free space to allocate chunk" for raid1c3, success for raid1.
 #[test]
 fn what_mkfs_refuses_is_refused() {
     let small = GIB + 4096;

@@ -1,4 +1,4 @@
-//! Every measured pool of OpenZFS 2.1.11, to the byte.
+//! Compares every measured pool of OpenZFS 2.1.11 exactly to the byte.
 
 use assay_planner::zfs::{
     Class, Pool, PoolVdev, VdevKind, Version, parse_spec, partition_bytes, zvol_refreservation,
@@ -136,7 +136,7 @@ fn log_cache_and_spare_vdevs_add_nothing_and_special_only_to_zpool_list() {
         .capacity()
         .unwrap();
     assert_eq!(more.zpool_size, plain.zpool_size + special.zpool_size);
-    // Since 2.4 the special vdev gives a metaslab to the log, and the slop shrinks by it.
+    // Since 2.4 the special vdev gives a metaslab to the log, and the slop is smaller by it.
     let newer = pool("raidz2:6+special/mirror:2+log+cache+spare", &all, "2.4")
         .capacity()
         .unwrap();
@@ -183,11 +183,11 @@ fn older_versions_keep_more_back() {
     ");
 }
 
-/// One of 30 fresh pools (raidz1 of three and a mirror, ashift 9) showed 3,412 bytes less
-/// than planned in USED + AVAIL. That is what one block of 1 KiB of the pool's own metadata is charged in
-/// its three copies, one of them on the raidz and two on the mirror. `zfs` reads USED and AVAIL one after
-/// the other (`dsl_dataset_stats`, dsl_dataset.c), and a transaction group that was written in between
-/// stands in one of them only. So the plan is right, and such a reading is off by whole blocks.
+/// One of 30 new pools (raidz1 of three and a mirror, ashift 9) showed 3,412 bytes less than planned in USED +
+/// AVAIL. This equals the charge for one 1 KiB block of the pool's own metadata in three copies, one on the
+/// raidz and two on the mirror. `zfs` reads USED and AVAIL one after the other (`dsl_dataset_stats`,
+/// dsl_dataset.c), so a transaction group written in between is contained in only one of them. The plan is
+/// therefore correct, and such a reading is wrong by whole blocks.
 #[test]
 fn a_reading_across_a_transaction_group_is_off_by_whole_blocks() {
     let charged = |kind: VdevKind| (kind.allocated(1 << 10, 9) >> 9) * kind.deflate_ratio(9);
@@ -198,7 +198,8 @@ fn a_reading_across_a_transaction_group_is_off_by_whole_blocks() {
     let mirror = charged(VdevKind::Mirror { children: 2 });
     assert_eq!((raidz, mirror), (1_364, 1_024));
     assert_eq!(raidz + 2 * mirror, 3_412);
-    // No cut of the vdevs is off by so little: what they hold comes in metaslabs of at least 16 MiB.
+    // No division of the vdevs into metaslabs explains such a small difference: a metaslab has at least 16
+    // MiB.
     let pool = |ashift| Pool {
         vdevs: parse_spec("raidz1:3+mirror:2", &[10_000_000_000; 5]).unwrap(),
         ashift,

@@ -1,5 +1,5 @@
-//! What travels: the trials of an owner's machines, and what of a trial is told. Everything here is a
-//! figure, a digest or a word of assay's own; there is no field that text of a machine could be in.
+//! The exchanged data: trials of an owner's machines, with the part of a trial that is shared. Every field is
+//! a number, a digest or a word of assay; no field can contain text of a machine.
 
 use assay_model::advice::Moderator;
 use assay_model::criterion::Metric;
@@ -7,10 +7,10 @@ use assay_model::trial::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the first field says.
+/// Value of the first field.
 pub const FORMAT: &str = "assay-pool 1";
 
-/// Trials that an owner gives to a pool.
+/// Trials that an owner contributes to a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
@@ -18,22 +18,22 @@ pub struct Bundle {
     pub format: String,
     /// Public key of the owner: 64 hexadecimal digits.
     pub owner: String,
-    /// Nobody measured this: it was made to show or to test a pool.
+    /// Not measured, but generated for a demonstration or test.
     pub simulated: bool,
-    /// Version of assay that wrote it.
+    /// Version of assay that wrote the bundle.
     pub assay: String,
     /// The machines.
     pub machines: Vec<BundleMachine>,
 }
 
-/// A machine and all trials of the catalogue that were started on it.
+/// A machine and all catalogue trials that were started on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Machine")]
 pub struct BundleMachine {
-    /// 32 hexadecimal digits that only the owner's secret key leads back from.
+    /// 32 hexadecimal digits that only the owner can trace to the machine.
     pub id: String,
-    /// Its trials.
+    /// Trials of the machine.
     pub trials: Vec<BundleTrial>,
 }
 
@@ -42,99 +42,99 @@ pub struct BundleMachine {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Trial")]
 pub struct BundleTrial {
-    /// 32 hexadecimal digits, the same whenever the owner tells of this trial.
+    /// 32 hexadecimal digits; always the same for this trial of this owner.
     pub id: String,
-    /// What was settled before anything was measured.
+    /// Settings before the measurement.
     pub plan: BundlePlan,
-    /// Version of assay that carried it out.
+    /// Version of assay that ran the trial.
     pub assay: String,
-    /// Kernel, to its second number: `6.1`.
+    /// Kernel version, two numbers: `6.1`.
     pub kernel: Option<String>,
-    /// fio, to its second number: `3.33`.
+    /// fio version, two numbers: `3.33`.
     pub fio: Option<String>,
-    /// What the page declares to matter.
+    /// Values of the moderators that the page declares.
     pub moderators: BTreeMap<Moderator, String>,
-    /// Each pair in its order.
+    /// Pairs in order.
     pub pairs: Vec<Pair>,
-    /// How it ended.
+    /// End of the trial.
     pub ended: TrialEnd,
-    /// What its own pairs say.
+    /// Verdict on its own pairs.
     pub verdict: Verdict,
 }
 
-/// What a trial was going to do.
+/// Settings of a trial before the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Plan")]
 pub struct BundlePlan {
-    /// Page of the catalogue.
+    /// Advice page.
     pub advice: String,
-    /// Digest of the page; none where another version of assay carried the trial out.
+    /// Digest of the page; `None` if another version of assay ran the trial.
     pub page: Option<String>,
-    /// Its parameters, where they are one of the page's own values or a number; `other` else.
+    /// Parameters: values that the page lists, or numbers; otherwise `other`.
     pub parameters: BTreeMap<String, String>,
     /// Kind of the change: `mount-option`, `zfs-property`, `side-by-side`, ….
     pub change: String,
-    /// Both sides were the same: it measured noise.
+    /// Both sides were equal, to measure noise.
     pub both_same: bool,
-    /// The figure that decides.
+    /// Metric of the verdict.
     #[schemars(with = "String")]
     pub metric: Metric,
-    /// Smallest ratio that matters.
+    /// Smallest relevant ratio.
     pub margin: f64,
-    /// Level of a false verdict.
+    /// Significance level.
     pub alpha: f64,
-    /// Measured time of a slot in milliseconds.
+    /// Measured time per slot in milliseconds.
     pub slot_ms: u64,
-    /// Load before it in milliseconds.
+    /// Washout per slot in milliseconds.
     pub washout_ms: u64,
-    /// Pairs at most.
+    /// Maximum number of pairs.
     pub max_pairs: u32,
-    /// Seed of the coins and of the judge.
+    /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
-    /// Which side of each pair was to come first: `A` as it is, `B` with the change.
+    /// First side of each pair: `A` is the baseline, `B` the change.
     pub coins: String,
 }
 
-/// A pair: the logarithm of what the change gained, or why there is none.
+/// Result of a pair: logarithm of the gain, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Pair {
     /// ln of the improvement of B over A, rounded to a millionth.
     Effect(f64),
-    /// There is none.
+    /// No effect, for this reason.
     Without(Without),
 }
 
-/// Why a pair has no effect.
+/// Reason why a pair has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Without {
-    /// The load failed with the change and not without.
+    /// The load failed only with the change.
     FailedChanged,
-    /// It failed, but not because of the change alone.
+    /// The load failed, and not only with the change.
     Failed,
-    /// Something spoke against it.
+    /// The pair is void.
     Void,
 }
 
-/// How a trial ended.
+/// End of a trial.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Ended")]
 pub enum TrialEnd {
-    /// It was cut off, or goes on.
+    /// The trial was cut off or is still running.
     CutOff,
     /// The user, the budget or an error stopped it.
     Stopped,
-    /// Its rule said that it was done.
+    /// The stopping rule was reached.
     Done,
 }
 
 impl BundleTrial {
-    /// The effects of its pairs.
+    /// Returns the effects of the pairs.
     pub fn effects(&self) -> impl Iterator<Item = f64> + '_ {
         self.pairs.iter().filter_map(|pair| match pair {
             Pair::Effect(effect) => Some(*effect),

@@ -1,32 +1,32 @@
-//! Whether what somebody sent can be true: names of the right form, figures within what is possible.
+//! Checks whether received data is plausible: valid names and possible values.
 
 use crate::bundle::{Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair};
 use crate::sign::BundleError;
 use std::collections::BTreeSet;
 
-/// Machines of a bundle, and trials of a machine.
+/// Maximum number of machines per bundle, and of trials per machine.
 const MANY: usize = 10_000;
-/// Pairs of a trial: many times those that a trial measures.
+/// Maximum number of pairs per trial, far above a real trial.
 const PAIRS: usize = 10_000;
-/// A change that makes something a thousand times faster or slower in one pair is a fault.
+/// Maximum effect of a pair: ln 1000. A larger effect is an error.
 const LARGEST: f64 = 6.907_755;
-/// Characters of a word.
+/// Maximum characters of a word.
 const WORD: usize = 64;
 
-/// What cannot be true.
+/// An implausible value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {what}")]
 pub struct BundleFault {
-    /// Where in the bundle.
+    /// Position in the bundle.
     pub at: String,
-    /// What is wrong.
+    /// Description of the error.
     pub what: &'static str,
 }
 
-/// Reads the JSON of a bundle, without its signature.
+/// Parses the JSON of a bundle, without its signature.
 ///
 /// # Errors
-/// It has another form, or says what cannot be true.
+/// The format is invalid, or a value is impossible.
 pub fn parse_body(bytes: &[u8]) -> Result<Bundle, BundleError> {
     if bytes.len() > crate::LONGEST {
         return Err(BundleError::Long);
@@ -70,10 +70,10 @@ fn place(machine: &BundleMachine, number: usize) -> String {
     format!("trial {} of machine {}", number + 1, machine.id)
 }
 
-/// What is wrong with a trial, so that no bundle may hold it: a store that somebody else wrote in has such.
+/// Checks a trial. A store that another program wrote may contain invalid trials.
 ///
 /// # Errors
-/// What, and which.
+/// The first fault.
 pub fn trial(trial: &BundleTrial) -> Result<(), BundleFault> {
     check_trial(trial, &|| format!("trial {}", trial.id))
 }
@@ -152,13 +152,13 @@ fn has_only_digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Something that no terminal and no page takes for more than it is.
+/// Returns whether a text is harmless in terminals and web pages.
 fn is_plain_word(text: &str) -> bool {
     let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.+% ".contains(&c);
     !text.is_empty() && text.len() <= WORD && text.bytes().all(plain)
 }
 
-/// Pairs as they are told: no finer than they mean anything.
+/// Rounds an effect to a meaningful precision.
 #[must_use]
 pub(crate) fn round_pair(effect: f64) -> Pair {
     Pair::Effect((effect.clamp(-LARGEST, LARGEST) * 1e6).round() / 1e6)

@@ -1,5 +1,5 @@
-//! Bundles brought together. What was once told stays: a later bundle adds trials and goes on with those
-//! that were not at their end, and changes nothing else. The order in which bundles come does not matter.
+//! Combines bundles. A later bundle adds trials and continues unfinished trials, and changes nothing else. The
+//! order of the bundles does not matter.
 
 use crate::bundle::{Bundle, BundleTrial, Pair, Without};
 use std::collections::BTreeMap;
@@ -7,60 +7,60 @@ use std::collections::BTreeMap;
 /// Trials of many owners.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
-    /// By owner and id.
+    /// Trials by owner and id.
     held: BTreeMap<(String, String), Held>,
-    /// Who tells of these coins.
+    /// Owner of each trial, by seed, order and plan.
     coins: BTreeMap<(u64, String, String), (String, String)>,
 }
 
-/// A trial and whose it is.
+/// A trial and its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// Its owner.
+    /// Owner of the trial.
     pub owner: String,
-    /// Its machine, which is the owner's.
+    /// The owner's machine.
     pub machine: String,
-    /// Nobody measured it.
+    /// Not measured.
     pub simulated: bool,
     /// The trial.
     pub trial: BundleTrial,
 }
 
-/// What a bundle brought.
+/// Counts of an added bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Added {
-    /// Trials that were not known.
+    /// New trials.
     pub new: usize,
-    /// Trials that went on since they were told of.
+    /// Continued trials.
     pub longer: usize,
-    /// Trials that were known as they are.
+    /// Unchanged trials.
     pub known: usize,
 }
 
-/// Why a bundle does not fit what is there. Nothing of it is taken then.
+/// Reasons why a bundle contradicts the pool. Such a bundle is not added at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// A trial says something else than before.
+    /// A trial differs from its earlier version.
     #[error("trial {id} was told differently before: a trial that was given is not changed")]
     Changed {
-        /// Its id.
+        /// Id of the trial.
         id: String,
     },
-    /// Somebody else told of it.
+    /// Another owner submitted the trial before.
     #[error("trial {id} has the coins of a trial that {owner} gave: a trial counts once")]
     Copied {
-        /// Its id.
+        /// Id of the trial.
         id: String,
-        /// Who gave it first.
+        /// First owner.
         owner: String,
     },
 }
 
 impl Pool {
-    /// Adds a bundle, whole or not at all.
+    /// Adds a bundle completely or not at all.
     ///
     /// # Errors
-    /// It contradicts what is there.
+    /// The bundle contradicts the pool.
     pub fn add(&mut self, bundle: &Bundle) -> Result<Added, Conflict> {
         let mut added = Added::default();
         let mut accepted = Vec::new();
@@ -83,7 +83,7 @@ impl Pool {
                 accepted.push(held);
             }
         }
-        // A bundle that tells one trial twice under two names is caught as it is entered.
+        // The same trial under two names in one bundle is detected during the insertion.
         let before = (accepted.len() > 1).then(|| self.clone());
         for held in accepted {
             if let Err(conflict) = self.sort(&held) {
@@ -129,7 +129,7 @@ impl Pool {
         })
     }
 
-    /// All trials.
+    /// Returns all trials.
     pub fn trials(&self) -> impl Iterator<Item = &Held> {
         self.held.values()
     }
@@ -141,12 +141,13 @@ enum Sorted {
     Known,
 }
 
-/// How far a trial got.
+/// Returns the progress of a trial, for comparisons.
 fn rank(trial: &BundleTrial) -> (usize, crate::bundle::TrialEnd) {
     (trial.pairs.len(), trial.ended)
 }
 
-/// Two trials never have the same coins by chance: the seed alone has 64 bits.
+/// Returns the identity of a trial. Two trials never share seed and order by chance, because the seed has 64
+/// bits.
 fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     (
         trial.plan.seed,
@@ -155,7 +156,7 @@ fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     )
 }
 
-/// Whether the longer one begins with the shorter. A pair that was interrupted is measured again.
+/// Returns whether the longer list starts with the shorter one. An interrupted pair is measured again.
 fn goes_on(short: &[Pair], long: &[Pair]) -> bool {
     if long.starts_with(short) {
         return true;

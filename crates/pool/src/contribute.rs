@@ -1,5 +1,5 @@
-//! From a trial of the store to what is told of it. Nothing is copied that could hold a name: what is not
-//! a figure comes from the catalogue, from a closed list of words, or is a version cut to two numbers.
+//! Builds a contribution from a stored trial. Copies nothing that could contain a name: every value is a
+//! number, comes from the catalogue or from a closed list of words, or is a version of two numbers.
 
 use crate::bundle::{BundlePlan, BundleTrial, TrialEnd, Without};
 use crate::check::round_pair;
@@ -10,13 +10,13 @@ use assay_model::change::Change;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialState};
 use std::collections::BTreeMap;
 
-/// File systems that are told by name.
+/// File systems that are named.
 const FILE_SYSTEMS: [&str; 8] = [
     "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs", "zfs",
 ];
 
-/// What is told of a trial; none of a page that is not the catalogue's. `version` is this assay's: a
-/// trial of another one may have had another page.
+/// Builds the contribution of a trial; returns `None` if its page is not in the catalogue. `version` is the
+/// version of this program, because a trial of another version may use another page.
 #[must_use]
 pub fn build_contribution(
     key: &OwnerKey,
@@ -27,7 +27,7 @@ pub fn build_contribution(
     version: &str,
 ) -> Option<BundleTrial> {
     let plan = &stored.plan;
-    // A page of the user's own may have the name of one of the catalogue's.
+    // A user's own page may have the name of a catalogue page.
     if plan.advice != page.id || plan.title != page.title || plan.predicts != page.predicts {
         return None;
     }
@@ -83,13 +83,14 @@ fn first_side_letter(first: Side) -> char {
     }
 }
 
-/// The digest of a page, to tell trials of different versions of it apart.
+/// Computes the digest of a page, which distinguishes versions of the page.
 fn page_digest(page: &Advice) -> String {
     let text = serde_json::to_vec(page).unwrap_or_default();
     crate::sign::encode_hex(&blake3::hash(&text).as_bytes()[..16])
 }
 
-/// `6.1` of `6.1.0-18-amd64` and of `fio-3.33`: the rest tells a machine apart from others.
+/// Returns the first two numbers of a version: `6.1` of `6.1.0-18-amd64` and of `fio-3.33`. The rest could
+/// identify a machine.
 fn two_numbers(text: &str) -> Option<String> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let mut parts = text.get(start..)?.split('.');
@@ -108,7 +109,7 @@ fn two_numbers(text: &str) -> Option<String> {
     ))
 }
 
-/// What the user set, where the page itself names the value, or it is a number.
+/// Returns the user's parameters that the page lists or that are numbers.
 fn shared_parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let known = page.parameters.iter().filter_map(|(name, parameter)| {
         let value = set.get(name)?;
@@ -120,7 +121,7 @@ fn shared_parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<
 fn value_told(parameter: &Parameter, value: &str) -> String {
     let named = parameter.choices.iter().any(|one| one == value)
         || parameter.default.as_deref() == Some(value);
-    // A default may be a path of the page's; such characters are not told at all.
+    // A default may be a path. Such characters are not shared.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+%".contains(c);
     let short = value.len() <= 16 && !value.is_empty() && value.chars().all(plain);
     let figure = match parameter.kind {
@@ -134,7 +135,7 @@ fn value_told(parameter: &Parameter, value: &str) -> String {
     }
 }
 
-/// The name of its kind, as pages write it.
+/// Returns the name of the kind of change, as in pages.
 fn change_kind(change: &Change) -> String {
     match change {
         Change::SideBySide { .. } => "side-by-side".to_owned(),
@@ -145,7 +146,7 @@ fn change_kind(change: &Change) -> String {
     }
 }
 
-/// What the page declares, as far as it is known of the machine.
+/// Returns the known moderators that the page declares.
 fn collect_moderators(page: &Advice, stored: &Stored) -> BTreeMap<Moderator, String> {
     let all = page.moderators.iter();
     all.filter_map(|one| Some((*one, moderator_value(*one, stored)?)))

@@ -1,5 +1,5 @@
-//! What all trials of a piece of advice amount to. A machine is one figure, however often it was tried
-//! there; an owner with many machines is one owner.
+//! Combines all trials of a piece of advice. Each machine counts once, however many trials it has, and the
+//! machines of one owner are grouped.
 
 use crate::bundle::TrialEnd;
 use crate::collect::{Held, Pool};
@@ -11,120 +11,119 @@ use assay_model::trial::Verdict;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pairs below which the spread of a machine is not known, and its mean has no weight.
+/// Minimum number of pairs for which a machine's variance is known. With fewer, its mean has no weight.
 const LEAST_PAIRS: usize = 3;
-/// No mean of pairs is surer than a ten-thousandth: pairs that are all the same were rounded.
+/// Minimum variance of a mean. Equal pairs were rounded.
 const LEAST_VARIANCE: f64 = 1e-8;
 
-/// What is known of a piece of advice, for one figure and one set of parameters.
+/// Combined result of a piece of advice, for one metric and one set of parameters.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Pooled {
-    /// Which advice.
+    /// Id of the advice.
     pub advice: String,
-    /// Its parameters.
+    /// Parameters of the advice.
     pub parameters: BTreeMap<String, String>,
-    /// The figure that decides.
+    /// Metric of the verdict.
     #[schemars(with = "String")]
     pub metric: Metric,
-    /// Nobody measured this: the bundles say that they are simulated.
+    /// Not measured: the bundles are marked as simulated.
     pub simulated: bool,
-    /// All trials that were started, and what became of them.
+    /// Counts of all started trials and their results.
     pub funnel: Funnel,
-    /// Versions of the page among them.
+    /// Number of versions of the page.
     pub pages: usize,
-    /// Median of the pairs that trials with a verdict took: for a forecast of length, no evidence.
+    /// Median number of pairs of trials with a verdict, to estimate the duration of a new trial.
     pub median_pairs: Option<u32>,
-    /// Owners of machines that count.
+    /// Number of owners with valid machines.
     pub owners: usize,
-    /// Machines that count.
+    /// Number of valid machines.
     pub machines: usize,
-    /// What they amount to; none below five owners.
+    /// Combined effect; `None` with fewer than five owners.
     pub effect: Option<Effect>,
-    /// The same for the machines of each value of what the page declares to matter, where there are five
-    /// owners.
+    /// Effects by value of each moderator, for groups with at least five owners.
     pub groups: Vec<MachineGroup>,
 }
 
-/// What became of the trials.
+/// Counts of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Funnel {
-    /// Trials that were started; those with both sides the same are not among them.
+    /// Started trials, without those with equal sides.
     pub started: usize,
-    /// Came to their end by their own rule.
+    /// Trials that reached their stopping rule.
     pub done: usize,
     /// Were stopped.
     pub stopped: usize,
-    /// Were cut off, or go on.
+    /// Trials that were cut off or are still running.
     pub cut_off: usize,
-    /// Verdicts, whether the trial came to its end or not.
+    /// Trials with the verdict "better", finished or not.
     pub better: usize,
-    /// As before.
+    /// Trials with the verdict "worse".
     pub worse: usize,
-    /// As before.
+    /// Trials with the verdict "same".
     pub same: usize,
-    /// As before.
+    /// Trials with the verdict "not safe".
     pub not_safe: usize,
-    /// As before.
+    /// Trials without a decision.
     pub undecided: usize,
-    /// Trials of machines with fewer than three measured pairs in all: they have no figure.
+    /// Trials of machines with fewer than three measured pairs, which have no effect.
     pub without_figure: usize,
 }
 
-/// The effect on machines. Shares: 0.05 is 5 % better.
+/// Effect over machines, as fractions: 0.05 means 5 % better.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Effect {
-    /// Where it lies on a machine of somebody else.
+    /// Interval of the effect on a new owner's machine.
     pub prediction: Interval,
-    /// Smallest gain that matters, as the page says.
+    /// Smallest relevant gain, from the page.
     pub worthwhile: f64,
-    /// Share of machines that gain more than that.
+    /// Fraction of machines that gain more.
     pub gain_more: f64,
-    /// Share of machines that lose more than that.
+    /// Fraction of machines that lose more.
     pub lose_more: f64,
-    /// The mean over machines.
+    /// Mean over machines.
     pub mean: f64,
-    /// Its interval.
+    /// Interval of the mean.
     pub mean_interval: Interval,
-    /// Variance of the log ratio between machines of one owner; 0 where each owner has one.
+    /// Variance of the log ratio between machines of one owner; 0 if each owner has one machine.
     pub between_machines: f64,
     /// Variance of the log ratio between owners.
     pub between_owners: f64,
-    /// How these were estimated.
+    /// Method by which the variances were estimated.
     pub method: stats::Method,
-    /// The mean without each owner: the one that moves it most.
+    /// Result without the owner who changes the mean most.
     pub without_one: Option<LeaveOut>,
 }
 
-/// The mean without an owner.
+/// Mean without one owner.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct LeaveOut {
-    /// The owner.
+    /// The omitted owner.
     pub owner: String,
-    /// The mean of all others.
+    /// Mean of all others.
     pub mean: f64,
-    /// Lowest and highest mean without one of the owners.
+    /// Minimum and maximum of the mean without one owner.
     pub range: [f64; 2],
 }
 
-/// Machines that have something in common.
+/// Machines with a common moderator value.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct MachineGroup {
-    /// What.
+    /// The moderator.
     pub moderator: Moderator,
-    /// Its value.
+    /// Value of the moderator.
     pub value: String,
-    /// Owners.
+    /// Number of owners.
     pub owners: usize,
-    /// Machines.
+    /// Number of machines.
     pub machines: usize,
-    /// What they amount to; none below five owners.
+    /// Combined effect; `None` with fewer than five owners.
     pub effect: Option<Effect>,
 }
 
-/// What is known of a piece of advice: one for each figure and set of parameters, measured ones first,
-/// and those with most machines. `worthwhile` is the smallest gain that matters, `moderators` what the
-/// page declares.
+/// Combines the trials of a piece of advice: one result per metric and set of parameters, measured ones first,
+/// then by number of machines. `worthwhile` is the smallest relevant gain, `moderators` those that the page
+/// declares.
 #[must_use]
 pub fn pool_effects(
     pool: &Pool,
@@ -164,18 +163,18 @@ pub fn pool_effects(
     all
 }
 
-/// A machine that counts.
+/// A valid machine.
 struct Machine<'a> {
     owner: &'a str,
     id: &'a str,
     effect: f64,
     variance: f64,
-    /// What all its trials agree on.
+    /// Moderators on which all its trials agree.
     moderators: BTreeMap<Moderator, &'a str>,
 }
 
-/// The pairs of all trials of a machine together, also of those that were not finished: that a trial was
-/// stopped must not decide whether it counts.
+/// Collects the pairs of all trials of each machine, including unfinished trials: whether a trial was stopped
+/// must not decide whether it counts.
 fn group_by_machine<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
     let mut by_machine: BTreeMap<(&str, &str), Vec<&Held>> = BTreeMap::new();
     for held in trials {
@@ -267,7 +266,7 @@ fn group_by_moderator(
         }
         for (value, machines) in by_value {
             let owners: BTreeSet<&str> = machines.iter().map(|one| one.owner).collect();
-            // A group of few tells who is in it.
+            // A small group would identify its members.
             if owners.len() >= LEAST_OWNERS {
                 all.push(MachineGroup {
                     moderator: *which,

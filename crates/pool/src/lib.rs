@@ -1,5 +1,5 @@
-//! Trials of many machines: what a trial contributes, the signed bundle it travels in, and what all
-//! of them amount to together. Pure: bytes and keys are passed in.
+//! Combines trials of many machines: the contribution of a trial, the signed bundle that transports it, and
+//! the combined effect. This crate does no I/O; bytes and keys are parameters.
 
 pub mod bundle;
 mod check;

@@ -1,37 +1,37 @@
-//! The bytes of a bundle: its JSON as people read it before they agree, and a last line that signs it.
+//! Encodes a bundle: JSON that people can read before they agree, and a last line with the signature.
 
 use crate::bundle::{Bundle, FORMAT};
 use crate::check::{self, BundleFault};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
-/// Most bytes of a bundle.
+/// Maximum bytes of a bundle.
 pub const LONGEST: usize = 8 << 20;
 
 const LABEL: &str = "signed-with-ed25519 ";
 
-/// The key of an owner.
+/// Secret key of an owner.
 pub struct OwnerKey {
     pair: Ed25519KeyPair,
     seed: [u8; 32],
 }
 
 impl OwnerKey {
-    /// The key of 32 random bytes.
+    /// Creates a key from 32 random bytes.
     ///
     /// # Errors
-    /// The library does not take them.
+    /// The library rejects the bytes.
     pub fn of(seed: [u8; 32]) -> Result<Self, BundleError> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| BundleError::Key)?;
         Ok(Self { pair, seed })
     }
 
-    /// The public key in hexadecimal digits: the name of the owner.
+    /// Returns the public key in hexadecimal, which is the owner's name.
     #[must_use]
     pub fn owner(&self) -> String {
         encode_hex(self.pair.public_key().as_ref())
     }
 
-    /// A name that only this key leads to: nobody else can tell what it was made of.
+    /// Derives a name from a text. Nobody without this key can trace the name to the text.
     #[must_use]
     pub fn name(&self, of: &str, text: &str) -> String {
         let key = blake3::derive_key("assay pool, names of machines and trials, 1", &self.seed);
@@ -43,10 +43,10 @@ impl OwnerKey {
         encode_hex(&hasher.finalize().as_bytes()[..16])
     }
 
-    /// The bytes of a bundle of this owner.
+    /// Encodes and signs a bundle of this owner.
     ///
     /// # Errors
-    /// What would not be taken by [`read`] is not written.
+    /// [`read`] would reject the bundle.
     pub fn write(&self, bundle: &Bundle) -> Result<Vec<u8>, BundleError> {
         let body = format!("{:#}\n", serde_json::to_value(bundle)?);
         check::parse_body(body.as_bytes())?;
@@ -57,45 +57,45 @@ impl OwnerKey {
     }
 }
 
-/// Why bytes are no bundle that can be taken.
+/// Reasons for rejecting a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// Too long.
     #[error("it is longer than {} MiB: no bundle of a pool is", LONGEST >> 20)]
     Long,
-    /// Not a bundle, or cut off.
+    /// The bytes are not a bundle, or are truncated.
     #[error(
         "its last line is not `{LABEL}OWNER SIGNATURE`: it is no bundle of `assay pool export`, or it was cut off"
     )]
     Unsigned,
-    /// Changed after it was signed.
+    /// The bundle was changed after it was signed.
     #[error(
         "the signature does not fit: it was changed after it was signed, so ask its owner for it again"
     )]
     Signature,
-    /// Signed by somebody else.
+    /// The signer is not the owner.
     #[error("it is signed by {signer} and speaks for {owner}: only an owner speaks for themselves")]
     Foreign {
-        /// Who signed.
+        /// The signer.
         signer: String,
-        /// Who is named in it.
+        /// The owner in the bundle.
         owner: String,
     },
-    /// The seed of a key was not taken.
+    /// The library rejected the seed of a key.
     #[error("the key cannot be used")]
     Key,
-    /// Not JSON of this form.
+    /// The JSON has another format.
     #[error("{0}; a newer assay may have written it")]
     Form(#[from] serde_json::Error),
-    /// A figure or name out of bounds.
+    /// A value or name is out of bounds.
     #[error(transparent)]
     Fault(#[from] BundleFault),
 }
 
-/// Reads a bundle: its signature first, then its form, then whether its figures can be true.
+/// Checks the signature, then the format, then whether the values are plausible, and returns the bundle.
 ///
 /// # Errors
-/// The first of these that does not hold.
+/// The first failed check.
 pub fn read(bytes: &[u8]) -> Result<Bundle, BundleError> {
     if bytes.len() > LONGEST {
         return Err(BundleError::Long);
@@ -118,7 +118,7 @@ pub fn read(bytes: &[u8]) -> Result<Bundle, BundleError> {
     }
 }
 
-/// Body, signer, signature.
+/// Splits the bytes into body, signer and signature.
 fn split_parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
     let line_end = bytes.strip_suffix(b"\n")?;
     let body_end = line_end.iter().rposition(|byte| *byte == b'\n')? + 1;
@@ -127,7 +127,7 @@ fn split_parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
     Some((&bytes[..body_end], signer, signature))
 }
 
-/// What is signed says what it is, so that no signature of this key means something else elsewhere.
+/// Returns the signed message, which names its purpose, so that a signature has no meaning in another context.
 fn signed_message(body: &[u8]) -> Vec<u8> {
     [FORMAT.as_bytes(), &[0], body].concat()
 }

@@ -1,8 +1,8 @@
-//! The statistics of a pool: the unit is the machine, machines belong to owners.
+//! Statistics of a pool. The unit is the machine; machines belong to owners.
 //!
-//! The model has three levels: `effect = mean + owner + machine + error`, where the error's variance is
-//! known from the pairs of the machine. Where each owner has one machine it is the usual random-effects
-//! model. Held against metafor 3.8 in `tests.rs`.
+//! The model has three levels: `effect = mean + owner + machine + error`, where the variance of the error is
+//! known from the pairs of the machine. If each owner has one machine, this is the usual random-effects model.
+//! `tests.rs` compares it with metafor 3.8.
 
 mod fit;
 mod predict;
@@ -15,17 +15,17 @@ pub use predict::Prediction;
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Owners below which nothing but their number is told: the interval of the mean rests on the spread
-/// between owners, and four give no idea of it.
+/// Minimum number of owners for a result. The interval of the mean depends on the variance between owners,
+/// which four owners do not determine.
 pub const LEAST_OWNERS: usize = 5;
 
-/// Confidence of all intervals.
+/// Confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What a machine measured, in logarithms.
+/// Result of a machine, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredEffect {
-    /// Which owner, from 0 on, without gaps.
+    /// Index of the owner, from 0 without gaps.
     pub owner: usize,
     /// Mean log ratio of its pairs; above 0 is better.
     pub effect: f64,
@@ -33,20 +33,21 @@ pub struct MeasuredEffect {
     pub variance: f64,
 }
 
-/// What all machines say together, in logarithms.
+/// Combined result of all machines, in logarithms.
 #[derive(Clone, Debug)]
 pub struct PooledEstimate {
-    /// The mean, and how much machines and owners differ.
+    /// Mean, and variances between machines and owners.
     pub fit: Fit,
-    /// Standard error of the mean, as the modified Knapp–Hartung method has it.
+    /// Standard error of the mean by the modified Knapp–Hartung method.
     pub se: f64,
     /// Interval of the mean.
     pub mean: [f64; 2],
-    /// What a machine of somebody else may see.
+    /// Distribution of the effect on a new owner's machine.
     pub prediction: Prediction,
 }
 
-/// The estimate; none with fewer than [`LEAST_OWNERS`] owners, or when a figure is none.
+/// Computes the estimate; returns `None` with fewer than [`LEAST_OWNERS`] owners or if a value is not a
+/// number.
 #[must_use]
 pub fn estimate(machines: &[MeasuredEffect]) -> Option<PooledEstimate> {
     let fit = fit_model(machines)?;
@@ -64,10 +65,10 @@ pub fn estimate(machines: &[MeasuredEffect]) -> Option<PooledEstimate> {
     })
 }
 
-/// Standard error of the mean by the modified Knapp–Hartung method (Hartung and Knapp 2001; Röver, Knapp
-/// and Friede 2015, PMC4647507): the ordinary one, widened by how far the owners lie apart, never
-/// narrowed. metafor calls it `test = "adhoc"`. The owners are what is counted: machines of one owner
-/// are brought together first, by the variances that were estimated.
+/// Returns the standard error of the mean by the modified Knapp–Hartung method (Hartung and Knapp 2001; Röver,
+/// Knapp and Friede 2015, PMC4647507): the ordinary one, widened by the dispersion of the owners, never
+/// narrowed. metafor calls it `test = "adhoc"`. The unit is the owner: its machines are combined first, with
+/// the estimated variances.
 #[must_use]
 pub fn knapp_hartung(machines: &[MeasuredEffect], fit: &Fit) -> f64 {
     let owners = fit::weigh_owners(machines, fit.between_machines, fit.between_owners);
@@ -75,13 +76,13 @@ pub fn knapp_hartung(machines: &[MeasuredEffect], fit: &Fit) -> f64 {
     fit.ordinary_se * spread.sqrt().max(1.0)
 }
 
-/// Student's t for [`CONFIDENCE`], two-sided.
+/// Returns the two-sided quantile of Student's t for [`CONFIDENCE`].
 fn student_quantile(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
-/// The estimate without each of the owners, in their order: one owner who carries the result is seen here.
+/// Computes the fit without each owner, in order, to detect an owner who dominates the result.
 #[must_use]
 pub fn without_each(machines: &[MeasuredEffect]) -> Vec<Option<Fit>> {
     let count = machines

@@ -1,4 +1,4 @@
-//! Bundles: what is refused, how they come together, what they amount to.
+//! Bundles: rejected ones, combinations, and combined effects.
 
 use crate::bundle::{
     Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair, TrialEnd, Without,
@@ -81,7 +81,7 @@ fn attack_a_bundle_that_was_changed_is_refused() {
         read(&vec![b'x'; crate::LONGEST + 1]),
         Err(BundleError::Long)
     ));
-    // Signed well, but for somebody else.
+    // A valid signature of another owner.
     let foreign = OwnerKey::of([2; 32]).unwrap();
     let other = bundle(&key, vec![trial(&key, 1, &[0.01])]);
     assert!(matches!(
@@ -133,7 +133,7 @@ fn attack_what_cannot_be_true_is_refused() {
         attempt(&mut bad);
         assert!(key.write(&bad).is_err(), "attempt {number}");
     }
-    // What the type cannot hold is caught by the form.
+    // Values that the type cannot represent are rejected by the format check.
     let text = serde_json::to_string(&good).unwrap();
     for (from, to) in [
         ("0.01", "1e999"),
@@ -164,7 +164,7 @@ fn a_trial_counts_once_and_is_not_changed() {
     cut.ended = TrialEnd::CutOff;
     cut.pairs = vec![Pair::Effect(0.01), Pair::Without(Without::Void)];
     assert_eq!(pool.add(&bundle(&key, vec![cut.clone()])).unwrap().new, 1);
-    // It was resumed: the void pair was measured again.
+    // The trial was resumed: the void pair was measured again.
     assert_eq!(
         pool.add(&bundle(&key, vec![first.clone()])).unwrap().longer,
         1
@@ -173,20 +173,20 @@ fn a_trial_counts_once_and_is_not_changed() {
         pool.add(&bundle(&key, vec![first.clone()])).unwrap().known,
         1
     );
-    // An older bundle comes late.
+    // An older bundle arrives late.
     assert_eq!(pool.add(&bundle(&key, vec![cut])).unwrap().known, 1);
     let mut better = first.clone();
     better.pairs = vec![Pair::Effect(0.5), Pair::Effect(0.02)];
     let refused = pool.add(&bundle(&key, vec![trial(&key, 2, &[0.1]), better]));
     assert!(matches!(refused, Err(Conflict::Changed { .. })));
     assert_eq!(pool.trials().count(), 1, "whole or not at all");
-    // Somebody gives it as their own.
+    // Another owner submits the trial.
     let thief = OwnerKey::of([2; 32]).unwrap();
     let mut stolen = first;
     stolen.id = thief.name("trial", "1");
     let refused = pool.add(&bundle(&thief, vec![stolen.clone()]));
     assert!(matches!(refused, Err(Conflict::Copied { .. })));
-    // Twice under two names in one bundle.
+    // The same trial under two names in one bundle.
     let mut again = trial(&key, 7, &[0.1]);
     let once = again.clone();
     again.id = key.name("trial", "another");

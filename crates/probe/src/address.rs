@@ -1,4 +1,4 @@
-//! Which host is meant, and where it is.
+//! Parses the host and port that the user named, and resolves the host to IP addresses.
 
 use crate::error::ProbeError;
 use assay_host::resolve;
@@ -7,20 +7,20 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// A host and a port that the user named.
+/// A host and a port, as the user named them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Target {
-    /// A name or an address, without brackets.
+    /// Host name or IP address, without brackets.
     pub host: String,
-    /// The port.
+    /// TCP or UDP port.
     pub port: u16,
 }
 
 impl Target {
-    /// Reads `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`.
+    /// Parses `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
     ///
     /// # Errors
-    /// [`ProbeError::Address`] says what is wrong.
+    /// [`ProbeError::Address`] describes the syntax error.
     pub fn parse(given: &str, default_port: u16) -> Result<Self, ProbeError> {
         let wrong = |expected| ProbeError::Address {
             given: given.escape_debug().to_string(),
@@ -60,17 +60,18 @@ impl Target {
         })
     }
 
-    /// The name that is put into a handshake, none for an address (RFC 6066 section 3).
+    /// Returns the host name for SNI, or `None` if the host is an IP address (RFC 6066 section 3).
     #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         let is_address = self.host.parse::<IpAddr>().is_ok();
         (!is_address).then(|| self.host.trim_end_matches('.'))
     }
 
-    /// Its addresses, in the order of the resolver. A resolver that does not answer is left behind.
+    /// Resolves the host to at most 16 socket addresses, in the resolver's order. If the resolver takes too
+    /// long, its thread is abandoned.
     ///
     /// # Errors
-    /// There is none, or the resolver takes longer than `within`.
+    /// The name has no address, or the resolver takes longer than `within`.
     pub fn resolve(&self, within: Duration) -> Result<Vec<SocketAddr>, ProbeError> {
         let mut addresses = resolve::resolve_addresses(&self.host, self.port, within).map_err(
             |source| match source.kind() {
@@ -84,7 +85,7 @@ impl Target {
                 },
             },
         )?;
-        // A name with more addresses than that would only cost time.
+        // More addresses would only make the probe slower.
         addresses.truncate(16);
         Ok(addresses)
     }

@@ -1,4 +1,4 @@
-//! Certificates: what is in them, and whether they are for a name.
+//! Parses X.509 certificates and checks whether a certificate is valid for a host name.
 
 use crate::pins::{Pin, spki_pin};
 use jiff::Timestamp;
@@ -9,50 +9,50 @@ use std::net::IpAddr;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use x509_parser::public_key::PublicKey;
 
-/// What a certificate says.
+/// The fields of a certificate that the checks use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Certificate {
-    /// Distinguished name of its owner.
+    /// Distinguished name of the subject.
     pub subject: String,
-    /// Distinguished name of who signed it.
+    /// Distinguished name of the issuer.
     pub issuer: String,
-    /// DNS names and addresses it is for.
+    /// DNS names and IP addresses for which the certificate is valid.
     pub names: Vec<String>,
-    /// Valid from.
+    /// Start of the validity period.
     pub not_before: Timestamp,
-    /// Valid until.
+    /// End of the validity period.
     pub not_after: Timestamp,
-    /// Its key: `RSA 2048`, `EC secp256r1`, `Ed25519`.
+    /// Algorithm and size of the public key: `RSA 2048`, `EC secp256r1`, `Ed25519`.
     pub key: String,
-    /// Bits of an RSA or DSA key.
+    /// Size of an RSA or DSA key in bits; `None` for other keys.
     pub key_bits: Option<usize>,
-    /// Algorithm of its signature.
+    /// Signature algorithm.
     pub signature: String,
-    /// Owner and signer are the same name.
+    /// The subject and the issuer have the same name.
     pub self_signed: bool,
-    /// It is an authority's, which signs others (basicConstraints, CA:TRUE).
+    /// The certificate belongs to a certificate authority (basicConstraints, CA:TRUE).
     pub is_ca: bool,
-    /// It may be a server's: its extended key usage allows that, or there is none.
+    /// A server may use the certificate: its extended key usage allows server authentication or is absent.
     pub for_servers: bool,
-    /// It wants an OCSP response in every handshake (RFC 7633, "must-staple").
+    /// The certificate requires an OCSP response in every handshake (RFC 7633, "must-staple").
     pub must_staple: bool,
-    /// SHA-256 of the certificate, in hex.
+    /// SHA-256 of the certificate, in hexadecimal.
     pub fingerprint: String,
-    /// Pin of its key.
+    /// Pin of the public key.
     pub pin: Pin,
-    /// DNS names alone.
+    /// Only the DNS names.
     #[serde(skip)]
     dns: Vec<String>,
-    /// Addresses alone: one that is written as a DNS name is none.
+    /// Only the IP addresses. An address that is written as a DNS name does not count.
     #[serde(skip)]
     addresses: Vec<IpAddr>,
 }
 
-/// A certificate in DER that cannot be read.
+/// A DER certificate that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("a certificate that cannot be read ({source})")]
 pub struct Unreadable {
-    /// What the parser found.
+    /// Error of the X.509 parser.
     pub source: Box<dyn Error + Send + Sync>,
 }
 
@@ -65,10 +65,10 @@ impl Unreadable {
 }
 
 impl Certificate {
-    /// Reads DER.
+    /// Parses a DER certificate.
     ///
     /// # Errors
-    /// It is no certificate.
+    /// The bytes are not a valid certificate.
     pub fn read(der: &[u8]) -> Result<Self, Unreadable> {
         let (_, read) = X509Certificate::from_der(der).map_err(Unreadable::new)?;
         let time = |time: x509_parser::time::ASN1Time| {
@@ -110,7 +110,8 @@ impl Certificate {
         })
     }
 
-    /// Whether it is for this name or address: RFC 9525 section 6. The common name does not count.
+    /// Returns whether the certificate is valid for this host name or IP address (RFC 9525 section 6). The
+    /// common name is ignored.
     #[must_use]
     pub fn is_for(&self, host: &str) -> bool {
         match host.trim_end_matches('.').parse::<IpAddr>() {
@@ -119,8 +120,8 @@ impl Certificate {
         }
     }
 
-    /// Whether this address stands in it as a DNS name, which no client takes for an address (RFC 9525
-    /// section 6.3).
+    /// Returns whether the certificate lists this IP address as a DNS name. No client accepts such an entry
+    /// for an address (RFC 9525 section 6.3).
     #[must_use]
     pub fn has_address_as_name(&self, host: &str) -> bool {
         host.parse::<IpAddr>().is_ok() && self.dns.iter().any(|name| name == host)
@@ -150,14 +151,15 @@ fn address(name: &GeneralName<'_>) -> Option<IpAddr> {
     four.or_else(|_| six()).ok()
 }
 
-/// RFC 7633: the TLS feature extension holds `status_request` (5), or `status_request_v2` (17).
+/// Returns whether the TLS feature extension (RFC 7633) contains `status_request` (5) or `status_request_v2`
+/// (17).
 fn must_staple(certificate: &X509Certificate<'_>) -> bool {
     const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
     let extension = certificate
         .extensions()
         .iter()
         .find(|extension| extension.oid.to_id_string() == TLS_FEATURE);
-    // A sequence of small numbers: 30 LENGTH (02 01 FEATURE)*.
+    // The extension is a sequence of small integers: 30 LENGTH (02 01 FEATURE)*.
     extension.is_some_and(|extension| match extension.value {
         [0x30, _, rest @ ..] => rest
             .chunks(3)
@@ -166,7 +168,8 @@ fn must_staple(certificate: &X509Certificate<'_>) -> bool {
     })
 }
 
-/// RFC 9525 section 6.3: a wildcard is the whole leftmost label and stands for one.
+/// Matches a host name against a DNS name of the certificate. A wildcard must be the whole leftmost label and
+/// matches exactly one label (RFC 9525 section 6.3).
 fn matches(pattern: &str, host: &str) -> bool {
     let host = host.trim_end_matches('.');
     match pattern.strip_prefix("*.") {

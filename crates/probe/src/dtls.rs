@@ -1,4 +1,5 @@
-//! Heartbleed over UDP: a hello of DTLS with its cookie (RFC 6347 section 4.2.1), then the two heartbeats.
+//! Tests for Heartbleed over UDP: sends a DTLS ClientHello with the server's cookie (RFC 6347 section 4.2.1),
+//! then the two heartbeats of [`crate::heartbleed`].
 
 use crate::error::ProbeError;
 use crate::heartbleed::{Heartbeats, LONGEST, Pair};
@@ -11,34 +12,34 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use tls_parser::TlsExtension;
 
-/// All that was found out about DTLS on a port.
+/// Results of the DTLS probe of one UDP port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
-    /// Where.
+    /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// The version it chose, `DTLS 1.0` or `DTLS 1.2`; none when it refused.
+    /// Version that the server chose, `DTLS 1.0` or `DTLS 1.2`; `None` if the server refused.
     pub version: Option<&'static str>,
-    /// The suite it chose.
+    /// Cipher suite that the server chose.
     pub suite: Option<String>,
-    /// Heartbleed.
+    /// Result of the Heartbleed test.
     pub heartbeats: Heartbeats,
-    /// What is wrong.
+    /// Faults that were found.
     pub remarks: Vec<Remark>,
-    /// What did not come out.
+    /// Checks without a result, each with its reason.
     pub unknown: Vec<String>,
 }
 
-/// A packet may be lost: what is sent is sent again after so long (RFC 6347 section 4.2.4.1).
+/// Interval after which a datagram is sent again, because datagrams may be lost (RFC 6347 section 4.2.4.1).
 const AGAIN: Duration = Duration::from_millis(1000);
 
-/// Datagrams that are looked at, whatever a server sends.
+/// Maximum number of datagrams that are read from one server.
 const DATAGRAMS: usize = 200;
 
-/// Tries Heartbleed on a port of UDP.
+/// Tests a UDP port for Heartbleed.
 ///
 /// # Errors
-/// Nothing that is DTLS answers in time.
+/// No DTLS answer arrives in time.
 pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     let mut talk = Talk::begin(visit)?;
     let mut report = Report {
@@ -77,20 +78,20 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// What a datagram may hold that is looked at.
+/// A DTLS message that the probe evaluates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// HelloVerifyRequest: the cookie.
+    /// The cookie of a HelloVerifyRequest.
     Cookie(Vec<u8>),
-    /// ServerHello.
+    /// A ServerHello.
     Hello(ServerHello),
     /// The body of a heartbeat.
     Heartbeat(Vec<u8>),
-    /// The number of an alert that ends the handshake.
+    /// The number of a fatal alert. A fatal alert ends the handshake.
     Alert(u8),
 }
 
-/// A ServerHello.
+/// Version and cipher suite of a ServerHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerHello {
     version: u16,
@@ -98,8 +99,8 @@ pub struct ServerHello {
     heartbeat: bool,
 }
 
-/// What is in a datagram: records, of which those that are encrypted, damaged or of other kinds are
-/// passed over. None when it is no DTLS at all.
+/// Parses the records of a datagram. Skips encrypted records, damaged records and records of other types.
+/// Returns `None` if the datagram is not DTLS.
 #[must_use]
 pub fn datagram(mut bytes: &[u8]) -> Option<Vec<Heard>> {
     let mut heard = Vec::new();
@@ -125,8 +126,8 @@ pub fn datagram(mut bytes: &[u8]) -> Option<Vec<Heard>> {
     is_dtls.then_some(heard)
 }
 
-/// The messages of a record, as far as they are whole: header of 12 bytes with kind, length, number,
-/// offset and length of the fragment (RFC 6347 section 4.2.2).
+/// Parses the unfragmented messages of a handshake record. Each message has a header of 12 bytes: type,
+/// length, sequence number, fragment offset and fragment length (RFC 6347 section 4.2.2).
 fn handshake(mut body: &[u8]) -> Vec<Heard> {
     let mut heard = Vec::new();
     while let Some((head, rest)) = body.split_at_checked(12) {
@@ -152,7 +153,8 @@ fn handshake(mut body: &[u8]) -> Vec<Heard> {
 }
 
 fn server_hello(message: &[u8]) -> Option<ServerHello> {
-    // It differs from that of TLS only in its first two bytes, by which the parser would refuse it.
+    // A DTLS ServerHello differs from a TLS ServerHello only in the two version bytes. The parser would refuse
+    // them.
     let (version, rest) = message.split_first_chunk::<2>()?;
     let like_tls = [&[3, 3], rest].concat();
     let (_, hello) = tls_parser::parse_tls_handshake_server_hello(&like_tls).ok()?;
@@ -167,7 +169,7 @@ fn server_hello(message: &[u8]) -> Option<ServerHello> {
     })
 }
 
-/// A conversation by datagrams.
+/// A DTLS exchange with one server.
 struct Talk {
     socket: UdpSocket,
     address: SocketAddr,
@@ -198,7 +200,7 @@ impl Talk {
         })
     }
 
-    /// Sends a body in a record of epoch 0.
+    /// Sends `body` in a record of epoch 0.
     fn send(&mut self, kind: u8, version: u16, body: &[u8]) -> Result<(), ProbeError> {
         let mut out = vec![kind];
         out.extend_from_slice(&version.to_be_bytes());
@@ -212,7 +214,7 @@ impl Talk {
             .map_err(|source| ProbeError::Connect { address, source })
     }
 
-    /// What the next datagram holds; none when none comes in that time.
+    /// Receives the next datagram and returns its messages; `None` if no datagram arrives in time.
     fn hear(
         &mut self,
         waiting_for: &'static str,
@@ -253,7 +255,7 @@ impl Talk {
         }
     }
 
-    /// Says hello until the server answers with its own.
+    /// Sends ClientHello messages until the server answers with a ServerHello or an alert.
     fn hello(&mut self, visit: &Visit) -> Result<Heard, ProbeError> {
         let suites = Version::Tls12.suites();
         let hello = Hello {
@@ -270,7 +272,8 @@ impl Talk {
         let mut cookie = Vec::new();
         let mut number = 0;
         loop {
-            // The first hello is said in DTLS 1.0, for all to read: RFC 5246 appendix E.1 has it so for TLS.
+            // The record of the first hello has version DTLS 1.0, so that every server can read it (RFC 5246
+            // appendix E.1 has the same rule for TLS).
             self.send(22, 0xfeff, &message(number, &hello.body(Some(&cookie))))?;
             while let Some(heard) = self.hear("a ServerHello of DTLS", AGAIN)? {
                 let mut fresh = false;
@@ -295,8 +298,8 @@ impl Talk {
     fn heartbeats(&mut self, visit: &Visit, version: u16) -> Result<Heartbeats, ProbeError> {
         let pair = Pair::new(visit.random());
         let mut settled: Option<Instant> = None;
-        // OpenSSL writes its answer into the buffer of its flight, which goes out when the flight is
-        // sent again: so the flight has to be over, and the next heartbeats must not come before that.
+        // OpenSSL writes its heartbeat answer into the buffer of its current flight. The answer is sent when
+        // the flight is sent again. So wait until the flight is over before the next heartbeats are sent.
         while let Ok(Some(_)) = self.hear("the end of a flight", AGAIN / 4) {}
         let mut within = AGAIN;
         loop {
@@ -304,7 +307,7 @@ impl Talk {
             self.send(24, version, &pair.short())?;
             self.send(24, version, &pair.whole())?;
             loop {
-                // The server may send its flight again and again in between.
+                // The server may repeat its flight in between.
                 if settled.is_some_and(|at| at <= now()) {
                     return Ok(Heartbeats::Fixed);
                 }
@@ -328,8 +331,8 @@ impl Talk {
                         Heard::Heartbeat(body) if body.len() > LONGEST => {}
                         Heard::Heartbeat(body) => match pair.read(&body) {
                             Some(Heartbeats::Vulnerable) => return Ok(Heartbeats::Vulnerable),
-                            // Datagrams overtake each other: only after a while is the other one known
-                            // not to come.
+                            // Datagrams can arrive out of order. Wait a while before the other answer counts
+                            // as missing.
                             Some(_) => {
                                 settled.get_or_insert_with(|| now() + AGAIN / 2);
                             }
@@ -351,7 +354,7 @@ impl Talk {
     }
 }
 
-/// A handshake message in one fragment.
+/// Encodes a handshake message in one fragment.
 fn message(number: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes();
     let mut out = vec![1];
@@ -390,7 +393,7 @@ mod tests {
         assert_eq!(datagram(&[]), None);
     }
 
-    /// As gnutls-serv of GnuTLS 3.7.9 answers.
+    /// Bytes from gnutls-serv of GnuTLS 3.7.9.
     #[test]
     fn the_hello_of_a_real_server_is_read() {
         let cookie = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-cookie.bin"));

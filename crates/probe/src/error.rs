@@ -1,100 +1,100 @@
-//! Why something could not be found out.
+//! Errors of a probe.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Why a host could not be asked, or did not answer what was asked. Each is about one connection unless
-/// it says otherwise.
+/// Reasons why a probe has no result. An error is about one connection, unless its description names another
+/// scope.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// What was given is no host and port.
+    /// The given text is not a valid host and port.
     #[error("`{given}`: {expected}; write HOST, HOST:PORT or [ADDRESS]:PORT")]
     Address {
-        /// What was given.
+        /// The given text.
         given: String,
-        /// What is wrong with it.
+        /// Description of the syntax error.
         expected: &'static str,
     },
-    /// The name has no address.
+    /// The host name has no address.
     #[error(
         "{host}: no address is known for that name; is it spelt right, and does `getent hosts {host}` find it?"
     )]
     Resolve {
-        /// The name.
+        /// The host name.
         host: String,
-        /// What the resolver said.
+        /// Error of the resolver.
         #[source]
         source: io::Error,
     },
-    /// The resolver did not answer.
+    /// The resolver did not answer in time.
     #[error("{host}: the resolver did not answer within {} s; give an address instead of the name", .after.as_secs_f32())]
     ResolveTime {
-        /// The name.
+        /// The host name.
         host: String,
-        /// How long it was waited for.
+        /// Time limit of the lookup.
         after: Duration,
     },
-    /// No connection came about.
+    /// The connection failed.
     #[error(
         "{address}: no connection ({source}); does the service listen there, and does a firewall let you through?"
     )]
     Connect {
-        /// Where to.
+        /// Address of the server.
         address: SocketAddr,
-        /// What the kernel said.
+        /// Error of the kernel.
         #[source]
         source: io::Error,
     },
-    /// Nothing, or too little, came in time.
+    /// The answer did not arrive completely within the time limit.
     #[error("no whole answer within {} s while waiting for {waiting_for}", .after.as_secs_f32())]
     Time {
-        /// What was waited for.
+        /// Name of the expected answer.
         waiting_for: &'static str,
-        /// How long.
+        /// The time limit.
         after: Duration,
     },
-    /// The time for the whole host is over.
+    /// The time limit for the whole host has passed.
     #[error("the time for this host is over ({} s); --time gives it more", .after.as_secs_f32())]
     Deadline {
-        /// How long it had.
+        /// The time limit.
         after: Duration,
     },
-    /// The server hung up.
+    /// The server closed the connection.
     #[error("the server closed the connection while {waiting_for} was due")]
     Closed {
-        /// What was waited for.
+        /// Name of the expected answer.
         waiting_for: &'static str,
     },
-    /// The server sends more than any honest answer holds.
+    /// The server sent more bytes than a valid answer has.
     #[error("more than {limit} bytes came while waiting for {waiting_for}")]
     TooMuch {
-        /// What was waited for.
+        /// Name of the expected answer.
         waiting_for: &'static str,
-        /// In bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// What came is not of the protocol.
+    /// The answer does not follow the protocol.
     #[error("this is not {protocol}: {what}")]
     Foreign {
-        /// What was expected.
+        /// The expected protocol.
         protocol: &'static str,
-        /// What came.
+        /// Description of the answer.
         what: String,
     },
-    /// The kernel reports an error.
+    /// Sending or receiving failed.
     #[error("{source} while waiting for {waiting_for}")]
     Io {
-        /// What was waited for.
+        /// Name of the expected answer.
         waiting_for: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         #[source]
         source: io::Error,
     },
 }
 
 impl ProbeError {
-    /// An answer that is not of the protocol.
+    /// Builds [`ProbeError::Foreign`] for an answer that does not follow the protocol.
     #[must_use]
     pub fn foreign(protocol: &'static str, what: impl Into<String>) -> Self {
         Self::Foreign {
@@ -104,7 +104,7 @@ impl ProbeError {
     }
 }
 
-/// The first bytes of an answer, for people: printable ones as they are.
+/// Formats the first bytes of an answer for people. Printable characters stay unchanged; others are escaped.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let some = &bytes[..bytes.len().min(40)];

@@ -1,48 +1,48 @@
-//! Heartbleed (CVE-2014-0160), found without receiving a byte of foreign memory.
+//! Tests for Heartbleed (CVE-2014-0160) without receiving a byte of the server's memory.
 //!
-//! A heartbeat (RFC 6520) names the length of its payload and ends with at least 16 bytes of padding.
-//! The fault was that nobody looked whether as much had come as was named. So a heartbeat is sent whose
-//! length is *right* and whose padding is missing: section 4 wants it to be dropped, fixed versions drop
-//! it, vulnerable ones give back our own bytes. A correct heartbeat goes behind it. Whoever answers
-//! that one alone has shown that it answers heartbeats and dropped the short one; nobody has to guess
-//! from silence.
+//! A heartbeat (RFC 6520) contains the length of its payload and ends with at least 16 bytes of padding.
+//! Vulnerable servers did not compare this length with the number of received bytes. The test sends a
+//! heartbeat whose length is *correct* and whose padding is missing. RFC 6520 section 4 requires servers to
+//! drop such a heartbeat: fixed versions drop it, vulnerable versions return our own bytes. A correct
+//! heartbeat follows. A server that answers only the correct heartbeat supports heartbeats and dropped the
+//! short one, so the test does not depend on silence.
 //!
-//! A record that is longer than an honest answer is not read at all.
+//! A record that is longer than a valid answer is not read.
 
 use crate::error::ProbeError;
 use crate::tls::{Door, Offer, TlsAnswer, Until, Version, groups, header, is_refusal, record_of};
 use serde::Serialize;
 
-/// Bytes of each payload. With the 16 that padding has at least, OpenSSL's first check of the length
-/// is passed, so that it is the second one that is tried.
+/// Bytes of each payload. Together with 16 bytes of padding this length passes OpenSSL's first length check,
+/// so that the second check is tested.
 pub(crate) const PAYLOAD: usize = 32;
 
-/// Bytes of padding at least, RFC 6520 section 4.
+/// Minimum padding in bytes (RFC 6520 section 4).
 const PADDING: usize = 16;
 
-/// What came of it.
+/// Result of the Heartbleed test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Heartbeats {
-    /// The server takes no part in heartbeats: nothing can bleed.
+    /// The server does not support heartbeats and is not vulnerable.
     NotOffered,
-    /// The server gave back a heartbeat without padding, as vulnerable OpenSSL does.
+    /// The server answered the heartbeat without padding, as vulnerable OpenSSL does.
     Vulnerable,
-    /// The server answered a correct heartbeat and dropped the one without padding.
+    /// The server answered the correct heartbeat and dropped the heartbeat without padding.
     Fixed,
-    /// The server ended the handshake with an alert instead, where vulnerable OpenSSL answers.
+    /// The server ended the handshake with an alert. Vulnerable OpenSSL would answer instead.
     Refused {
-        /// The name of the alert.
+        /// Name of the alert.
         alert: String,
     },
-    /// It takes part in heartbeats, but answered neither; or it could not be tried.
+    /// The server supports heartbeats but answered neither of them, or the test could not run.
     Unknown {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// A request whose length is right; `padding` bytes follow it.
+/// Encodes a heartbeat request with a correct length and `padding` bytes after the payload.
 pub(crate) fn request(payload: &[u8; PAYLOAD], padding: usize) -> Vec<u8> {
     let mut out = vec![1, 0, PAYLOAD as u8];
     out.extend_from_slice(payload);
@@ -50,7 +50,7 @@ pub(crate) fn request(payload: &[u8; PAYLOAD], padding: usize) -> Vec<u8> {
     out
 }
 
-/// The two payloads, made from one random.
+/// Two different payloads, derived from one random value.
 pub(crate) struct Pair {
     short: [u8; PAYLOAD],
     whole: [u8; PAYLOAD],
@@ -64,17 +64,17 @@ impl Pair {
         }
     }
 
-    /// Without padding.
+    /// Encodes the request without padding.
     pub fn short(&self) -> Vec<u8> {
         request(&self.short, 0)
     }
 
-    /// As it has to be.
+    /// Encodes the correct request.
     pub fn whole(&self) -> Vec<u8> {
         request(&self.whole, PADDING)
     }
 
-    /// What an answer means, none when it means nothing.
+    /// Classifies an answer; returns `None` if the answer proves nothing.
     pub fn read(&self, answer: &[u8]) -> Option<Heartbeats> {
         let [2, high, low, rest @ ..] = answer else {
             return None;
@@ -91,11 +91,11 @@ impl Pair {
     }
 }
 
-/// The longest answer to [`request`] that is read: kind, length, payload, padding. RFC 6520 leaves the
-/// amount of padding to the sender; more than 256 bytes of it would be strange.
+/// Maximum length of an answer to [`request`] that is read: type, length, payload and padding. RFC 6520 does
+/// not limit the padding; more than 256 bytes would be unusual.
 pub(crate) const LONGEST: usize = 3 + PAYLOAD + 256;
 
-/// Tries it on a version before 1.3 with a suite that the server takes.
+/// Runs the test on a TLS version before 1.3, with a suite that the server accepts.
 pub(crate) fn on_tls(door: &Door<'_>, version: Version, suite: u16) -> Heartbeats {
     match attempt(door, version, suite) {
         Ok(outcome) => outcome,
@@ -158,7 +158,7 @@ fn attempt(door: &Door<'_>, version: Version, suite: u16) -> Result<Heartbeats, 
     }
 }
 
-/// Silence is no proof of anything; that the server hung up is none of a fault either.
+/// Returns `Unknown`: neither silence nor a closed connection proves or disproves the fault.
 fn silent(error: &ProbeError) -> Heartbeats {
     let why = match error {
         ProbeError::Closed { .. } => {
@@ -175,7 +175,7 @@ fn silent(error: &ProbeError) -> Heartbeats {
 mod tests {
     use super::*;
 
-    /// Nothing is asked for that was not sent.
+    /// The length field must equal the number of payload bytes.
     #[test]
     fn a_request_names_the_length_it_has() {
         let pair = Pair::new([5; 32]);

@@ -1,5 +1,5 @@
-//! HTTP: headers that protect, that are obsolete or that tell too much; security.txt; links to objects
-//! that anybody may fetch.
+//! Checks HTTP: protective, obsolete and revealing headers; cookies; security.txt; links to objects that
+//! everybody may fetch.
 
 mod cookies;
 mod judge;
@@ -17,58 +17,58 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::io::{Read as _, Write as _};
 
-/// All that was found out about HTTP on a port.
+/// Results of the HTTP probe of one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
-    /// Where.
+    /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// TLS was spoken.
+    /// The connection used TLS.
     pub https: bool,
-    /// Status of `/`.
+    /// HTTP status of `/`.
     pub status: u16,
-    /// The headers that are judged, as they were sent.
+    /// The checked headers, as the server sent them.
     pub headers: Vec<(String, String)>,
     /// Cookies that `/` sets, without their values.
     pub cookies: Vec<Cookie>,
-    /// What stands in `/.well-known/security.txt`; none when there is none.
+    /// Content of `/.well-known/security.txt`; `None` if the file does not exist.
     pub security_txt: Option<SecurityTxt>,
-    /// Links to objects, when they were asked about.
+    /// Result of the link check, if the user requested it.
     pub links: Option<Links>,
-    /// What is wrong, the worst first.
+    /// Faults that were found, the worst first.
     pub remarks: Vec<Remark>,
-    /// What did not come out.
+    /// Checks without a result, each with its reason.
     pub unknown: Vec<String>,
-    /// How many connections it took.
+    /// Number of connections that the probe opened.
     pub connections: u32,
 }
 
-/// What is to be found out.
+/// Parameters of the HTTP probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Speak TLS.
+    /// Use TLS.
     pub https: bool,
-    /// The `Host` to ask for, when it is another than that of the connection.
+    /// Value of the `Host` header, if it differs from the host of the connection.
     pub name: Option<&'a str>,
-    /// The path of an object of the user's own whose number may be counted on.
+    /// Path of one of the user's own objects. The link check increments the last number in this path.
     pub link: Option<&'a str>,
-    /// By which dates are judged.
+    /// Time at which expiry dates are judged.
     pub now: Timestamp,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Its status.
+    /// HTTP status.
     pub status: u16,
-    /// Its headers, names in lower case.
+    /// Headers with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The beginning of its body.
+    /// The first bytes of the body.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The first header of that name, which is given in lower case.
+    /// Returns the first header with this name. `name` is in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|header| header.0 == name);
@@ -76,16 +76,16 @@ impl Response {
     }
 }
 
-/// Headers as a whole, in bytes: what servers themselves take at most is 8 to 64 KiB.
+/// Maximum size of all headers, in bytes. Servers themselves accept at most 8 to 64 KiB.
 const HEAD: usize = 64 << 10;
 
-/// What is read of a body, in bytes: no honest security.txt is longer.
+/// Maximum number of body bytes that are read. No real security.txt is longer.
 const BODY: usize = 32 << 10;
 
-/// Finds it out: a connection each for the page and for security.txt, three for links.
+/// Runs the HTTP checks. Opens one connection for the page, one for security.txt and three for links.
 ///
 /// # Errors
-/// This is not HTTP, or nothing answers.
+/// The answer is not HTTP, or the server does not answer.
 pub fn scan(visit: &Visit, question: &Question<'_>) -> Result<Report, ProbeError> {
     let page = get(visit, question, "/", BODY)?;
     let mut unknown = Vec::new();
@@ -122,7 +122,7 @@ pub fn scan(visit: &Visit, question: &Question<'_>) -> Result<Report, ProbeError
     Ok(report)
 }
 
-/// Fetches a path; of the body so many bytes at most.
+/// Fetches a path and reads at most `body` bytes of the body.
 fn get(
     visit: &Visit,
     question: &Question<'_>,
@@ -151,7 +151,7 @@ fn get(
         connection.send(request.as_bytes())?;
         return read(&mut connection, body);
     }
-    // The certificates take some, too.
+    // The certificates count towards the limit, too.
     connection.limit(HEAD + body + (128 << 10));
     let name = question.name.unwrap_or(&target.host);
     let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
@@ -169,7 +169,7 @@ fn get(
                 false
             }
             Err(error) => match whole_head(&bytes) {
-                // Servers hang up without a farewell, and a body may go on for ever.
+                // Servers may close TLS without a close_notify alert, and a body may be endless.
                 true => true,
                 false => return Err(failed(error)),
             },
@@ -201,7 +201,8 @@ fn too_much() -> ProbeError {
 }
 
 fn read(connection: &mut Connection<'_>, body: usize) -> Result<Response, ProbeError> {
-    // What is no HTTP shows it by its first byte, and may never send the end that is waited for.
+    // The first byte shows that an answer is not HTTP. Such an answer may never contain the end that the
+    // reader waits for.
     let start = connection.peek(5)?;
     if start != b"HTTP/" {
         return Err(ProbeError::foreign("HTTP", shown(&start)));
@@ -222,7 +223,7 @@ fn whole_head(bytes: &[u8]) -> bool {
     bytes.windows(4).any(|part| part == b"\r\n\r\n")
 }
 
-/// Whether the headers are there, and of the body all that is said to come or so many bytes.
+/// Returns whether the headers and enough of the body have arrived: the announced length or `body` bytes.
 fn is_enough(bytes: &[u8], body: usize) -> bool {
     let head = bytes.windows(4).position(|part| part == b"\r\n\r\n");
     let Some(head) = head.map(|at| at + 4) else {
@@ -235,10 +236,10 @@ fn is_enough(bytes: &[u8], body: usize) -> bool {
     bytes.len() >= head + length().map_or(body, |length| length.min(body))
 }
 
-/// Reads an answer; of its body so many bytes at most.
+/// Parses an HTTP response and keeps at most `body` bytes of the body.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are not an HTTP response.
 pub fn parse(bytes: &[u8], body: usize) -> Result<Response, ProbeError> {
     let mut headers = [httparse::EMPTY_HEADER; 256];
     let mut response = httparse::Response::new(&mut headers);

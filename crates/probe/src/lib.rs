@@ -1,10 +1,10 @@
-//! Active checks of hosts that the user names: TLS, Heartbleed (on TCP, behind STARTTLS and on UDP), SSH,
-//! SMB, HTTP; and pins of public keys.
+//! Active checks of hosts that the user names: TLS, Heartbleed (over TCP, STARTTLS and UDP), SSH, SMB, HTTP;
+//! and pins of public keys.
 //!
-//! A visit is gentle: at most two connections at once, a deadline for every answer and for the whole
-//! host, and no more is read than an honest answer holds. What did not come out is "unknown" with its
-//! reason, never "fine". Nothing here prints; the date by which certificates are judged and what is random
-//! in hellos are passed in.
+//! A probe puts little load on a host: at most two connections at a time, a deadline for every answer and for
+//! the whole host, and a size limit for every answer. A check without a result is reported as "unknown" with
+//! its reason, never as passed. This crate prints nothing. Callers pass in the date at which certificates are
+//! judged and the random seed of hellos.
 
 pub mod address;
 pub mod certificate;

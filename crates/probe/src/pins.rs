@@ -1,5 +1,5 @@
-//! Pins of public keys: SHA-256 over the SubjectPublicKeyInfo in DER, the same for a certificate, for a
-//! request and for the key itself. The forms in which it is used today.
+//! Computes pins of public keys in the formats in use today. A pin is the SHA-256 of the SubjectPublicKeyInfo
+//! in DER; a certificate, its request and its key have the same pin.
 
 use crate::certificate::{Certificate, hex, key_name};
 use base64::Engine as _;
@@ -18,13 +18,13 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 /// SHA-256 of a public key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pin {
-    /// As curl, Android and iOS write it.
+    /// Base64, for curl, Android and iOS.
     pub base64: String,
-    /// As DANE writes it.
+    /// Hexadecimal, for DANE.
     pub hex: String,
 }
 
-/// The pin of a SubjectPublicKeyInfo in DER.
+/// Computes the pin of a SubjectPublicKeyInfo in DER.
 #[must_use]
 pub fn spki_pin(spki: &[u8]) -> Pin {
     let digest = Sha256::digest(spki);
@@ -34,23 +34,23 @@ pub fn spki_pin(spki: &[u8]) -> Pin {
     }
 }
 
-/// What a pin was taken of.
+/// An object of a file and the pin of its public key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pinned {
     /// `certificate`, `request`, `private key` or `public key`.
     pub kind: &'static str,
-    /// Its owner, where it says so.
+    /// Distinguished name of the subject, if the object contains one.
     pub subject: Option<String>,
-    /// Algorithm and size.
+    /// Algorithm and size of the key.
     pub key: String,
-    /// The pin.
+    /// Pin of the key.
     pub pin: Pin,
 }
 
-/// Why there is no pin.
+/// Reasons why no pin can be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// Nothing in it is understood.
+    /// The file contains no object that can be parsed.
     #[error(
         "no certificate, request or key in it; PEM or DER is read (a PKCS#12 file first goes through \
          `openssl pkcs12 -in FILE -nokeys`)"
@@ -62,30 +62,30 @@ pub enum PinError {
          `openssl pkey -in FILE -pubout`"
     )]
     Encrypted,
-    /// The public part of the key cannot be computed here.
+    /// The library cannot compute the public key from this kind of private key.
     #[error(
         "the public part of this kind of key cannot be computed here ({source}): pin the output of \
          `openssl pkey -in FILE -pubout`"
     )]
     Key {
-        /// What the library says.
+        /// Error of the library.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A part of it is damaged.
+    /// An object is damaged.
     #[error("the {kind} in it cannot be read: {source}")]
     Damaged {
-        /// What it is said to be.
+        /// Kind of the object, by its PEM label.
         kind: &'static str,
-        /// What the parser found.
+        /// Error of the parser.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// Pins of everything in a file, in its order of kinds: certificates, requests, keys. PEM, or one
-/// object in DER.
+/// Computes the pins of all objects in a file: certificates first, then requests, then keys. The file is PEM,
+/// or one object in DER.
 ///
 /// # Errors
-/// Nothing in it can be read, or a part is damaged.
+/// The file contains no readable object, or an object is damaged.
 pub fn of_file(bytes: &[u8]) -> Result<Vec<Pinned>, PinError> {
     let holds = |label: &str| {
         let label = label.as_bytes();
@@ -191,26 +191,26 @@ fn spki(kind: &'static str, key: &SubjectPublicKeyInfo<'_>) -> Pinned {
 }
 
 impl Pin {
-    /// A record of DANE: end entity, public key, SHA-256 (RFC 6698 section 2, RFC 7671 section 5.1).
+    /// Formats a DANE record: end entity, public key, SHA-256 (RFC 6698 section 2, RFC 7671 section 5.1).
     #[must_use]
     pub fn tlsa(&self, port: u16, host: &str) -> String {
         let host = host.trim_end_matches('.');
         format!("_{port}._tcp.{host}. IN TLSA 3 1 1 {}", self.hex)
     }
 
-    /// For `curl --pinnedpubkey`.
+    /// Formats the pin for `curl --pinnedpubkey`.
     #[must_use]
     pub fn curl(&self) -> String {
         format!("sha256//{}", self.base64)
     }
 
-    /// A `pin` of Android's network security configuration.
+    /// Formats a `pin` element of Android's network security configuration.
     #[must_use]
     pub fn android(&self) -> String {
         format!("<pin digest=\"SHA-256\">{}</pin>", self.base64)
     }
 
-    /// An entry of `NSPinnedLeafIdentities` in iOS's `NSPinnedDomains`.
+    /// Formats an entry of `NSPinnedLeafIdentities` in iOS's `NSPinnedDomains`.
     #[must_use]
     pub fn ios(&self) -> String {
         format!(
@@ -220,7 +220,7 @@ impl Pin {
     }
 }
 
-/// What became of pins in HTTP headers.
+/// Explanation for users who look for pins in HTTP headers.
 pub const HPKP: &str = "HPKP (Public-Key-Pins, RFC 7469) is gone: Chrome removed it in 72, Firefox switched it off in 72, and \
     no browser obeys it. Do not send the header: pins belong into programs that you ship yourself, \
     and into DNS as TLSA records.";

@@ -1,21 +1,21 @@
-//! What is said about something found: a judgement with its source.
+//! Defines remarks: a judgement of a result, with its primary source.
 
 use serde::Serialize;
 
-/// How much it matters.
+/// Severity of a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing has to be done.
+    /// Worth knowing; no action is necessary.
     Note,
-    /// Standards say that it should go.
+    /// Standards recommend against this setting.
     Weak,
-    /// Can be used against the service or its users today.
+    /// Attackers can use the fault against the service or its users today.
     Danger,
 }
 
 impl Severity {
-    /// As people read it.
+    /// Returns the name for output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,23 +26,23 @@ impl Severity {
     }
 }
 
-/// A judgement.
+/// A judgement of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Remark {
-    /// Its name, the same in every version of assay.
+    /// Identifier, the same in every version of assay.
     pub id: &'static str,
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// What is there, and why it matters.
+    /// The fault and why it matters.
     pub says: String,
-    /// The primary source.
+    /// Primary source, such as an RFC.
     pub source: &'static str,
-    /// What to do.
+    /// Fix.
     pub remedy: &'static str,
 }
 
 impl Remark {
-    /// A judgement.
+    /// Builds a remark.
     #[must_use]
     pub fn new(
         id: &'static str,
@@ -61,7 +61,7 @@ impl Remark {
     }
 }
 
-/// The worst first; those of one severity in the order in which they were found.
+/// Sorts remarks by severity, the worst first. The order within one severity stays.
 pub(crate) fn ranked(mut remarks: Vec<Remark>) -> Vec<Remark> {
     remarks.sort_by_key(|remark| std::cmp::Reverse(remark.severity));
     remarks

@@ -1,5 +1,5 @@
-//! SMB: which dialects a server speaks, and whether it signs. [MS-SMB2] sections 2.2.3 and 2.2.4,
-//! [MS-CIFS] section 2.2.4.52.
+//! Checks SMB: which dialects a server supports, and whether it requires signing ([MS-SMB2] sections 2.2.3 and
+//! 2.2.4, [MS-CIFS] section 2.2.4.52).
 
 use crate::error::{ProbeError, shown};
 use crate::remark::Severity::{Danger, Note, Weak};
@@ -8,25 +8,25 @@ use crate::tls::VersionState;
 use crate::visit::{Visit, Where};
 use serde::Serialize;
 
-/// All that was found out about SMB on a port.
+/// Results of the SMB probe of one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
-    /// Where.
+    /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// SMB 1, which every attack on SMB of note was about.
+    /// Whether the server supports SMB 1. All well-known attacks on SMB use SMB 1.
     pub smb1: VersionState,
-    /// The dialects of SMB 2 and 3 that are spoken, the newest first.
+    /// Supported dialects of SMB 2 and 3, the newest first.
     pub dialects: Vec<&'static str>,
-    /// Every message has to be signed.
+    /// The server requires a signature on every message.
     pub signing_required: Option<bool>,
-    /// SMB 3 encrypts when a share wants it.
+    /// The server supports encryption, so that a share may require it (SMB 3).
     pub encryption: Option<bool>,
-    /// What is wrong.
+    /// Faults that were found.
     pub remarks: Vec<Remark>,
-    /// What did not come out.
+    /// Checks without a result, each with its reason.
     pub unknown: Vec<String>,
-    /// How many connections it took.
+    /// Number of connections that the probe opened.
     pub connections: u32,
 }
 
@@ -38,21 +38,21 @@ const DIALECTS: [(u16, &str); 5] = [
     (0x0202, "SMB 2.0.2"),
 ];
 
-/// What a NEGOTIATE response says.
+/// Fields of a NEGOTIATE response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The number of the dialect.
+    /// Number of the chosen dialect.
     pub dialect: u16,
-    /// Every message has to be signed.
+    /// The server requires a signature on every message.
     pub signing_required: bool,
-    /// SMB2_GLOBAL_CAP_ENCRYPTION, or a cipher was chosen.
+    /// The response has SMB2_GLOBAL_CAP_ENCRYPTION or a chosen cipher.
     pub encryption: bool,
 }
 
-/// Finds it out: a connection for each dialect and up to three more.
+/// Probes a port. Opens one connection for each dialect and up to three more.
 ///
 /// # Errors
-/// The first connection shows that this is not SMB, or that nothing answers.
+/// The first connection shows that the service is not SMB or does not answer.
 pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     let mut report = Report {
         place: visit.place().clone(),
@@ -82,7 +82,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
                 spoken.get_or_insert(found.dialect);
                 let known = DIALECTS.iter().find(|known| known.0 == found.dialect);
                 report.dialects.extend(known.map(|known| known.1));
-                // The same for all: it is a setting of the server.
+                // Signing is a setting of the server and is the same for all dialects.
                 report
                     .signing_required
                     .get_or_insert(found.signing_required);
@@ -93,7 +93,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
                 first_error = Some(error);
                 break;
             }
-            // Windows hangs up where Samba says no.
+            // Windows closes the connection where Samba refuses the dialect.
             Err(ProbeError::Closed { .. }) => {
                 hung_up = true;
                 break;
@@ -121,7 +121,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
         Err(error) => report.unknown.push(format!("SMB 1: {error}")),
     }
     match first_error {
-        // It hung up on SMB 2 and answered SMB 1 afterwards: that is a no.
+        // The server closed the connection on SMB 2 and answered SMB 1 afterwards: a refusal of SMB 2.
         Some(ProbeError::Closed { .. }) if report.smb1 == VersionState::Offered => {}
         Some(error) if report.smb1 == VersionState::Offered => {
             let why = format!("the dialects of SMB 2 and 3 are not known: {error}");
@@ -138,7 +138,8 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// A server that hung up said no only when it still answers what it answered before.
+/// Repeats a request that succeeded before. A closed connection counts as a refusal only if the server still
+/// answers this request.
 fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
     if matches!(negotiate(visit, &[dialect]), Ok(Some(_))) {
         return;
@@ -153,7 +154,7 @@ fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
     }
 }
 
-/// Offers these dialects; none when the server takes none of them.
+/// Offers these dialects. Returns `None` if the server accepts none of them.
 fn negotiate(visit: &Visit, dialects: &[u16]) -> Result<Option<Negotiated>, ProbeError> {
     let mut connection = visit.open()?;
     connection.expect("the answer to NEGOTIATE");
@@ -165,7 +166,7 @@ fn negotiate(visit: &Visit, dialects: &[u16]) -> Result<Option<Negotiated>, Prob
 fn message(connection: &mut crate::visit::Connection<'_>) -> Result<Vec<u8>, ProbeError> {
     let head = connection.take(4)?;
     let length = u32::from_be_bytes([0, head[1], head[2], head[3]]) as usize;
-    // RFC 1002 section 4.3.1: a session message. Other kinds are of NetBIOS.
+    // RFC 1002 section 4.3.1: type 0 is a session message. Other types belong to NetBIOS.
     if head[0] != 0 || length > 64 << 10 {
         return Err(ProbeError::foreign("SMB", shown(&head)));
     }
@@ -181,19 +182,19 @@ fn framed(message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A NEGOTIATE request of SMB 2.
+/// Encodes a NEGOTIATE request of SMB 2.
 fn request(dialects: &[u16], random: [u8; 32]) -> Vec<u8> {
     let mut out = b"\xfeSMB".to_vec();
     let put16 = |out: &mut Vec<u8>, value: u16| out.extend_from_slice(&value.to_le_bytes());
     put16(&mut out, 64);
-    // The rest of the header: command 0, one credit, all else 0.
+    // Rest of the header: command 0, one credit, zeros.
     out.resize(14, 0);
     put16(&mut out, 1);
     out.resize(64, 0);
     let newest = dialects.contains(&0x0311);
     put16(&mut out, 36);
     put16(&mut out, u16::try_from(dialects.len()).unwrap_or(0));
-    // Signing enabled, encryption understood.
+    // Signing is enabled, encryption is supported.
     put16(&mut out, 1);
     put16(&mut out, 0);
     out.extend_from_slice(&0x40_u32.to_le_bytes());
@@ -223,10 +224,10 @@ fn request(dialects: &[u16], random: [u8; 32]) -> Vec<u8> {
     out
 }
 
-/// Reads a NEGOTIATE response; none when the server takes no dialect.
+/// Parses a NEGOTIATE response. Returns `None` if the server accepts no dialect.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are not a NEGOTIATE response.
 pub fn response(message: &[u8]) -> Result<Option<Negotiated>, ProbeError> {
     let foreign = || ProbeError::foreign("SMB 2", shown(message));
     let at16 = |at: usize| {
@@ -258,7 +259,7 @@ pub fn response(message: &[u8]) -> Result<Option<Negotiated>, ProbeError> {
     }))
 }
 
-/// Whether the contexts of SMB 3.1.1 hold a cipher.
+/// Returns whether the negotiate contexts of SMB 3.1.1 contain a cipher.
 fn has_cipher(message: &[u8]) -> bool {
     let at16 = |at: usize| {
         let bytes = message.get(at..at + 2)?;
@@ -281,14 +282,14 @@ fn has_cipher(message: &[u8]) -> bool {
     walk() == Some(true)
 }
 
-/// Whether the server takes `NT LM 0.12`.
+/// Returns whether the server accepts the dialect `NT LM 0.12`.
 fn smb1(visit: &Visit) -> Result<bool, ProbeError> {
     let mut request = b"\xffSMB\x72".to_vec();
-    // Status 0; flags as clients of old set them; the rest of the header is 0.
+    // Status 0; flags of old clients; the rest of the header is 0.
     request.resize(9, 0);
     request.extend_from_slice(&[0x18, 0x01, 0x28]);
     request.resize(32, 0);
-    // No parameters, then the one dialect.
+    // No parameters, then one dialect.
     request.extend_from_slice(&[0, 12, 0, 2]);
     request.extend_from_slice(b"NT LM 0.12\0");
     let mut connection = visit.open()?;
@@ -297,11 +298,11 @@ fn smb1(visit: &Visit) -> Result<bool, ProbeError> {
     smb1_response(&message(&mut connection)?)
 }
 
-/// Whether the answer to a NEGOTIATE of SMB 1 with one dialect takes it.
+/// Returns whether a NEGOTIATE response of SMB 1 accepts the one offered dialect.
 fn smb1_response(message: &[u8]) -> Result<bool, ProbeError> {
     match (message.get(..5), message.get(32..35)) {
         (Some(b"\xffSMB\x72"), Some([words, low, high])) => {
-            // The number of the dialect; 0xffff for none.
+            // Index of the dialect; 0xffff means none.
             Ok(*words > 0 && (*low, *high) != (0xff, 0xff))
         }
         // A server without SMB 1 may answer in SMB 2.
@@ -310,7 +311,7 @@ fn smb1_response(message: &[u8]) -> Result<bool, ProbeError> {
     }
 }
 
-/// For tests with mutated inputs: what our own readers make of any bytes.
+/// Runs every parser on arbitrary bytes, for tests with mutated input.
 pub fn read_any(bytes: &[u8]) {
     let _ = response(bytes);
     let _ = smb1_response(bytes);

@@ -1,4 +1,5 @@
-//! SSH: what a server offers, its host keys and their sizes. Nobody logs in, and no key is agreed on.
+//! Checks SSH: the algorithms that a server offers, its host keys and their sizes. The probe neither logs in
+//! nor completes a key exchange.
 
 mod judge;
 mod wire;
@@ -10,34 +11,34 @@ use crate::remark::Remark;
 use crate::visit::{Connection, Visit, Where};
 use serde::Serialize;
 
-/// All that was found out about SSH on a port.
+/// Results of the SSH probe of one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
-    /// Where.
+    /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// What the server calls itself. Whether it is out of date cannot be told by it: distributions
-    /// mend faults without changing it.
+    /// Version banner of the server. The banner does not show whether the server is out of date, because
+    /// distributions fix faults without changing it.
     pub banner: String,
-    /// What it offers.
+    /// Algorithms that the server offers.
     pub algorithms: Algorithms,
-    /// Its host keys, one of each kind.
+    /// Host keys, one of each kind.
     pub host_keys: Vec<HostKey>,
-    /// What is wrong, the worst first.
+    /// Faults that were found, the worst first.
     pub remarks: Vec<Remark>,
-    /// What did not come out.
+    /// Checks without a result, each with its reason.
     pub unknown: Vec<String>,
-    /// How many connections it took.
+    /// Number of connections that the probe opened.
     pub connections: u32,
 }
 
-/// As the first line of our own (RFC 4253 section 4.2).
+/// First line that the client sends (RFC 4253 section 4.2).
 const OWN: &[u8] = b"SSH-2.0-assay\r\n";
 
-/// Finds it out: a connection for what is offered and one for each kind of host key.
+/// Probes a port. Opens one connection for the algorithms and one for each kind of host key.
 ///
 /// # Errors
-/// This is not SSH, or nothing answers.
+/// The service is not SSH, or does not answer.
 pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     let (_, banner, algorithms) = begin(visit)?;
     let mut host_keys: Vec<HostKey> = Vec::new();
@@ -62,7 +63,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// The two first lines and the two lists.
+/// Exchanges the first lines and the lists of algorithms.
 fn begin(visit: &Visit) -> Result<(Connection<'_>, String, Algorithms), ProbeError> {
     let mut connection = visit.open()?;
     connection.expect("the first line of SSH");
@@ -74,7 +75,8 @@ fn begin(visit: &Visit) -> Result<(Connection<'_>, String, Algorithms), ProbeErr
     Ok((connection, banner, algorithms))
 }
 
-/// RFC 4253 section 4.2: the line that counts has 255 bytes at most, others may stand before it.
+/// Reads the version banner. The line has at most 255 bytes; other lines may precede it (RFC 4253 section
+/// 4.2).
 fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
     for _ in 0..50 {
         let line = connection.line(1024)?;
@@ -85,7 +87,7 @@ fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
                 false => Err(ProbeError::foreign("SSH 2", shown(&line))),
             };
         }
-        // A greeting of another protocol would be followed by silence.
+        // After a greeting of another protocol the server would send nothing more.
         let other = [b"220 ".as_slice(), b"220-", b"+OK", b"* OK", b"HTTP/"];
         if other.iter().any(|start| line.starts_with(start)) {
             return Err(ProbeError::foreign("SSH", shown(&line)));
@@ -97,7 +99,7 @@ fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
     ))
 }
 
-/// Begins an exchange of keys with this kind of host key alone, and reads the key from the answer.
+/// Starts a key exchange that offers only this kind of host key, and reads the key from the answer.
 fn key_of(visit: &Visit, kind: &str, algorithms: &Algorithms) -> Result<HostKey, ProbeError> {
     let exchange = wire::exchange(algorithms, visit)?;
     let (mut connection, _, _) = begin(visit)?;
@@ -112,7 +114,7 @@ fn key_of(visit: &Visit, kind: &str, algorithms: &Algorithms) -> Result<HostKey,
     for _ in 0..8 {
         let message = wire::packet(&mut connection)?;
         match message.first() {
-            // SSH_MSG_KEXDH_REPLY and its like.
+            // SSH_MSG_KEXDH_REPLY and the replies of the other key exchanges.
             Some(31) => return host_key(&message),
             // SSH_MSG_DISCONNECT.
             Some(1) => return Err(ProbeError::foreign("SSH", "the server ends the exchange")),

@@ -1,9 +1,9 @@
-//! From the plain beginning of a protocol to the point where TLS begins.
+//! Runs the plain-text part of a protocol up to the point where TLS starts.
 
 use crate::error::{ProbeError, shown};
 use crate::visit::Connection;
 
-/// A protocol that begins in plain text.
+/// A protocol that starts in plain text and switches to TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starttls {
     /// RFC 3207.
@@ -37,7 +37,7 @@ impl Starttls {
         Self::Xmpp,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Starttls {
         }
     }
 
-    /// The port that is registered for it.
+    /// Returns the port that IANA registered for the protocol.
     #[must_use]
     pub fn port(self) -> u16 {
         match self {
@@ -67,7 +67,7 @@ impl Starttls {
         }
     }
 
-    /// Brings a new connection to the point where the next byte is TLS.
+    /// Runs the plain-text dialogue on a new connection until the next byte is TLS.
     pub(crate) fn begin(
         self,
         connection: &mut Connection<'_>,
@@ -86,13 +86,13 @@ impl Starttls {
     }
 }
 
-/// RFC 5321 section 4.5.3.1.5 allows 512 bytes for a line; servers write longer ones.
+/// Maximum length of a line, in bytes. RFC 5321 section 4.5.3.1.5 allows 512; servers send longer lines.
 const LINE: usize = 4096;
 
-/// Lines of one greeting or list.
+/// Maximum number of lines in a greeting or list.
 const LINES: usize = 100;
 
-/// A reply of SMTP or FTP: `250-…` lines and the last, `250 …`.
+/// Reads a reply of SMTP or FTP: lines `250-…` and a last line `250 …`.
 fn reply(
     connection: &mut Connection<'_>,
     protocol: &'static str,
@@ -103,7 +103,7 @@ fn reply(
         let text = String::from_utf8_lossy(&line).into_owned();
         let code = text.get(..3).and_then(|code| code.parse::<u16>().ok());
         let Some(code) = code else {
-            // In FTP lines between the first and the last may be anything.
+            // In FTP the lines between the first and the last may contain any text.
             if protocol == "FTP" && !all.is_empty() {
                 continue;
             }
@@ -216,8 +216,8 @@ fn ldap(connection: &mut Connection<'_>) -> Result<(), ProbeError> {
     }
 }
 
-/// The result code of an ExtendedResponse, without its outer header: the number of the message, then
-/// an application tag 24 in which the code is the first element.
+/// Parses the result code of an LDAP ExtendedResponse without its outer header. The body has a message number,
+/// then application tag 24 whose first element is the result code.
 fn ldap_result(body: &[u8]) -> Option<u8> {
     let rest = match body {
         [2, 1, 1, rest @ ..] => rest,
@@ -275,13 +275,13 @@ fn mysql(connection: &mut Connection<'_>) -> Result<(), ProbeError> {
     connection.send(&request)
 }
 
-/// Whether the capabilities in a greeting (protocol 10) name CLIENT_SSL.
+/// Returns whether the capabilities in a greeting (protocol 10) contain CLIENT_SSL.
 fn mysql_has_tls(greeting: &[u8]) -> Result<bool, String> {
     match greeting {
         [0xff, _, _, said @ ..] => Err(format!("the server refuses: {}", shown(said))),
         [10, rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == 0);
-            // After the version: the thread (4), the salt (8), a zero, the lower capabilities.
+            // The version is followed by the thread id (4 bytes), salt (8), a zero and the lower capabilities.
             let at = end.ok_or("a version without an end")? + 1 + 4 + 8 + 1;
             let low = rest.get(at..at + 2).ok_or("a greeting that is cut short")?;
             Ok(low[1] & 0x08 != 0)
@@ -311,7 +311,7 @@ fn xmpp(connection: &mut Connection<'_>, host: &str) -> Result<(), ProbeError> {
     }
 }
 
-/// For tests with mutated inputs: what our own readers of binary answers make of any bytes.
+/// Runs every binary parser on arbitrary bytes, for tests with mutated input.
 pub fn read_any(bytes: &[u8]) {
     let _ = ldap_result(bytes);
     let _ = mysql_has_tls(bytes);
@@ -325,7 +325,7 @@ mod tests {
     fn results_of_ldap() {
         let success = [2, 1, 1, 0x78, 7, 10, 1, 0, 4, 0, 4, 0];
         assert_eq!(ldap_result(&success), Some(0));
-        // OpenLDAP without a certificate: 2, protocolError.
+        // Answer of OpenLDAP without a certificate: code 2, protocolError.
         let refused = [2, 1, 1, 0x78, 0x81, 7, 10, 1, 2, 4, 0, 4, 0];
         assert_eq!(ldap_result(&refused), Some(2));
         assert_eq!(ldap_result(&[2, 1, 1, 0x61, 7, 10, 1, 0]), None);

@@ -1,4 +1,4 @@
-//! TLS: versions, suites, groups, certificates, and what is wrong with them.
+//! Checks TLS: versions, cipher suites, groups and certificates.
 
 mod answer;
 mod ask;
@@ -37,87 +37,87 @@ use serde::Serialize;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// All that was found out about TLS on a port.
+/// Results of the TLS probe of one port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
-    /// Where.
+    /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// How TLS begins there, when not at once.
+    /// Protocol of STARTTLS; `None` if TLS starts at once.
     pub starttls: Option<&'static str>,
-    /// Every version, the newest first.
+    /// All TLS versions, the newest first.
     pub versions: Vec<VersionReport>,
-    /// Every chain of certificates that the server has.
+    /// All certificate chains of the server.
     pub chains: Vec<Chain>,
-    /// Heartbleed.
+    /// Result of the Heartbleed test.
     pub heartbeats: Heartbeats,
-    /// Whether clients may renegotiate.
+    /// Whether the server lets clients renegotiate.
     pub renegotiation: Renegotiation,
-    /// What is wrong, the worst first.
+    /// Faults that were found, the worst first.
     pub remarks: Vec<Remark>,
-    /// What did not come out: never to be taken for fine.
+    /// Checks without a result, each with its reason. They do not count as passed.
     pub unknown: Vec<String>,
-    /// How many connections it took.
+    /// Number of connections that the probe opened.
     pub connections: u32,
 }
 
-/// A version of TLS on a port.
+/// Results for one TLS version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VersionReport {
-    /// Which.
+    /// The TLS version.
     pub version: Version,
-    /// Whether it is spoken.
+    /// Whether the server supports the version.
     pub state: VersionState,
-    /// Why not, or what of it is not known.
+    /// Reason of a refusal, or the part of the result that is unknown.
     pub why: Option<String>,
-    /// Suites by their names in the IANA registry, in the order in which the server chose them.
+    /// Cipher suites by their IANA names, in the order in which the server chose them.
     pub suites: Vec<String>,
-    /// Who chooses.
+    /// Whether the server or the client chooses the suite.
     pub order: Option<SuiteOrder>,
-    /// Groups that keys are agreed on with; none when they could not be found out.
+    /// Groups for key exchange; `None` if they could not be determined.
     pub groups: Option<Vec<String>>,
-    /// Bits of the smallest prime of suites with Diffie-Hellman over a finite field.
+    /// Size of the smallest Diffie-Hellman prime, in bits.
     pub prime_bits: Option<usize>,
-    /// The server compresses (RFC 3749).
+    /// The server supports compression (RFC 3749).
     pub compression: bool,
-    /// RFC 5746; none in TLS 1.3, which has no renegotiation.
+    /// Support for secure renegotiation (RFC 5746); `None` in TLS 1.3, which has no renegotiation.
     pub secure_renegotiation: Option<bool>,
-    /// RFC 7627; none in TLS 1.3, which has it built in.
+    /// Support for the extended master secret (RFC 7627); `None` in TLS 1.3, which always uses it.
     pub extended_master_secret: Option<bool>,
 }
 
-/// Certificates as the server sends them.
+/// A certificate chain, as the server sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Chain {
-    /// The server's own first. Those that cannot be read are left out and told in `unknown`.
+    /// Certificates, the server's own first. Unreadable certificates are omitted and listed in `unknown`.
     pub certificates: Vec<Certificate>,
-    /// Why no root of this machine stands behind it; none when one does.
+    /// Reason why the chain does not lead to a root of this machine; `None` if it does.
     pub untrusted: Option<String>,
-    /// An OCSP response came with it; none when nobody asked for one.
+    /// An OCSP response was stapled; `None` if the probe did not request one.
     pub stapled: Option<bool>,
-    /// The same as `untrusted`, for whoever says what to do.
+    /// Same reason as `untrusted`, as a type that selects a fix.
     #[serde(skip)]
     pub distrust: Option<Distrust>,
-    /// In DER.
+    /// The certificates in DER.
     #[serde(skip)]
     pub der: Vec<Vec<u8>>,
 }
 
-/// What is to be found out.
+/// Parameters of the TLS probe.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// How TLS begins.
+    /// STARTTLS protocol; `None` if TLS starts at once.
     pub starttls: Option<Starttls>,
-    /// The name for SNI and for the certificate, when it is another than that of the host.
+    /// Name for SNI and for the certificate check, if it differs from the host.
     pub name: Option<&'a str>,
-    /// What is trusted.
+    /// Trusted root certificates.
     pub roots: &'a Roots,
-    /// By which certificates are judged.
+    /// Time at which certificates are judged.
     pub now: Timestamp,
 }
 
-/// Finds out everything about TLS on a port: about a connection for each suite of each version and some
-/// twenty more, never more than two at once.
+/// Runs all TLS checks of a port. Opens about one connection for each suite of each version and about twenty
+/// more, at most two at a time.
 #[must_use]
 pub fn scan(visit: &Visit, question: &Question<'_>) -> Report {
     let door = door(visit, question);
@@ -154,10 +154,10 @@ pub fn scan(visit: &Visit, question: &Question<'_>) -> Report {
     report
 }
 
-/// Only the certificates: two connections.
+/// Reads only the certificates, with two connections.
 ///
 /// # Errors
-/// There is no TLS, or it cannot be spoken with.
+/// The port does not support TLS, or the handshake fails.
 pub fn certificates(
     visit: &Visit,
     question: &Question<'_>,
@@ -197,7 +197,7 @@ fn door<'v>(visit: &'v Visit, question: &Question<'_>) -> Door<'v> {
     }
 }
 
-/// Two versions at a time. The last word about those that were hung up on is spoken afterwards.
+/// Probes all versions, two at a time. Then decides about versions for which the server closed the connection.
 fn all_versions(door: &Door<'_>) -> Vec<Found> {
     let queue = Mutex::new(Version::ALL.iter().rev().copied().collect::<Vec<_>>());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -226,7 +226,7 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
                     found.why = Some("the server hung up".to_owned());
                 }
                 (true, false) => {}
-                // Nothing was ever answered, so nothing can be concluded.
+                // The server answered nothing at all, so the closed connection proves nothing.
                 (false, _) if !any_spoken => found.why = Some("the server hung up".to_owned()),
                 (false, _) => {
                     found.why = Some("the server hung up, and answers no more".to_owned());
@@ -237,7 +237,7 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
     versions
 }
 
-/// What of a version is not known, for the list of what did not come out.
+/// Describes which part of a version's result is unknown, for the list `unknown`.
 fn unclear(found: &Found) -> Option<String> {
     match (found.state, &found.why) {
         (VersionState::Refused, _) => None,
@@ -265,7 +265,7 @@ fn reported(found: &Found) -> VersionReport {
         compression: first.is_some_and(|flight| flight.compression != 0),
         secure_renegotiation: first
             .filter(|_| is_old)
-            // SSLv3 is asked without extensions.
+            // SSL 3.0 is tested without extensions.
             .filter(|_| found.version != Version::Ssl3)
             .map(|flight| flight.secure_renegotiation),
         extended_master_secret: first
@@ -330,10 +330,12 @@ fn speaks(versions: &[Found], version: Version) -> bool {
     spoken.any(|found| found.version == version)
 }
 
-/// Servers fetch the response when it is asked for the first time: a second handshake gets it then.
+/// Delay before the second handshake. Servers fetch the OCSP response on the first request, and the second
+/// handshake receives it.
 const FETCHES: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Whether an OCSP response comes with this chain; none when the chain does not come again.
+/// Returns whether an OCSP response is stapled to this chain; `None` if the server does not send the chain
+/// again.
 fn staple(door: &Door<'_>, versions: &[Found], der: &[Vec<u8>]) -> Option<bool> {
     let mut known = None;
     for attempt in 0..2 {
@@ -357,7 +359,7 @@ fn staple(door: &Door<'_>, versions: &[Found], der: &[Vec<u8>]) -> Option<bool> 
     known
 }
 
-/// Only TLS 1.2 is tried: the library that makes the handshake speaks nothing older.
+/// Tests renegotiation. Tests only TLS 1.2, because the library of the handshake supports nothing older.
 fn renegotiation(door: &Door<'_>, versions: &[Found]) -> Renegotiation {
     let older = [Version::Tls11, Version::Tls10, Version::Ssl3];
     match speaks(versions, Version::Tls12) {
@@ -370,14 +372,15 @@ fn renegotiation(door: &Door<'_>, versions: &[Found]) -> Renegotiation {
 }
 
 fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
-    // Which version answers first differs only in numbers: the same code reads heartbeats.
+    // All versions use the same code for heartbeats, so the first version that answers is enough.
     let offers = |found: &&Found| found.first.as_ref().is_some_and(|first| first.heartbeat);
     match versions.iter().find(offers) {
         Some(found) => match found.suites.first() {
             Some(suite) => heartbleed::on_tls(door, found.version, *suite),
             None => Heartbeats::NotOffered,
         },
-        // Where one answered, its extensions tell. Where none did, one that is not known could have.
+        // If a version answered, its extensions are known. If no version answered, one with an unknown result
+        // could support heartbeats.
         None if versions.iter().all(|found| found.first.is_none())
             && versions
                 .iter()
@@ -392,7 +395,8 @@ fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
 }
 
 impl Report {
-    /// Whether any version is spoken, or refused in TLS: else this is no TLS, or nothing came.
+    /// Returns whether the server supports a version or refused one in TLS. Otherwise the port is not TLS or
+    /// did not answer.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.versions

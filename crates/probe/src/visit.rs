@@ -1,5 +1,5 @@
-//! A visit to one host: at most two connections at once, a deadline for each and for all, a limit for
-//! what a server may send.
+//! Connects to one host with limits: at most two connections at a time, a deadline for each answer and for the
+//! whole host, and a size limit per connection.
 
 use crate::address::Target;
 use crate::error::ProbeError;
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Connections to one host at the same time.
+/// Maximum number of simultaneous connections to one host.
 const AT_ONCE: u32 = 2;
 
-/// How patient a visit is.
+/// Time limits of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// For a connection to come about, and for an answer on it as a whole.
+    /// Time limit for a connection, and for the whole answer on it.
     pub answer: Duration,
-    /// For everything about this host.
+    /// Time limit for all checks of the host.
     pub total: Duration,
 }
 
@@ -32,18 +32,18 @@ impl Default for Patience {
     }
 }
 
-/// Where a visit went.
+/// Host and address of a visit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Where {
-    /// What the user named.
+    /// Host and port that the user named.
     pub target: Target,
-    /// The address that was asked.
+    /// IP address that was probed.
     pub address: SocketAddr,
-    /// Other addresses of that name, which were not asked.
+    /// Other addresses of the name, which were not probed.
     pub others: Vec<SocketAddr>,
 }
 
-/// A visit to one address of a host.
+/// Connections to one address of a host.
 #[derive(Debug)]
 pub struct Visit {
     place: Where,
@@ -54,16 +54,16 @@ pub struct Visit {
     randoms: AtomicU32,
     open_now: Mutex<u32>,
     closed: Condvar,
-    /// The connection by which the address was found to answer, until it is used.
+    /// The connection that [`Self::begin`] opened, until it is used.
     first: Mutex<Option<TcpStream>>,
 }
 
 impl Visit {
-    /// Looks the host up and takes the first of its addresses that accepts a connection, which is the
-    /// first to be used. `seed` makes what is random in hellos.
+    /// Resolves the host and connects to its first address that accepts a connection. The first check uses
+    /// this connection. `seed` generates the random values of hellos.
     ///
     /// # Errors
-    /// The name has no address, or none accepts a connection.
+    /// The name has no address, or no address accepts a connection.
     pub fn begin(target: &Target, patience: Patience, seed: [u8; 32]) -> Result<Self, ProbeError> {
         let deadline = now() + patience.total;
         let addresses = target.resolve(patience.answer)?;
@@ -98,7 +98,7 @@ impl Visit {
         }))
     }
 
-    /// A visit to an address that is known; nothing is connected yet. For UDP, too.
+    /// Creates a visit to a known address without connecting, also for UDP.
     #[must_use]
     pub fn at(target: &Target, address: SocketAddr, patience: Patience, seed: [u8; 32]) -> Self {
         Self {
@@ -118,19 +118,19 @@ impl Visit {
         }
     }
 
-    /// Where it goes.
+    /// Returns the host and address.
     #[must_use]
     pub fn place(&self) -> &Where {
         &self.place
     }
 
-    /// Connections so far.
+    /// Returns the number of connections so far.
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// When an answer that is begun now has to be there, and how long that is.
+    /// Returns the deadline for an answer that starts now, and the time until then.
     pub(crate) fn until(&self) -> Result<(Instant, Duration), ProbeError> {
         let now = now();
         let left = self.deadline.saturating_duration_since(now);
@@ -143,7 +143,7 @@ impl Visit {
         Ok((now + time, time))
     }
 
-    /// 32 bytes that no server has seen. They protect nothing: no key is ever agreed on with them.
+    /// Returns 32 new random bytes. They protect nothing, because no key exchange is completed with them.
     pub(crate) fn random(&self) -> [u8; 32] {
         let count = self.randoms.fetch_add(1, Ordering::Relaxed);
         let mut hash = Sha256::new();
@@ -152,7 +152,7 @@ impl Visit {
         hash.finalize().into()
     }
 
-    /// A new connection, as soon as fewer than two are open.
+    /// Opens a new connection as soon as fewer than two are open.
     pub(crate) fn open(&self) -> Result<Connection<'_>, ProbeError> {
         let place = Place::take(self)?;
         let (until, time) = self.until()?;
@@ -181,13 +181,13 @@ impl Visit {
             passed: None,
             _place: place,
         };
-        // Small packets are sent as they are: a scan waits for each answer.
+        // Send small packets at once: a probe waits for each answer.
         let _ = connection.stream.set_nodelay(true);
         Ok(connection)
     }
 }
 
-/// One of the places of a visit, given back when it is dropped.
+/// One of the two connection permits, released on drop.
 #[derive(Debug)]
 struct Place<'v>(&'v Visit);
 
@@ -221,13 +221,13 @@ impl Drop for Place<'_> {
     }
 }
 
-/// What a server may send on one connection, in bytes.
+/// Default limit of bytes that a server may send on one connection.
 const LIMIT: usize = 256 << 10;
 
-/// A time-out of zero would mean none.
+/// Minimum time-out: zero would disable the time-out.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// A connection with a deadline for all that comes on it.
+/// A connection with a deadline for its answer.
 #[derive(Debug)]
 pub(crate) struct Connection<'v> {
     stream: TcpStream,
@@ -237,13 +237,13 @@ pub(crate) struct Connection<'v> {
     limit: usize,
     waiting_for: &'static str,
     buffer: Vec<u8>,
-    /// Copies of what was sent and received, while they are wanted.
+    /// Copies of sent and received bytes, while recording is on.
     passed: Option<(Vec<u8>, Vec<u8>)>,
     _place: Place<'v>,
 }
 
 impl Connection<'_> {
-    /// Says what comes next, for errors.
+    /// Sets the name of the next answer, for error messages.
     pub(crate) fn expect(&mut self, waiting_for: &'static str) {
         self.waiting_for = waiting_for;
     }
@@ -275,7 +275,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Sends all of it.
+    /// Sends all bytes.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<(), ProbeError> {
         while !bytes.is_empty() {
             let left = self.left()?;
@@ -297,7 +297,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Takes what comes next into the buffer; `false` at the end.
+    /// Reads more bytes into the buffer. Returns `false` at the end of the stream.
     fn fill(&mut self) -> Result<bool, ProbeError> {
         let mut chunk = [0; 8192];
         let count = self.receive(&mut chunk)?;
@@ -333,7 +333,7 @@ impl Connection<'_> {
         }
     }
 
-    /// The next so many bytes.
+    /// Reads and removes the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<Vec<u8>, ProbeError> {
         while self.buffer.len() < count {
             if !self.fill()? {
@@ -346,14 +346,14 @@ impl Connection<'_> {
         Ok(std::mem::replace(&mut self.buffer, rest))
     }
 
-    /// The next so many bytes, which stay to be taken.
+    /// Returns the next `count` bytes without removing them.
     pub(crate) fn peek(&mut self, count: usize) -> Result<Vec<u8>, ProbeError> {
         let bytes = self.take(count)?;
         self.buffer.splice(..0, bytes.iter().copied());
         Ok(bytes)
     }
 
-    /// The next line without its end, of at most `most` bytes.
+    /// Reads the next line without its line ending, at most `most` bytes.
     pub(crate) fn line(&mut self, most: usize) -> Result<Vec<u8>, ProbeError> {
         let mut line = self.up_to(b"\n", most)?;
         line.pop();
@@ -363,7 +363,7 @@ impl Connection<'_> {
         Ok(line)
     }
 
-    /// What comes up to and with `end`, at most `most` bytes.
+    /// Reads up to and including `end`, at most `most` bytes.
     pub(crate) fn up_to(&mut self, end: &[u8], most: usize) -> Result<Vec<u8>, ProbeError> {
         let mut seen = 0;
         loop {
@@ -388,7 +388,7 @@ impl Connection<'_> {
         }
     }
 
-    /// What is there or comes next; nothing at the end.
+    /// Returns the buffered bytes, or the next bytes received; empty at the end of the stream.
     pub(crate) fn some(&mut self) -> Result<Vec<u8>, ProbeError> {
         if self.buffer.is_empty() {
             self.fill()?;
@@ -396,23 +396,23 @@ impl Connection<'_> {
         Ok(std::mem::take(&mut self.buffer))
     }
 
-    /// Keeps a copy of all bytes from now on, for [`Self::passed`].
+    /// Records all bytes from now on, for [`Self::passed`].
     pub(crate) fn record_what_passes(&mut self) {
         self.passed = Some((Vec::new(), Vec::new()));
     }
 
-    /// The bytes that were sent and received since [`Self::record_what_passes`]; no more are kept.
+    /// Returns the bytes sent and received since [`Self::record_what_passes`], and stops recording.
     pub(crate) fn passed(&mut self) -> (Vec<u8>, Vec<u8>) {
         self.passed.take().unwrap_or_default()
     }
 
-    /// How much may come as a whole, in bytes.
+    /// Sets the limit of received bytes on this connection.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
 }
 
-/// For rustls: what is in the buffer first, then the connection.
+/// For rustls: returns the buffered bytes first, then reads from the connection.
 impl Read for Connection<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.buffer.is_empty() {
@@ -437,7 +437,7 @@ impl Write for Connection<'_> {
     }
 }
 
-/// The clock of deadlines. The date, by which certificates are judged, is passed in.
+/// Returns the clock time for deadlines. The date for certificates is passed in separately.
 pub(crate) fn now() -> Instant {
     #[allow(
         clippy::disallowed_methods,

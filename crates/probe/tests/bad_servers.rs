@@ -1,5 +1,5 @@
-//! Servers that are slow, broken, hostile or of another protocol: every visit ends in time, takes little,
-//! and says one clear line.
+//! Servers that are slow, broken, hostile or of another protocol: every visit must end in time, use little
+//! memory, and report one clear sentence.
 #![allow(clippy::disallowed_methods, reason = "tests look at the clock")]
 
 mod common;
@@ -19,7 +19,7 @@ const SHORT: Patience = Patience {
     total: Duration::from_millis(1500),
 };
 
-/// What a bad server does with a connection.
+/// Behaviour of a bad server on a connection.
 #[derive(Clone, Copy, Debug)]
 enum Bad {
     Silent,
@@ -49,7 +49,7 @@ const ALL: [Bad; 10] = [
 
 fn behave(bad: Bad, mut stream: TcpStream) -> std::io::Result<()> {
     let flood = |stream: &mut TcpStream, bytes: &[u8]| -> std::io::Result<()> {
-        // Ten gigabytes, if anybody took them.
+        // Ten gigabytes, if the client reads them all.
         for _ in 0..(10_u64 << 30) / bytes.len() as u64 {
             stream.write_all(bytes)?;
         }
@@ -75,7 +75,7 @@ fn behave(bad: Bad, mut stream: TcpStream) -> std::io::Result<()> {
         Bad::Zeros => flood(&mut stream, &[0; 65536])?,
         Bad::HangsUp => drop(stream),
         Bad::Resets => {
-            // Closed with unread bytes, the kernel sends a reset.
+            // If a socket is closed with unread bytes, the kernel sends a reset.
             std::thread::sleep(Duration::from_millis(20));
         }
         Bad::Smtp => {
@@ -91,7 +91,7 @@ fn behave(bad: Bad, mut stream: TcpStream) -> std::io::Result<()> {
         Bad::EndlessHandshake => {
             let mut record = vec![22, 3, 3, 0x40, 0];
             record.resize(5 + 0x4000, 0);
-            // A message that says it has 16 MiB.
+            // A message with an announced length of 16 MiB.
             record[5..9].copy_from_slice(&[11, 0xff, 0xff, 0xff]);
             flood(&mut stream, &record)?;
         }
@@ -109,7 +109,7 @@ fn scan_tls(address: SocketAddr, patience: Patience) -> tls::Report {
     common::scan_patiently(address.port(), None, &[], patience)
 }
 
-/// Every check of a server; the errors.
+/// Runs every check on a server and returns the errors.
 fn every_check(bad: Bad) -> Vec<String> {
     let address = start(bad);
     let found = scan_tls(address, SHORT);
@@ -156,7 +156,7 @@ fn every_check(bad: Bad) -> Vec<String> {
 fn attack_every_check_with_every_bad_server() {
     let (mut tried, mut held) = (0, 0);
     for _ in 0..assay_testing::attack_factor() {
-        // They wait more than they work.
+        // The visits mostly wait, so they run in parallel.
         let all = std::thread::scope(|scope| {
             let checks = ALL.map(|bad| {
                 scope.spawn(move || {
@@ -167,7 +167,7 @@ fn attack_every_check_with_every_bad_server() {
             checks.map(|check| check.join().unwrap())
         });
         for (bad, errors, took) in all {
-            // Twelve visits of at most 1.5 seconds, and what a busy machine takes.
+            // Twelve visits of at most 1.5 seconds each, plus delays on a busy machine.
             assert!(took < Duration::from_secs(60), "{bad:?}: {took:?}");
             for error in errors {
                 tried += 1;
@@ -191,7 +191,7 @@ fn never_more_than_two_connections_at_once() {
         let mut bytes = [0; 4096];
         let read = stream.read(&mut bytes).unwrap_or(0);
         std::thread::sleep(Duration::from_millis(30));
-        // Counted as closed before the client can know.
+        // Counted as closed before the client can notice.
         now_open.fetch_sub(1, Ordering::SeqCst);
         if read > 0 {
             let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, 40]);
@@ -215,8 +215,8 @@ fn a_server_that_hangs_up_half_way_is_not_taken_for_one_that_refuses() {
         let Ok((_, hello)) = common::read_record(&mut stream) else {
             return;
         };
-        // Four hellos of TLS 1.2 are answered with what they offer first, then none: as a firewall
-        // that counts.
+        // The server answers four hellos of TLS 1.2 with the first offered suite and then none, like a
+        // firewall that counts.
         let is_13 = hello.windows(7).any(|part| part == [0, 43, 0, 3, 2, 3, 4]);
         if hello[4..6] != [3, 3] || is_13 {
             let _ = common::write_record(&mut stream, 21, &[2, 70]);
@@ -228,7 +228,7 @@ fn a_server_that_hangs_up_half_way_is_not_taken_for_one_that_refuses() {
         let mut message = vec![2, 0, 0, 38, 3, 3];
         message.extend([7; 32]);
         message.push(0);
-        // Version, random, an empty session, the length of the list: then the first suite.
+        // Version, random, an empty session, the length of the list; then the first suite.
         message.extend([hello[41], hello[42]]);
         message.push(0);
         message.extend([14, 0, 0, 0]);
@@ -275,7 +275,7 @@ fn hanging_up_on_one_version_and_refusing_the_others_leaves_it_and_heartbleed_un
     assert_eq!(found.unknown.len(), 2, "{:?}", found.unknown);
 }
 
-/// Speaks SMB 3.0.2 on as many connections as `answers` says, and hangs up on everything else.
+/// Answers with SMB 3.0.2 on the first `answers` connections and closes all others.
 fn smb_302(answers: i64) -> SocketAddr {
     let count = Arc::new(AtomicI64::new(0));
     scripted(move |mut stream| {
@@ -326,7 +326,7 @@ fn addresses_that_refuse_and_addresses_that_answer() {
         let target = Target::parse("::1", port).unwrap();
         let visit = Visit::begin(&target, SHORT, [1; 32]).unwrap();
         assert!(visit.place().address.is_ipv6());
-        // `localhost` has both; the one that answers is taken, and the other is told.
+        // `localhost` has two addresses; the one that answers is used, and the other is reported.
         let target = Target::parse("localhost", port).unwrap();
         if target.resolve(Duration::from_secs(5)).unwrap().len() > 1 {
             let visit = Visit::begin(&target, SHORT, [1; 32]).unwrap();

@@ -1,4 +1,4 @@
-//! Chains of certificates of real servers, each with one fault: what is reported, and what to do about it.
+//! Certificate chains of real servers, each with one fault: checks the reported fault and its remedy.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -16,7 +16,7 @@ fn s_server(authority: &Authority, leaf: &str, chain: &[&str], options: &[&str])
     authority.serve(leaf, chain, options)
 }
 
-/// A scan that trusts the root of the authority.
+/// Scans with trust in the authority's root.
 fn scan_trusting(authority: &Authority, server: &Server) -> Report {
     scan(server.port, None, &[authority.cert("root")])
 }
@@ -41,7 +41,7 @@ fn a_whole_chain_is_no_finding_and_a_missing_or_a_disordered_one_is() {
     for id in ["tls-untrusted", "tls-chain-order", "tls-chain-stray"] {
         assert!(remark(&good, id).is_none(), "{id}: {:?}", good.remarks);
     }
-    // The root may be sent as well.
+    // A server may send the root as well.
     let whole = s_server(&authority, "leaf", &["two", "one", "root"], &[]);
     assert!(remark(&scan_trusting(&authority, &whole), "tls-chain-order").is_none());
 
@@ -68,7 +68,7 @@ fn a_whole_chain_is_no_finding_and_a_missing_or_a_disordered_one_is() {
     let found = scan_trusting(&authority, &stray);
     assert!(remark(&found, "tls-chain-order").is_none());
 
-    // Whose root this machine does not have.
+    // A root that this machine does not have.
     let unknown = s_server(&authority, "leaf", &["two", "one", "root"], &[]);
     let found = scan(unknown.port, None, &[other.cert("root")]);
     assert_eq!(
@@ -101,7 +101,7 @@ fn a_self_signed_certificate_and_one_for_clients_get_a_remedy_of_their_own() {
         return;
     }
     let mut remedies = Vec::new();
-    // As `openssl req -x509` makes it: CA:TRUE.
+    // `openssl req -x509` sets CA:TRUE.
     for constraint in ["CA:TRUE", "CA:FALSE"] {
         let keys = Keys::new(&["-newkey", "rsa:2048"]);
         let cert = keys.cert();
@@ -161,7 +161,7 @@ fn must_staple_with_and_without_an_ocsp_response() {
         assert_eq!(found.chains[0].stapled, Some(false), "{version:?}");
         assert!(remark(&found, "tls-must-staple").is_some());
     }
-    // Nobody has to staple who did not promise to.
+    // A server without the must-staple extension need not staple.
     authority.server("plain", "root", &[]);
     let found = scan_trusting(
         &authority,
@@ -182,7 +182,7 @@ fn clients_that_may_renegotiate() {
     ] {
         let keys = Keys::new(kind);
         for suite in ["ECDHE+AES128", "ECDHE+AES256"] {
-            // With its input at an end, s_server hangs up after a handshake, but for pages.
+            // When its input ends, s_server closes after the handshake, except in the mode that serves pages.
             let open = ["-www", "-tls1_2", "-cipher", suite, "-client_renegotiation"];
             let found = scan(common::s_server(&keys, &open).port, None, &[keys.cert()]);
             assert_eq!(found.renegotiation, Renegotiation::Accepted, "{suite}");

@@ -1,4 +1,5 @@
-//! Heartbleed: patched, vulnerable and quiet servers, and that nothing is asked for that was not sent.
+//! Heartbleed: patched, vulnerable and silent servers. Checks also that the probe never requests bytes that it
+//! did not send.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -13,25 +14,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How a scripted server reads heartbeats.
+/// Behaviour of a scripted server on heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Server {
-    /// As OpenSSL 1.0.1: gives back as many bytes as the request names, its own memory behind what came.
+    /// As OpenSSL 1.0.1: returns as many bytes as the request claims, including memory after the received
+    /// bytes.
     Vulnerable,
-    /// As OpenSSL 1.0.1g: drops a heartbeat that is shorter than it says.
+    /// As OpenSSL 1.0.1g: drops a heartbeat that is shorter than it claims.
     Fixed,
-    /// Says nothing.
+    /// Does not answer.
     Quiet,
     /// Ends the handshake.
     Alert,
-    /// Answers with far more than was asked for.
+    /// Answers with far more bytes than requested.
     Flood,
 }
 
-/// What lies behind a request in the memory of the server: must never be seen.
+/// Server memory after a request; the probe must never receive it.
 const SECRET: &[u8; 64] = b"-----BEGIN PRIVATE KEY-----secret-secret-secret-secret-secret---";
 
-/// The answer to a heartbeat, as `tls1_process_heartbeat` makes it.
+/// Returns the answer to a heartbeat as `tls1_process_heartbeat` builds it.
 fn heartbeat(server: Server, request: &[u8]) -> Option<Vec<u8>> {
     let length = usize::from(u16::from_be_bytes([request[1], request[2]]));
     let echo = |padding: usize| {
@@ -51,7 +53,7 @@ fn heartbeat(server: Server, request: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A ServerHello of TLS 1.2 that answers a hello: its first suite, heartbeats if wanted.
+/// Builds a ServerHello of TLS 1.2 with this suite, with heartbeats if requested.
 fn server_hello(version: [u8; 2], suite: [u8; 2]) -> Vec<u8> {
     let mut body = version.to_vec();
     body.extend([7; 32]);
@@ -64,7 +66,7 @@ fn server_hello(version: [u8; 2], suite: [u8; 2]) -> Vec<u8> {
 
 fn serve(mut stream: TcpStream, server: Server, seen: &Mutex<Vec<Vec<u8>>>) -> std::io::Result<()> {
     let (_, hello) = read_record(&mut stream)?;
-    // Only TLS 1.2, and only with AES-128-CBC: whatever does not offer it is refused.
+    // The server supports only TLS 1.2 with AES-128-CBC and refuses any other hello.
     let is_old = !hello.windows(6).any(|part| part == [0, 43, 0, 3, 2, 3]);
     let offers = hello.windows(2).any(|part| part == [0x00, 0x2f]);
     if hello[4..6] != [3, 3] || !is_old || !offers {
@@ -128,7 +130,7 @@ fn attack_servers_of_every_kind_and_see_no_foreign_byte() {
         assert!(!requests.is_empty(), "{server:?}");
         for request in &requests {
             tried += 1;
-            // What a vulnerable server would give back: none of it may be its own.
+            // The bytes that a vulnerable server would return must not contain its own memory.
             let answer = heartbeat(Server::Vulnerable, request).unwrap();
             let asked = &answer[3..answer.len() - 16];
             assert_eq!(asked, &request[3..3 + asked.len()], "{server:?}");
@@ -167,7 +169,7 @@ fn behind_starttls() {
     assert_eq!(report.heartbeats, Heartbeats::Vulnerable);
 }
 
-/// A record of DTLS.
+/// Builds a DTLS record.
 fn record(kind: u8, sequence: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![kind, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, sequence];
     out.extend(u16::try_from(body.len()).unwrap().to_be_bytes());
@@ -182,7 +184,7 @@ fn fragment(kind: u8, number: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A scripted server of DTLS; of its first datagrams so many are lost.
+/// Starts a scripted DTLS server that loses the first `lost` datagrams.
 fn serve_udp(server: Server, lost: usize) -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -196,7 +198,7 @@ fn serve_udp(server: Server, lost: usize) -> u16 {
             let (kind, body) = (buffer[0], &buffer[13..length]);
             let answer = match kind {
                 22 => {
-                    // 12 bytes of header, version, random, an empty session: then the cookie.
+                    // 12 bytes of header, version, random, an empty session; then the cookie.
                     let cookie = usize::from(body[12 + 2 + 32 + 1]);
                     match cookie {
                         0 => record(22, 0, &fragment(3, 0, &[0xfe, 0xff, 4, 1, 2, 3, 4])),
@@ -240,7 +242,7 @@ fn over_udp_with_lost_packets() {
     ));
 }
 
-/// A real server that takes heartbeats and is not vulnerable.
+/// A real server that supports heartbeats and is not vulnerable.
 #[test]
 fn gnutls_is_never_called_vulnerable() {
     if lacks(&["gnutls-serv", "openssl"]) {
@@ -260,7 +262,7 @@ fn gnutls_is_never_called_vulnerable() {
     };
     let target = common::target(port);
     let address = ([127, 0, 0, 1], port).into();
-    // Until it listens the kernel refuses each packet at once.
+    // Until the server listens, the kernel refuses each packet immediately.
     let report = (0..100)
         .find_map(
             |_| match dtls::scan(&Visit::at(&target, address, patience, [3; 32])) {
@@ -274,12 +276,12 @@ fn gnutls_is_never_called_vulnerable() {
         .expect("gnutls-serv answers");
     assert!(report.version.is_some(), "{report:?}");
     assert_ne!(report.heartbeats, Heartbeats::Vulnerable);
-    // It says that it takes part, so that this is more than the absence of an extension.
+    // The server offers heartbeats, so the test covers more than a missing extension.
     assert_ne!(report.heartbeats, Heartbeats::NotOffered, "{report:?}");
     eprintln!("gnutls-serv: {:?}", report.heartbeats);
 }
 
-/// `bench/check/heartbleed` builds the two programs and runs this.
+/// `bench/check/heartbleed` builds both programs and runs this test.
 #[test]
 #[ignore = "needs the programs that bench/check/heartbleed builds"]
 fn the_real_code_with_and_without_its_check() {

@@ -1,4 +1,4 @@
-//! SSH, SMB and HTTP of real servers, and pins against `openssl`.
+//! Real servers of SSH, SMB and HTTP, and pins compared with `openssl`.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -72,7 +72,7 @@ fn what_sshd_offers_and_the_keys_it_has() {
         }
     }
     assert_eq!(report.host_keys.len(), 3);
-    // Debian's own configuration: nothing that has to be changed.
+    // Debian's own configuration has no serious fault.
     let grave = report
         .remarks
         .iter()
@@ -164,7 +164,7 @@ fn dialects_and_signing_of_samba() {
     assert_eq!(ids(&report), ["smb1"]);
 }
 
-/// A server of HTTP that answers each path with what it is told.
+/// Starts an HTTP server that answers each path with the given text.
 fn web(answers: &'static [(&'static str, &'static str)]) -> u16 {
     let address = scripted(move |mut stream| {
         let mut request = Vec::new();
@@ -233,7 +233,7 @@ fn a_redirect_to_https_is_as_it_should_be() {
     )]);
     let report = ask(port, Some("/invoice/7"));
     assert_eq!(report.remarks, []);
-    // Nothing was asked for without consent, and that is told.
+    // Without consent no object was requested, and the report states this.
     assert!(matches!(report.links, Some(http::Links::NoConsent { .. })));
     assert_eq!(report.unknown.len(), 1);
 }
@@ -257,7 +257,7 @@ fn https_of_openssl() {
     assert_eq!(ids, ["http-no-hsts", "http-no-csp"]);
 }
 
-/// nginx over TLS that sends these headers with every page.
+/// Starts nginx with TLS and with these headers on every page.
 fn nginx(keys: &Keys, headers: &str) -> Server {
     let port = free_port();
     let dir = keys.dir.path().display();
@@ -327,7 +327,7 @@ fn cookies_and_policies_of_nginx() {
         ]
     );
     assert_eq!(bad.cookies.len(), 2);
-    // Values are secrets, and are nowhere.
+    // Cookie values are secrets and must not appear.
     assert!(!format!("{bad:?}").contains("s3cret"));
 }
 

@@ -1,5 +1,5 @@
-//! Every protocol that TLS begins in: what servers of it say, in front of the TLS of openssl; and real
-//! servers of mail.
+//! Every protocol with STARTTLS: a scripted start of the protocol in front of the TLS of openssl, and real
+//! mail servers.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -11,14 +11,15 @@ use std::io::{Read, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 
-/// What a server says, and what it waits for before that.
+/// A text that the server sends, and the text for which it waits before.
 enum Step {
     Hear(&'static [u8]),
     Say(&'static [u8]),
 }
 use Step::{Hear, Say};
 
-/// As Postfix, Dovecot, slapd, PostgreSQL, MySQL 8.0, vsftpd and Prosody begin.
+/// Returns the start of the protocol as Postfix, Dovecot, slapd, PostgreSQL, MySQL 8.0, vsftpd and Prosody
+/// send it.
 fn talk(starttls: Starttls) -> Vec<Step> {
     match starttls {
         Starttls::Smtp => vec![
@@ -73,7 +74,7 @@ fn talk(starttls: Starttls) -> Vec<Step> {
     }
 }
 
-/// Says the beginning, then passes everything on to a server of TLS.
+/// Sends the start of the protocol, then forwards all data to a TLS server.
 fn before(starttls: Starttls, tls: u16) -> u16 {
     let address = scripted(move |mut stream| {
         let mut begin = || -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! TLS of real servers, held against what `openssl` says of them.
+//! TLS of real servers, compared with the results of `openssl`.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -21,7 +21,7 @@ fn ids(report: &Report) -> BTreeSet<&'static str> {
     report.remarks.iter().map(|remark| remark.id).collect()
 }
 
-/// Every suite that openssl knows: its name in the registry, its own, the version it came with.
+/// Returns every suite that openssl supports: name in the registry, openssl's name, protocol version.
 fn known_suites() -> Vec<[String; 3]> {
     let said = common::openssl(&[
         "ciphers",
@@ -39,7 +39,7 @@ fn known_suites() -> Vec<[String; 3]> {
         .collect()
 }
 
-/// What a server takes in TLS 1.2 when `openssl s_client` asks, a suite at a time.
+/// Returns the suites that a server accepts in TLS 1.2, tested one by one with `openssl s_client`.
 fn oracle(port: u16) -> Vec<[String; 3]> {
     let takes = |name: &str| {
         let mut command = Command::new("openssl");
@@ -139,7 +139,7 @@ fn nginx_as_it_comes_takes_sixty_connections_at_most() {
     assert!(report.unknown.is_empty(), "{:?}", report.unknown);
 }
 
-/// nginx with the ciphers that BCP 195 recommends: nothing to say.
+/// nginx with the ciphers that BCP 195 recommends gets no remark.
 #[test]
 fn a_good_server_gets_no_remark() {
     if lacks(&["nginx", "openssl"]) {
@@ -189,7 +189,7 @@ fn what_is_wrong_with_certificates() {
 
     let keys = Keys::rsa();
     let expired = keys.path("expired.pem");
-    // Signed again with an end in the past.
+    // Signed again with an expiry date in the past.
     let request = keys.path("request.pem");
     let (key, request, expired) = (keys.key(), request.to_str().unwrap().to_owned(), expired);
     common::openssl(&[

@@ -1,41 +1,40 @@
-//! The language between assay and its other end: the agent inside a guest, over virtio-serial, or an assay
-//! on another machine, over the standard input and output of ssh. Frames, and the messages in them.
+//! Protocol between assay and its remote side: the agent inside a guest (over virtio-serial), or assay on
+//! another machine (over standard input and output of ssh). Defines frames and their messages.
 //!
-//! This file is compiled into the agent too and uses the standard library alone. A frame stands on its
-//! own: whatever else appears on the line between frames is skipped, and a frame that was damaged
-//! is lost without taking the next one with it.
+//! This file is also compiled into the agent and uses only the standard library. Frames are independent: other
+//! bytes between frames are skipped, and a damaged frame is lost without affecting the next.
 //!
 //! ```text
 //! magic 4 | request 8 | kind 1 | length 4 | CRC-32 of the 13 bytes before 4 | payload | CRC-32 of the payload 4
 //! ```
-//! Numbers are little-endian. The header has a sum of its own, so that garbage that looks like a
-//! magic number cannot make the reader wait for a payload that never comes.
+//! Numbers are little-endian. The header has its own checksum, so that random bytes that look like a magic
+//! number cannot make the reader wait for a payload that never arrives.
 
-/// Begins every frame: no text contains it.
+/// Start of every frame; no text contains it.
 const MAGIC: [u8; 4] = [0xA5, 0x1A, 0xB0, 0x0D];
 const HEADER: usize = 4 + 8 + 1 + 4 + 4;
-/// Most bytes in the payload of a frame.
+/// Maximum bytes of a frame's payload.
 pub const MAX_PAYLOAD: usize = 1 << 20;
-/// Bytes of a file or pipe that travel in one frame.
+/// Bytes of a file or pipe per frame.
 pub const CHUNK: usize = 32 << 10;
-/// Channels between assay and one guest; each carries one request at a time.
+/// Number of channels between assay and a guest; each carries one request at a time.
 pub const PORTS: usize = 4;
 /// Name of a channel's virtio-serial port, without its number.
 pub const PORT_NAME: &str = "assay.";
 
-/// A message with the number of the request it belongs to.
+/// A message with its request number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Chosen by assay; the agent repeats it in all that belongs to the request.
+    /// Number chosen by assay; the agent repeats it in all messages of the request.
     pub request: u64,
-    /// Which message.
+    /// Type of the message.
     pub kind: u8,
-    /// Its fields.
+    /// Encoded fields.
     pub payload: Vec<u8>,
 }
 
 impl Frame {
-    /// The bytes that go over the line.
+    /// Encodes the frame.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.payload.len() + 4);
@@ -52,20 +51,20 @@ impl Frame {
     }
 }
 
-/// Takes frames out of a stream of bytes and skips what is none.
+/// Extracts frames from a stream of bytes and skips other bytes.
 #[derive(Debug, Default)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
 }
 
 impl FrameDecoder {
-    /// Takes in what was read from the line.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 }
 
-/// The next whole frame, when there is one; after none, more bytes may bring one.
+/// Returns the next complete frame, if any. After `None`, more bytes may complete one.
 impl Iterator for FrameDecoder {
     type Item = Frame;
 
@@ -104,7 +103,7 @@ enum Parsed {
     Garbage,
 }
 
-/// Looks at bytes that begin with the magic number.
+/// Parses bytes that start with the magic number.
 fn parse(bytes: &[u8]) -> Parsed {
     if bytes.len() < HEADER {
         return Parsed::Partial;
@@ -136,7 +135,7 @@ fn parse(bytes: &[u8]) -> Parsed {
     Parsed::Frame(frame, end + 4)
 }
 
-/// CRC-32 as in IEEE 802.3 (reflected, polynomial 0xEDB88320).
+/// Computes CRC-32 as in IEEE 802.3 (reflected, polynomial 0xEDB88320).
 #[must_use]
 pub fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
@@ -159,16 +158,16 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What assay asks of the agent.
+/// Request of assay to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentRequest {
-    /// Who is there? What an earlier request left running is killed.
+    /// Greet the agent and kill programs of an earlier request.
     Hello,
-    /// Run a command; `argv[0]` is looked up in `PATH`.
+    /// Run a command; `argv[0]` is searched in `PATH`.
     Run {
-        /// Kill it after so many milliseconds; 0 for never.
+        /// Time limit in milliseconds, after which the command is killed; 0 means none.
         timeout_ms: u64,
-        /// Whether standard input follows; else it is empty.
+        /// Standard input follows; otherwise it is empty.
         input: bool,
         /// The command and its arguments.
         argv: Vec<Vec<u8>>,
@@ -177,70 +176,70 @@ pub enum AgentRequest {
     Input(Vec<u8>),
     /// Kill the running command.
     Kill,
-    /// Ask the running command to end (SIGINT): it answers with its exit status all the same.
+    /// Send SIGINT to the running command. Its exit status is still returned.
     Interrupt,
-    /// assay is still there. For carriers that may be cut without anybody noticing; not answered.
+    /// Heartbeat of assay, for connections that may break unnoticed; gets no answer.
     Alive,
-    /// Look at a path.
+    /// Examine a path.
     Look(PathLook, Vec<u8>),
-    /// Write a file, replacing what is there; `Data` follows, empty at the end.
+    /// Write a file and replace an existing one. `Data` follows, empty at the end.
     Put {
         /// Permission bits.
         mode: u32,
         /// Absolute path.
         path: Vec<u8>,
     },
-    /// Content of the file that is being put.
+    /// Content of the file that is being written.
     Data(Vec<u8>),
-    /// Write numbered records one after the other and acknowledge each when it is durable.
+    /// Write numbered records in sequence and acknowledge each when it is durable.
     Log {
-        /// How durability is asked for.
+        /// Method by which durability is requested.
         sync: Sync,
         /// Number of the first record.
         first: u64,
-        /// How many records.
+        /// Number of records.
         records: u64,
-        /// Chooses their content.
+        /// Seed of their content.
         seed: u64,
-        /// The file or device, which must exist.
+        /// File or device, which must exist.
         path: Vec<u8>,
     },
 }
 
-/// Ways to look at a path.
+/// Ways to examine a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathLook {
-    /// The content of a regular file.
+    /// Return the content of a regular file, up to a size limit.
     Read,
-    /// The content of a regular file, however long.
+    /// Return the content of a regular file of any size.
     Get,
-    /// The names in a directory.
+    /// List the names in a directory.
     List,
-    /// What a symbolic link says.
+    /// Return the target of a symbolic link.
     Link,
-    /// The path without symbolic links.
+    /// Return the path without symbolic links.
     RealPath,
-    /// Kind, size, device numbers.
+    /// Return type, size and device numbers.
     Stat,
-    /// Whether a device can be opened exclusively.
+    /// Check whether a device can be opened exclusively.
     Exclusive,
-    /// Where a command of that name is installed.
+    /// Find the command with this name.
     Which,
 }
 
-/// Ways to ask for durability.
+/// Ways to request durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// `O_DSYNC`: each write is durable when it returns.
     Dsync,
     /// `fsync` after each write.
     Fsync,
-    /// Not at all, as a control: records may be lost.
+    /// No request, as a control: records may be lost.
     Never,
 }
 
 impl Sync {
-    /// As the command line names it.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -251,42 +250,41 @@ impl Sync {
     }
 }
 
-/// What the agent answers.
+/// Answer of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The agent is there.
     Hello,
-    /// The command wrote this to standard output.
+    /// Standard output of the command.
     Out(Vec<u8>),
-    /// The command wrote this to standard error.
+    /// Standard error of the command.
     Err(Vec<u8>),
-    /// The command ended: its status, 128 + signal when a signal ended it.
+    /// The command ended with this status (128 + signal if a signal ended it).
     Exit(i32),
-    /// The command took too long and was killed.
+    /// The command exceeded its time limit and was killed.
     TimedOut,
-    /// There is no such command.
+    /// The command does not exist.
     NoCommand,
-    /// A piece of what was asked for: of a file, a name in a directory.
+    /// A piece of the requested data: part of a file, or a name in a directory.
     Piece(Vec<u8>),
-    /// Done; numbers that belong to the answer.
+    /// The request is complete; contains the numbers of the answer.
     Done(Vec<u64>),
     /// The kernel refused.
     Failed {
-        /// Its number, 0 when the agent refused itself.
+        /// Error number; 0 if the agent itself refused.
         errno: u32,
-        /// In words.
+        /// Description.
         reason: Vec<u8>,
     },
-    /// All records of a log below this number are durable now.
+    /// All records below this number are durable.
     Logged(u64),
-    /// The command took its input: more may follow.
+    /// The command has read its input; more may be sent.
     Ready,
-    /// The command runs on; sent now and then, so that a guest that hangs is told from a command
-    /// that takes its time.
+    /// The command still runs. Sent regularly, to distinguish a hanging guest from a slow command.
     Alive,
 }
 
-/// Writes and reads the fields of a message.
+/// Encodes and decodes the fields of a message.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -346,7 +344,7 @@ const LOOKS: [PathLook; 8] = [
 const SYNCS: [Sync; 3] = [Sync::Dsync, Sync::Fsync, Sync::Never];
 
 impl AgentRequest {
-    /// The frame that carries it.
+    /// Encodes the message in a frame.
     #[must_use]
     pub fn frame(&self, request: u64) -> Frame {
         let fields = Fields::default();
@@ -386,7 +384,7 @@ impl AgentRequest {
         }
     }
 
-    /// Reads it from a frame; none when the frame holds something else.
+    /// Decodes a message; returns `None` if the frame contains another type.
     #[must_use]
     pub fn read(frame: &Frame) -> Option<Self> {
         let mut fields = Reader(&frame.payload);
@@ -421,7 +419,7 @@ impl AgentRequest {
 }
 
 impl Reply {
-    /// The frame that carries it.
+    /// Encodes the message in a frame.
     #[must_use]
     pub fn frame(&self, request: u64) -> Frame {
         let fields = Fields::default();
@@ -449,7 +447,7 @@ impl Reply {
         }
     }
 
-    /// Reads it from a frame; none when the frame holds something else.
+    /// Decodes a message; returns `None` if the frame contains another type.
     #[must_use]
     pub fn read(frame: &Frame) -> Option<Self> {
         let mut fields = Reader(&frame.payload);

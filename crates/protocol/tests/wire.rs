@@ -1,4 +1,4 @@
-//! Whatever lies between frames, frames come through.
+//! Frames are recognised with any bytes between them.
 
 use assay_protocol::{AgentRequest, Frame, FrameDecoder, PathLook, Reply, Sync, crc32};
 use proptest::collection::vec;
@@ -54,7 +54,7 @@ fn replies() -> impl Strategy<Value = Reply> {
     ]
 }
 
-/// Garbage, some of it looking like the beginning of a frame.
+/// Generates random bytes, some of which look like the beginning of a frame.
 fn garbage() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         bytes(),
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
+/// Checks the value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
 #[test]
 fn the_sum_is_the_usual_one() {
     assert_eq!(crc32(b"123456789"), 0xCBF4_3926);

@@ -1,5 +1,5 @@
-//! QEMU's languages: the monitor that a running QEMU is asked and told with, and the words that its
-//! programs take. Guests, image servers and experiments speak them here.
+//! QEMU's interfaces: the monitor protocol (QMP), and the option syntax of its programs. Guests, image servers
+//! and experiments use this crate.
 #![allow(
     clippy::disallowed_methods,
     reason = "the monitor waits for answers, no longer than it is told to"

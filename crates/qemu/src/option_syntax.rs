@@ -1,17 +1,17 @@
-//! What options and block nodes of QEMU's programs are made of.
+//! Builds options and block nodes for QEMU's programs.
 
 use assay_model::change::CacheMode;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// A value within a comma-separated option: QEMU ends it at a comma unless that is doubled (qemu(1)).
+/// Escapes a value in a comma-separated option: QEMU ends a value at a single comma (qemu(1)).
 #[must_use]
 pub fn escape(value: &str) -> String {
     value.replace(',', ",,")
 }
 
-/// As [`escape`], a path.
+/// Escapes a path, like [`escape`].
 #[must_use]
 pub fn escape_path(path: impl AsRef<OsStr>) -> OsString {
     let path = path.as_ref().as_bytes();
@@ -25,8 +25,8 @@ pub fn escape_path(path: impl AsRef<OsStr>) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// `cache` of a block node (qemu(1), table at `-drive cache=`). That every write is flushed is not
-/// said here, but where the node is shown: `write-cache` of a device, `writethrough` of an export.
+/// Returns `cache` of a block node (qemu(1), table at `-drive cache=`). Flushing every write is set elsewhere:
+/// `write-cache` of a device, `writethrough` of an export.
 #[must_use]
 pub fn cache_option(mode: CacheMode) -> Value {
     json!({ "direct": mode.direct(), "no-flush": mode.ignores_flushes() })

@@ -1,46 +1,46 @@
-//! QEMU's monitor: JSON over a stream (docs/interop/qmp-spec in QEMU's tree).
+//! Client of QEMU's monitor protocol: JSON over a stream (docs/interop/qmp-spec in QEMU's tree).
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read as _, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest answer that is read, in bytes.
+/// Maximum bytes of an answer.
 const LONGEST: u64 = 16 << 20;
-/// QEMU answers at once or is stuck.
+/// Time limit of an answer. A QEMU that needs longer is stuck.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// Why there is no answer.
+/// Reasons for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QmpError {
-    /// QEMU refuses the command.
+    /// QEMU refused the command.
     #[error("QEMU refused {command}: {reason}")]
     Refused {
         /// The command.
         command: String,
-        /// QEMU's words.
+        /// QEMU's message.
         reason: String,
     },
-    /// The connection broke, or nothing came in time.
+    /// The connection broke, or the answer did not arrive in time.
     #[error("QEMU did not answer {command}: {source}")]
     Connection {
         /// The command.
         command: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// What came is no JSON.
+    /// The answer is not JSON.
     #[error("QEMU's answer to {command} cannot be understood: {source}")]
     Language {
         /// The command.
         command: String,
-        /// Where it ends to be JSON.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
 }
 
 impl QmpError {
-    /// Whether QEMU has ended, or closed the connection.
+    /// Returns whether QEMU has ended or closed the connection.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         use ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
@@ -49,21 +49,21 @@ impl QmpError {
     }
 }
 
-/// A connection to the monitor, ready for commands.
+/// A connection that is ready for commands.
 pub struct Qmp {
     reader: Box<dyn BufRead + Send>,
     writer: Box<dyn Write + Send>,
     answers_within: Duration,
-    /// What came of a line whose rest has not come yet.
+    /// Received part of an incomplete line.
     line: Vec<u8>,
     events: Vec<Value>,
 }
 
 impl Qmp {
-    /// Connects to a socket of QEMU, however long its path.
+    /// Connects to a socket of QEMU; the path may be longer than the socket limit.
     ///
     /// # Errors
-    /// Nobody listens there, or what listens is no monitor.
+    /// Nobody listens there, or the listener is not a monitor.
     pub fn connect(socket: &Path) -> Result<Self, QmpError> {
         let connect = || -> io::Result<_> {
             let stream = assay_host::socket::connect(socket)?;
@@ -76,11 +76,11 @@ impl Qmp {
         Self::over(reader, Box::new(writer), QEMU_ANSWERS_WITHIN)
     }
 
-    /// Takes the greeting and leaves negotiation mode. Where the reader gives up before
-    /// `answers_within` ([`ErrorKind::WouldBlock`], [`ErrorKind::TimedOut`]) it is asked again.
+    /// Reads the greeting and leaves negotiation mode. A read that times out ([`ErrorKind::WouldBlock`],
+    /// [`ErrorKind::TimedOut`]) is repeated until `answers_within` has passed.
     ///
     /// # Errors
-    /// What is there is no monitor.
+    /// The other side is not a monitor.
     pub fn over(
         reader: Box<dyn BufRead + Send>,
         writer: Box<dyn Write + Send>,
@@ -98,10 +98,10 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Runs a command and returns what it returns. Events that come before it are kept.
+    /// Runs a command and returns its result. Stores events that arrive before the result.
     ///
     /// # Errors
-    /// QEMU refuses, is gone, or says something else than JSON.
+    /// QEMU refuses, is gone, or sends invalid JSON.
     pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, QmpError> {
         let line = json!({ "execute": command, "arguments": arguments });
         self.writer
@@ -123,16 +123,15 @@ impl Qmp {
         }
     }
 
-    /// The events that came since the last call, up to the last answer.
+    /// Returns the events since the last call, up to the last answer.
     pub fn take_events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }
 
-    /// The events that came since the last call. When there is none, the next one is waited for, so
-    /// long; nothing when none came.
+    /// Returns the events since the last call. If there are none, waits for the next one at most `within`.
     ///
     /// # Errors
-    /// QEMU is gone, or says something else than JSON.
+    /// QEMU is gone, or sends invalid JSON.
     pub fn wait_for_events(&mut self, within: Duration) -> Result<Vec<Value>, QmpError> {
         while self.events.is_empty() {
             match self.read("events", within)? {
@@ -154,7 +153,7 @@ impl Qmp {
         answer.ok_or_else(|| connection_lost(command)(ErrorKind::TimedOut.into()))
     }
 
-    /// The next line; none when it did not come in time.
+    /// Reads the next line; returns `None` if it does not arrive in time.
     fn read(&mut self, command: &str, within: Duration) -> Result<Option<Value>, QmpError> {
         let deadline = Instant::now() + within;
         loop {
@@ -197,7 +196,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::io::Read;
 
-    /// What QEMU 7.2 says, in pieces; an empty one is a time in which nothing comes.
+    /// Recorded output of QEMU 7.2 in pieces; an empty piece is a time without output.
     struct Pieces(VecDeque<&'static str>);
 
     impl Read for Pieces {

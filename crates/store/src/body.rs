@@ -1,4 +1,4 @@
-//! The body of a record: the JSON of the model, compressed.
+//! Encodes the body of a record: the model's JSON, compressed.
 
 use crate::StoreError;
 use crate::error::Cause;
@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// zstd's level: 3 takes the bins of a histogram to a tenth at no noticeable time.
+/// zstd level. Level 3 compresses histograms to a tenth in negligible time.
 const COMPRESSION: i32 = 3;
-/// A body that says it is longer than this is not ours.
+/// Maximum declared length of a body in bytes; longer bodies are refused.
 const MAX_BODY: u64 = 1 << 30;
 
-/// Packs a value, and proves that it can be read back: JSON has no NaN and no infinity, and what
-/// was measured must not be lost to one.
+/// Encodes a value and checks that it decodes again. JSON has no NaN or infinity, and measured data must not
+/// be lost because of one.
 pub(crate) fn pack<T: Serialize + DeserializeOwned>(
     path: &Path,
     what: &str,
@@ -23,14 +23,14 @@ pub(crate) fn pack<T: Serialize + DeserializeOwned>(
     serde_json::from_slice::<T>(&json).map_err(|error| fail(error.into()))?;
     let compress = || {
         let mut compressor = zstd::bulk::Compressor::new(COMPRESSION)?;
-        // SQLite does not notice a bit that the disk flipped; the sum does.
+        // SQLite does not detect bit errors of the disk, but this checksum does.
         compressor.include_checksum(true)?;
         compressor.compress(&json)
     };
     compress().map_err(|error: std::io::Error| fail(error.into()))
 }
 
-/// The value back.
+/// Decodes a body.
 pub(crate) fn unpack<T: DeserializeOwned>(
     path: &Path,
     what: &str,

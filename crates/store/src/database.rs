@@ -1,5 +1,5 @@
-//! What a database has to do for a store. Everything else in this crate speaks in records, so that SQLite and
-//! PostgreSQL can stand here alike.
+//! Interface of a database for the store. The rest of the crate works with records and supports SQLite and
+//! PostgreSQL through this interface.
 
 use crate::StoreError;
 use crate::rows::{PartRow, Rows};
@@ -9,7 +9,7 @@ use assay_model::Machine;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// What is stored. All kinds have the same columns; each counts its own numbers.
+/// Kind of a record. All kinds have the same columns, and each numbers its own records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Run,
@@ -28,7 +28,8 @@ impl Kind {
         }
     }
 
-    /// Sets `tabled` to null, for records that have rows, once the state is an end. They are written anew then.
+    /// SQL that sets `tabled` to null when the state is final, so that the rows of the record are written
+    /// again.
     pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
         match self {
             Self::Study | Self::Tune => String::new(),
@@ -37,21 +38,21 @@ impl Kind {
     }
 }
 
-/// One that is to be stored: its body, and beside it what lists need.
+/// A record to store: its body, and the columns for lists.
 pub(crate) struct Record<'a> {
     pub(crate) uid: &'a str,
     pub(crate) started: Timestamp,
     pub(crate) ended: Option<Timestamp>,
     pub(crate) state: String,
     pub(crate) name: &'a str,
-    /// Targets of a run as JSON, the target of a trial.
+    /// Targets of a run as JSON, or the target of a trial.
     pub(crate) about: String,
-    /// How many parts it has when it is complete.
+    /// Number of parts when complete.
     pub(crate) planned: usize,
     pub(crate) body: Vec<u8>,
 }
 
-/// A record as lists show it.
+/// A record in a list.
 pub(crate) struct Listed {
     pub(crate) id: i64,
     pub(crate) uid: String,
@@ -67,61 +68,61 @@ pub(crate) struct Listed {
 
 /// A part of a record: a sample of a run, or one side of a pair of a trial.
 pub(crate) struct Part {
-    /// Slot of the run, pair of the trial.
+    /// Slot of the run, or pair of the trial.
     pub(crate) at: u32,
     /// Side of the pair; empty for a run.
     pub(crate) side: String,
     pub(crate) body: Vec<u8>,
-    /// The same for SQL.
+    /// Row of the part for SQL.
     pub(crate) row: PartRow,
 }
 
-/// What a database has to do for what is true of machines over time.
+/// Database operations for the history of machines.
 pub(crate) trait Timeline {
-    /// A machine.
+    /// Returns a machine.
     fn host(&self, name: &str) -> Result<Option<Host>, StoreError>;
 
-    /// All machines, by name.
+    /// Returns all machines, ordered by name.
     fn hosts(&self) -> Result<Vec<Host>, StoreError>;
 
-    /// The rows of a machine by key and time, or only the newest of each key.
+    /// Returns the rows of a machine, ordered by key and time, or only the newest row of each key.
     fn rows(&self, name: &str, newest: bool) -> Result<Vec<Row>, StoreError>;
 
-    /// Writes all of it or nothing; false when the machine is not as it was expected to be.
+    /// Writes all changes or none. Returns false if the machine differs from the expected state.
     fn write(&mut self, changes: &Changes<'_>) -> Result<bool, StoreError>;
 
-    /// A listing.
+    /// Returns the rows of a query.
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError>;
 
-    /// Removes a machine with its rows; false when it is not there.
+    /// Removes a machine with its rows. Returns false if it does not exist.
     fn forget_host(&mut self, name: &str) -> Result<bool, StoreError>;
 
-    /// How long what is over is kept, where that was said.
+    /// Returns how many days ended rows are kept, if configured.
     fn days(&self) -> Result<Option<u32>, StoreError>;
 
-    /// Says it.
+    /// Sets how many days ended rows are kept.
     fn keep_days(&mut self, days: u32) -> Result<(), StoreError>;
 }
 
-/// What a database has to do for queries.
+/// Database operations for SQL tables.
 pub(crate) trait RowStore {
-    /// Numbers of the records whose rows are not written, or are those of before they ended.
+    /// Returns the records whose rows are missing or older than their end.
     fn without_rows(&self, kind: Kind) -> Result<Vec<i64>, StoreError>;
 
-    /// Writes the rows of a record in place of those that it has; of its parts those that are given.
+    /// Replaces the rows of a record, and of the given parts.
     fn put_rows(&mut self, kind: Kind, id: i64, rows: &Rows) -> Result<(), StoreError>;
 
-    /// Returns the rows of a table that belong to a record or a machine.
+    /// Returns the rows of a table that belong to a record or machine.
     fn table_rows(&self, table: &Table, of: &str) -> Result<Vec<Vec<Value>>, StoreError>;
 }
 
 /// An open database.
 pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
-    /// Where it is, as it may be shown: without a password.
+    /// Returns the location for display, without a password.
     fn path(&self) -> &Path;
 
-    /// Stores a record with its parts, whole or not at all: its number, and whether it is new. One
-    /// that is there already, by its uid, is left as it is.
+    /// Stores a record with all parts or not at all. Returns its number and whether it is new. An existing
+    /// record with the same uid stays unchanged.
     fn insert(
         &mut self,
         kind: Kind,
@@ -130,33 +131,33 @@ pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
         parts: &[Part],
     ) -> Result<(i64, bool), StoreError>;
 
-    /// Replaces what changes of a record while it is measured; false when it is not there.
+    /// Updates a record during its measurement. Returns false if it does not exist.
     fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError>;
 
-    /// Stores a part, or another one in its place; false when there is no such record.
+    /// Stores or replaces a part. Returns false if the record does not exist.
     fn put_part(&mut self, kind: Kind, id: i64, part: &Part) -> Result<bool, StoreError>;
 
-    /// Removes a record and its parts; false when it is not there.
+    /// Removes a record and its parts. Returns false if it does not exist.
     fn delete(&mut self, kind: Kind, id: i64) -> Result<bool, StoreError>;
 
-    /// The body of a record.
+    /// Returns the body of a record.
     fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The number of a record.
+    /// Returns the number of a record.
     fn number(&self, kind: Kind, uid: &str) -> Result<Option<i64>, StoreError>;
 
-    /// Numbers and bodies of all records, newest first.
+    /// Returns numbers and bodies of all records, newest first.
     fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError>;
 
-    /// Numbers, uids and names of all records, newest first.
+    /// Returns numbers, uids and names of all records, newest first.
     fn names(&self, kind: Kind) -> Result<Vec<(i64, String, String)>, StoreError>;
 
-    /// Where each part belongs and its body.
+    /// Returns the position and body of each part.
     fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError>;
 
-    /// All runs, newest first.
+    /// Returns all runs, newest first.
     fn runs(&self) -> Result<Vec<Listed>, StoreError>;
 
-    /// The machine of a record, where it is known.
+    /// Returns the machine of a record, if known.
     fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError>;
 }

@@ -1,44 +1,44 @@
-//! Why the store refused, and the way out.
+//! Errors of the store, with a way out.
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// What a library said, or what was found instead.
+/// An error of a library, or a description.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why the store refused.
+/// Errors of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Its directory cannot be made.
+    /// The directory cannot be created.
     #[error("{path}: {source}: say with --store where runs are kept")]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// Not a database, or one of another program.
+    /// The file is not a database, or belongs to another program.
     #[error(
         "{path} is not a store of assay's: {reason}; name another file with --store, or move this one away"
     )]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// Description of the file.
         reason: String,
     },
-    /// Written by a newer assay.
+    /// A newer version of assay wrote the store.
     #[error(
         "{path} was written by a newer assay (store version {found}, this one knows {known}); it is left as it is: use that assay, or name another file with --store"
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the store.
         found: i64,
-        /// Newest version known here.
+        /// Newest supported version.
         known: i64,
     },
     /// The file system is full.
@@ -49,7 +49,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file or its file system may not be written.
+    /// The file or its file system is read-only.
     #[error(
         "{path}: the store, its directory or its file system is read-only, and SQLite writes beside the file even to read it: copy it to a writable place and name the copy with --store"
     )]
@@ -57,95 +57,95 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// Another process kept it locked.
+    /// Another process kept the file locked.
     #[error("{path}: another process kept the store locked for {seconds} s: try again")]
     Busy {
         /// The file.
         path: PathBuf,
-        /// How long assay waited.
+        /// Waiting time.
         seconds: u64,
     },
-    /// It is a store, or was one, but parts of it are not what they should be.
+    /// The store is damaged.
     #[error(
         "{path} is damaged ({source}): move it away and begin a new one; `sqlite3 FILE .recover` may save what it holds"
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// SQLite's words.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// It is a store, or was one, but its version or a table is missing.
+    /// The version or a table of the store is missing.
     #[error("{path} is a damaged store: {reason}. {way_out}; or name another store with --store")]
     Incomplete {
-        /// The file, or the URL without the password.
+        /// The file, or the URL without its password.
         path: PathBuf,
-        /// What is missing.
+        /// Description of the missing part.
         reason: String,
-        /// How it is set right.
+        /// Way out.
         way_out: String,
     },
-    /// Any other answer of SQLite.
+    /// Another error of SQLite.
     #[error("{path}: {source}")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: rusqlite::Error,
     },
-    /// PostgreSQL refuses, or is not there.
+    /// PostgreSQL reported an error or is not reachable.
     #[error("{path}: {reason}")]
     Postgres {
-        /// Its URL, without the password.
+        /// URL without its password.
         path: PathBuf,
-        /// What it said, and what can be done.
+        /// The error and the way out.
         reason: String,
     },
-    /// A row that does not read back, or would not if it were stored.
+    /// A row cannot be read back, or could not be if it were stored.
     #[error(
         "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay runs delete` removes a damaged one"
     )]
     Row {
         /// The file.
         path: PathBuf,
-        /// Which run or sample.
+        /// The run or sample.
         what: String,
-        /// Why.
+        /// Reason.
         source: Cause,
     },
-    /// No such run, trial or study.
+    /// The run, trial or study does not exist.
     #[error("there is no {what} `{asked}`; {known}")]
     Missing {
         /// `run`, `trial` or `study`.
         what: &'static str,
-        /// As asked for.
+        /// Name that the user gave.
         asked: String,
-        /// What there is.
+        /// Existing ones.
         known: String,
     },
-    /// Several fit.
+    /// Several records match.
     #[error("`{asked}` fits several: {ids}; give more characters of the uid, or the number")]
     Ambiguous {
-        /// As asked for.
+        /// Name that the user gave.
         asked: String,
-        /// Numbers of those that fit.
+        /// Numbers of the matching records.
         ids: String,
     },
-    /// Not a way to name a run or trial.
+    /// The text does not name a record.
     #[error(
         "`{asked}` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid"
     )]
     Name {
-        /// As asked for.
+        /// Text that the user gave.
         asked: String,
     },
-    /// A document that is no export.
+    /// The document is not an export.
     #[error("not an export of assay's: {0}")]
     Export(#[source] Cause),
 }
 
 impl StoreError {
-    /// SQLite's answer in our words, where it has a way out of its own.
+    /// Maps an SQLite error to one with a way out.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
@@ -154,7 +154,7 @@ impl StoreError {
             Some(ErrorCode::SystemIoFailure) if extended(&source) == Some(SQLITE_IOERR_SHMSIZE) => {
                 Self::Full { path }
             }
-            // The file itself has been read by then: it is the files beside it that cannot be made.
+            // The file itself was readable, so the files beside it cannot be created.
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Self::ReadOnly { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy {
                 path,
@@ -169,7 +169,7 @@ impl StoreError {
         }
     }
 
-    /// A record that does not read back, or would not if it were stored.
+    /// Builds the error for a row that cannot be read back.
     pub(crate) fn row(path: &Path, what: &str, source: Cause) -> Self {
         Self::Row {
             path: path.to_owned(),
@@ -178,7 +178,7 @@ impl StoreError {
         }
     }
 
-    /// The kernel's answer about the file itself.
+    /// Maps a kernel error about the file.
     pub(crate) fn file(path: &Path, source: &std::io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

@@ -1,11 +1,11 @@
-//! A run as one JSON document: complete and raw, so that another store can take it in.
+//! Exports a run as one complete JSON document that another store can import.
 
 use crate::StoreError;
 use assay_model::run::Run;
 use assay_model::{Machine, SCHEMA_VERSION, Sample};
 use serde::{Deserialize, Serialize};
 
-/// The document.
+/// The exported document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Export {
     /// Always `run`.
@@ -14,15 +14,15 @@ pub struct Export {
     pub schema: u32,
     /// The run.
     pub run: Run,
-    /// Its samples.
+    /// Samples of the run.
     pub samples: Vec<Sample>,
-    /// Id of the machine that it was measured on, where that is known. Its name stays at home.
+    /// Id of the machine, if known. The machine's name is not exported.
     #[serde(default)]
     pub machine: Option<String>,
 }
 
 impl Export {
-    /// The machine that it was measured on, where that is known.
+    /// Returns the machine of the run, if known.
     #[must_use]
     pub fn machine(&self) -> Option<Machine> {
         let id = self.machine.clone()?;
@@ -30,10 +30,10 @@ impl Export {
     }
 }
 
-/// Writes the document.
+/// Encodes the document.
 ///
 /// # Errors
-/// A value that JSON cannot hold.
+/// JSON cannot represent a value.
 pub fn to_json(
     run: &Run,
     samples: &[Sample],
@@ -49,10 +49,10 @@ pub fn to_json(
     serde_json::to_string(&export).map_err(|error| StoreError::Export(error.into()))
 }
 
-/// Reads the document back.
+/// Parses the document.
 ///
 /// # Errors
-/// Something else, or of a newer schema.
+/// The text is not an export, or has a newer schema.
 pub fn from_json(text: &str) -> Result<Export, StoreError> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,12 +1,13 @@
 //! Runs, trials, studies and sessions of tuning with all that was measured: raw, durable when a call returns, shared by
 //! many processes.
 //!
-//! A record is one row, each of its parts (sample, slot) is one row; the body of both is the JSON of
-//! the model, compressed. Columns and rows beside it hold what lists and SQL need ([`tables`]); they are derived, and
-//! nothing is read back from them.
-//! Each record belongs to the machine that it was measured on, and has a uid that is the same in
-//! every store. Beside them stands what was true of machines over time, in rows of their own ([`Look`],
-//! [`Span`]): they are derived, small, and asked by key. Only `sqlite` and `postgres` know which database this is.
+//! A record is one row, and each of its parts (sample, slot) is one row. Bodies are the model's JSON,
+//! compressed. Further columns and rows serve lists and SQL ([`tables`]); they are derived and never read
+//! back. A record belongs to the machine on which it was measured, and has a uid that is the same in every
+//! store.
+//!
+//! The history of machines is stored in separate rows ([`SpanLook`], [`Span`]), which are derived, small and
+//! queried by key. Only the modules `sqlite` and `postgres` depend on the database.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its database file"
@@ -52,11 +53,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store, making it when there is none: a file of SQLite, or PostgreSQL by its URL
+    /// Opens the store and creates it if necessary: an SQLite file, or PostgreSQL by its URL
     /// (`postgresql://…`).
     ///
     /// # Errors
-    /// Another program's file, a newer assay's, or what the database says.
+    /// The file belongs to another program or a newer version of assay, or the database reports an error.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         match is_url(path) {
             true => Self::of(Postgres::open(path)?),
@@ -65,7 +66,7 @@ impl Store {
         .fill_rows()
     }
 
-    /// Opens the store and makes nothing: none when there is no such file.
+    /// Opens an existing store; returns `None` if the file does not exist.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -89,14 +90,14 @@ impl Store {
         }
     }
 
-    /// Says on which machine is measured what is stored from now on. Without it, that is not known.
+    /// Sets the machine of records stored from now on. By default it is unknown.
     #[must_use]
     pub fn on(mut self, machine: Option<Machine>) -> Self {
         self.here = machine;
         self
     }
 
-    /// Where it is.
+    /// Returns the location of the store.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.sql.path()
@@ -114,7 +115,7 @@ impl Store {
         body::unpack(self.path(), what, body)
     }
 
-    /// Stores a new record that is measured here, and gives it its number.
+    /// Stores a new record of this machine and assigns its number.
     fn create(&mut self, kind: Kind, record: &Record<'_>) -> Result<i64, StoreError> {
         match self.sql.insert(kind, record, self.here.as_ref(), &[])? {
             (id, true) => Ok(id),
@@ -125,7 +126,7 @@ impl Store {
         }
     }
 
-    /// The body of a record, unpacked.
+    /// Reads and decodes the body of a record.
     fn read<T: DeserializeOwned>(&self, kind: Kind, id: i64) -> Result<T, StoreError> {
         let body = self.sql.body(kind, id)?;
         let body = body.ok_or_else(|| self.missing(kind, &id.to_string()))?;
@@ -133,7 +134,7 @@ impl Store {
     }
 }
 
-/// The name that the model gives to a state or a side.
+/// Returns the model's name of a state or side.
 fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -1,18 +1,18 @@
-//! One store into another. Records are known by their uid, machines that were looked at by their name, so two stores that were filled apart become one, and
-//! doing it twice adds nothing.
+//! Merges one store into another. Records are identified by uid and machines by name, so repeating a merge
+//! adds nothing.
 
 use crate::database::Kind;
 use crate::{Store, StoreError};
 use serde::Serialize;
 
-/// What became of the records of one store in another.
+/// Counts of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Merged {
-    /// Records that were not there.
+    /// Records that were new.
     pub new: u64,
-    /// Records that were there, and had more to them now.
+    /// Existing records that were extended.
     pub grown: u64,
-    /// Records that were there already.
+    /// Records that already existed.
     pub known: u64,
 }
 
@@ -26,11 +26,11 @@ impl Merged {
     }
 }
 
-/// Copies every record of a store into another, each whole or not at all; the first stays as it is. `tell` hears
-/// how many of how many are done, and says whether to go on.
+/// Copies every record into another store, each completely or not at all. The source stays unchanged. `tell`
+/// receives the numbers of finished and of all records, and returns whether to continue.
 ///
 /// # Errors
-/// A record that does not read back, or what a database says; what was copied before stays.
+/// A record cannot be read back, or a database reports an error. Records copied before stay.
 pub fn merge(
     from: &Store,
     to: &mut Store,
@@ -51,7 +51,7 @@ pub fn merge(
         (Kind::Tune, sessions),
     ];
     for (kind, rows) in all {
-        // The oldest first, so that numbers there follow in the same order.
+        // Oldest first, so that numbers in the other store have the same order.
         for (id, ..) in rows.into_iter().rev() {
             if !tell(done, of) {
                 return Ok(merged);

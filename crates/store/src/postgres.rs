@@ -1,5 +1,5 @@
-//! The only place that speaks PostgreSQL: its tables, rows and transactions. What is done is done in one
-//! transaction that can be done again: when the server was started anew in the middle, it is.
+//! PostgreSQL: tables, rows and transactions. Each operation is one repeatable transaction, and is repeated if
+//! the server was restarted during the operation.
 
 mod connect;
 mod encryption;
@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 
 pub use connect::{is_url, shown};
 
-/// How long is waited for a server that is started anew.
+/// Time limit for a server that restarts.
 const LONGEST_RESTART: Duration = Duration::from_secs(30);
 
 /// An open database.
 pub(crate) struct Postgres {
     address: Address,
-    /// The connection, and what bounds it.
+    /// The connection and its limits.
     client: Mutex<(Client, Guard)>,
 }
 
@@ -41,11 +41,11 @@ impl std::fmt::Debug for Postgres {
     }
 }
 
-/// An error of the server or of the way to it.
+/// An error of the server or the connection.
 type Failed = ::postgres::Error;
 
 impl Postgres {
-    /// Opens what is there; makes it first when there is nothing.
+    /// Opens the database and creates the tables if necessary.
     pub(crate) fn open(url: &Path) -> Result<Self, StoreError> {
         let address = Address::read(url)?;
         let (mut client, guard) = address.connect()?;
@@ -53,7 +53,7 @@ impl Postgres {
         Ok(Self::of(address, client, guard))
     }
 
-    /// Opens what is there; none when the database has no store.
+    /// Opens the database; returns `None` if it contains no store.
     pub(crate) fn open_existing(url: &Path) -> Result<Option<Self>, StoreError> {
         let address = Address::read(url)?;
         let (mut client, guard) = address.connect()?;
@@ -71,8 +71,7 @@ impl Postgres {
         }
     }
 
-    /// Does something that can be done twice. When the connection was lost, a new one is made and it is done
-    /// once more.
+    /// Runs a repeatable operation. After a lost connection, reconnects and repeats it once.
     fn done<T>(
         &self,
         mut what: impl FnMut(&mut Client) -> Result<T, Failed>,
@@ -124,7 +123,7 @@ impl Postgres {
     }
 }
 
-/// Whether the server went away, or sent us away because it ends.
+/// Returns whether the server has gone or is shutting down.
 fn is_lost(client: &Client, failed: &Failed) -> bool {
     let ends = [
         SqlState::ADMIN_SHUTDOWN,
@@ -259,7 +258,7 @@ impl Database for Postgres {
     }
 
     fn runs(&self) -> Result<Vec<Listed>, StoreError> {
-        // Counted once for all, not once for each.
+        // Counted by one query for all records, not one query each.
         let sql = "SELECT run.id, run.uid, started, ended, state, run.name, about, slots,
                           coalesce(stored.count, 0), machine.uid, machine.name
                    FROM assay.run
@@ -290,14 +289,14 @@ impl Database for Postgres {
     }
 }
 
-/// The uid and name of a machine in two neighbouring columns.
+/// Reads uid and name of a machine from two neighbouring columns.
 fn machine(row: &Row, at: usize) -> Option<Machine> {
     let id: Option<String> = row.get(at);
     let name = row.get(at + 1);
     id.map(|id| Machine { id, name })
 }
 
-/// The number of a machine in this store. A name replaces the one that was known, no name does not.
+/// Returns the number of a machine in this store. A given name replaces the stored name.
 fn machine_number(client: &mut impl GenericClient, machine: &Machine) -> Result<i64, Failed> {
     let row = client.query_one(
         "INSERT INTO assay.machine (uid, name) VALUES ($1, $2)

@@ -1,4 +1,4 @@
-//! Records by the names people use: `12`, `last`, `last~1`, the start of a uid.
+//! Resolves the names that people use for records: `12`, `last`, `last~1`, the start of a uid.
 
 use crate::database::Kind;
 use crate::{Store, StoreError, StudyId};
@@ -17,27 +17,27 @@ impl Kind {
 }
 
 impl Store {
-    /// The run that a person means.
+    /// Resolves the name of a run.
     ///
     /// # Errors
-    /// No run, or several, fit; the error says which there are.
+    /// No run or several runs match; the error lists them.
     pub fn resolve(&self, asked: &str) -> Result<RunId, StoreError> {
         self.resolve_among(Kind::Run, asked).map(RunId)
     }
 
-    /// The trial that a person means: `3`, `last`, `last~1`, the start of a uid.
+    /// Resolves the name of a trial: `3`, `last`, `last~1`, the start of a uid.
     ///
     /// # Errors
-    /// No trial, or several, fit; the error says which there are.
+    /// No trial or several trials match; the error lists them.
     pub fn resolve_trial(&self, asked: &str) -> Result<TrialId, StoreError> {
         self.resolve_among(Kind::Trial, asked).map(TrialId)
     }
 
-    /// The run of a study that a person means: `3`, `last`, `last~1`, the start of a uid, or the
-    /// name of a study for its newest run.
+    /// Resolves the name of a study run: `3`, `last`, `last~1`, the start of a uid, or the name of a study for
+    /// its newest run.
     ///
     /// # Errors
-    /// None, or several, fit; the error says which there are.
+    /// None or several match; the error lists them.
     pub fn resolve_study(&self, asked: &str) -> Result<StudyId, StoreError> {
         self.resolve_among(Kind::Study, asked).map(StudyId)
     }
@@ -63,7 +63,7 @@ impl Store {
                 asked: asked.to_owned(),
                 ids: ids.join(", "),
             }),
-            // A study is also asked for by its name, which can be any word.
+            // The name of a study can be any word.
             Found::NoName if kind != Kind::Study => Err(StoreError::Name {
                 asked: asked.escape_debug().to_string(),
             }),
@@ -71,7 +71,7 @@ impl Store {
         }
     }
 
-    /// There is no such record; says how to find those there are.
+    /// Builds the error for a missing record, with the command that lists the existing ones.
     pub(crate) fn missing(&self, kind: Kind, asked: &str) -> StoreError {
         let (nothing, list) = match kind {
             Kind::Run => (
@@ -117,10 +117,10 @@ enum Found {
     NoName,
 }
 
-/// Fewer characters of a uid name nothing.
+/// Minimum length of a uid prefix.
 const UID_CHARS: usize = 4;
 
-/// `rows` are numbers and uids, newest first.
+/// Finds a record; `rows` contains numbers and uids, newest first.
 fn find(rows: &[(i64, &str)], asked: &str) -> Found {
     let one = |row: Option<&(i64, &str)>| row.map_or(Found::None, |row| Found::One(row.0));
     if let Some(back) = asked.strip_prefix("last") {

@@ -1,5 +1,5 @@
-//! Rows for SQL: what [`crate::tables`] shows of a record, derived from its body and its parts. They are written with
-//! the record, and for records of an older store when it is opened.
+//! Computes the SQL rows of a record ([`crate::tables`]) from its body and parts. They are written with the
+//! record, or when an older store is opened.
 
 use crate::database::Kind;
 use crate::{Store, StoreError, word};
@@ -12,12 +12,12 @@ use assay_model::trial::{Slot, Trial, TrialId};
 use assay_model::{Facts, Run, RunId, Sample, TargetInfo};
 use std::collections::BTreeSet;
 
-/// Version of the rows: `tabled` of a record whose rows are written.
+/// Version of the rows, stored in `tabled` when the rows are written.
 pub(crate) const TABLED: i64 = 1;
-/// `tabled` of a record whose body or part is damaged, so that it has no rows.
+/// Value of `tabled` for a damaged record, which has no rows.
 pub(crate) const UNREADABLE: i64 = 0;
 
-/// The rows of a record.
+/// Rows of a record.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) tabled: i64,
@@ -29,10 +29,10 @@ pub(crate) struct Rows {
     pub(crate) parts: Vec<PartRow>,
 }
 
-/// What a part is, beside its body.
+/// Row of a part, in addition to its body.
 #[derive(Debug, Default)]
 pub(crate) struct PartRow {
-    /// Slot of the run, pair of the trial.
+    /// Slot of the run, or pair of the trial.
     pub(crate) at: i64,
     /// Side of the pair; empty for a run.
     pub(crate) side: String,
@@ -43,15 +43,15 @@ pub(crate) struct PartRow {
     pub(crate) started: String,
     pub(crate) wall_ns: i64,
     pub(crate) outcome: &'static str,
-    /// None until the record has ended.
+    /// `None` until the record has ended.
     pub(crate) validity: Option<String>,
-    /// Codes, with a space between them.
+    /// Codes separated by spaces.
     pub(crate) doubts: Option<String>,
-    /// Number of a metric, and its value.
+    /// Number and value of each metric.
     pub(crate) figures: Vec<(i64, f64)>,
 }
 
-/// A disk below a target; a target without any has one row as well.
+/// A disk below a target. A target without disks has one row as well.
 #[derive(Debug, Default)]
 pub(crate) struct DiskRow {
     pub(crate) target: String,
@@ -66,7 +66,7 @@ pub(crate) struct DiskRow {
     pub(crate) scheduler: Option<String>,
 }
 
-/// What a trial amounts to.
+/// Verdict on a trial.
 #[derive(Debug)]
 pub(crate) struct VerdictRow {
     pub(crate) verdict: String,
@@ -81,7 +81,7 @@ pub(crate) struct VerdictRow {
     pub(crate) reason: String,
 }
 
-/// All metrics; the place of each is its number in the table `metric`.
+/// Returns all metrics; the position is the number in the table `metric`.
 pub(crate) fn metrics() -> impl Iterator<Item = Metric> {
     let directions = [
         Direction::All,
@@ -102,12 +102,12 @@ fn numbered(figures: &Figures) -> Vec<(i64, f64)> {
     let numbers = (0..).zip(metrics());
     let figure = |(number, metric)| Some((number, *figures.get(&metric)?));
     let figures = numbers.filter_map(figure);
-    // SQLite stores what is not a number as NULL.
+    // SQLite stores NaN as NULL.
     figures.filter(|(_, value)| value.is_finite()).collect()
 }
 
 impl PartRow {
-    /// Describes a sample of a run.
+    /// Computes the row of a sample.
     pub(crate) fn of_sample(sample: &Sample, judged: Option<&JudgedSample>) -> Self {
         let codes = |judged: &JudgedSample| {
             let codes: BTreeSet<&str> = judged.doubts.iter().map(|one| one.code.as_str()).collect();
@@ -133,7 +133,7 @@ impl PartRow {
         }
     }
 
-    /// Describes a slot of a trial.
+    /// Computes the row of a slot.
     pub(crate) fn of_slot(slot: &Slot, judged: Option<&JudgedSample>) -> Self {
         Self {
             at: slot.pair.into(),
@@ -177,7 +177,7 @@ fn disks<'a>(targets: impl IntoIterator<Item = &'a TargetInfo>, facts: &Facts) -
     rows
 }
 
-/// Describes a run; its samples where they are given are judged.
+/// Computes the rows of a run, and judges its samples if given.
 pub(crate) fn of_run(run: &Run, samples: Option<&[Sample]>) -> Rows {
     let samples = samples.unwrap_or_default();
     let judged = assay_judge::judge_run(run, samples);
@@ -200,7 +200,7 @@ pub(crate) fn of_run(run: &Run, samples: Option<&[Sample]>) -> Rows {
     }
 }
 
-/// Describes a trial; with its slots, they and the trial are judged.
+/// Computes the rows of a trial, and judges it if its slots are given.
 pub(crate) fn of_trial(trial: &Trial, slots: Option<&[Slot]>) -> Rows {
     let verdict = slots.map(|slots| {
         let (_, judgement) = judge_trial(trial, slots);
@@ -235,7 +235,7 @@ pub(crate) fn of_trial(trial: &Trial, slots: Option<&[Slot]>) -> Rows {
 }
 
 impl Store {
-    /// Writes the rows of a run, and judges its samples where it is `whole`: it has ended, or comes from elsewhere.
+    /// Writes the rows of a run. Judges its samples if it is `whole`: ended, or imported.
     pub(crate) fn put_run_rows(
         &mut self,
         run: &Run,
@@ -247,7 +247,7 @@ impl Store {
         self.sql.put_rows(Kind::Run, id.0, &rows)
     }
 
-    /// Writes the rows of a trial, and judges it where it is `whole`: it has ended, or comes from elsewhere.
+    /// Writes the rows of a trial. Judges it if it is `whole`: ended, or imported.
     pub(crate) fn put_trial_rows(
         &mut self,
         trial: &Trial,
@@ -259,8 +259,8 @@ impl Store {
         self.sql.put_rows(Kind::Trial, id.0, &rows)
     }
 
-    /// Writes the rows of all records that have none: those of an older store, and those that a kill cut short. Two
-    /// that do it at once write the same. A damaged record has no rows, and is reported where it is read.
+    /// Writes the missing rows of all records, after an upgrade or a killed process. Two simultaneous
+    /// processes write the same rows. A damaged record gets no rows and is reported when it is read.
     pub(crate) fn fill_rows(mut self) -> Result<Self, StoreError> {
         for id in self.sql.without_rows(Kind::Run)? {
             let filled = match self.run(RunId(id)) {
@@ -285,7 +285,7 @@ impl Store {
     }
 }
 
-/// A record that does not read back has no rows; that is no reason to refuse the rest of the store.
+/// Maps an unreadable record to no rows, so that the rest of the store stays usable.
 fn or_unreadable(rows: Result<Rows, StoreError>) -> Result<Rows, StoreError> {
     match rows {
         Err(StoreError::Row { .. }) => Ok(Rows {
@@ -296,7 +296,7 @@ fn or_unreadable(rows: Result<Rows, StoreError>) -> Result<Rows, StoreError> {
     }
 }
 
-/// Somebody else may remove a record meanwhile.
+/// Ignores that another process removed the record.
 fn removed_is_fine(filled: Result<(), StoreError>) -> Result<(), StoreError> {
     match filled {
         Err(StoreError::Missing { .. }) => Ok(()),

@@ -9,46 +9,46 @@ use assay_model::{Machine, Sample};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// A run as lists show it.
+/// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RunRow {
     /// Number.
     pub id: RunId,
-    /// Its name in every store.
+    /// Uid, the same in every store.
     pub uid: String,
-    /// When it began.
+    /// Start time.
     pub started: Timestamp,
-    /// When it ended.
+    /// End time.
     pub ended: Option<Timestamp>,
-    /// How far it got.
+    /// State of the run.
     pub state: RunState,
-    /// Name of its plan.
+    /// Name of the plan.
     pub plan: String,
     /// Targets.
     pub targets: Vec<String>,
-    /// Samples stored.
+    /// Number of stored samples.
     pub samples: u64,
-    /// Samples planned.
+    /// Number of planned samples.
     pub planned: u64,
-    /// What it was measured on, where that is known.
+    /// Machine, if known.
     pub machine: Option<Machine>,
 }
 
 impl Store {
-    /// Stores a new run and gives it its number.
+    /// Stores a new run and assigns its number.
     ///
     /// # Errors
-    /// What the database says: full, locked, read-only.
+    /// The database reports an error: full, locked, read-only.
     pub fn create_run(&mut self, run: &mut Run) -> Result<(), StoreError> {
         let record = self.run_record(run)?;
         run.id = RunId(self.create(Kind::Run, &record)?);
         self.put_run_rows(run, run.id, false)
     }
 
-    /// Replaces what is stored of a run, its samples apart.
+    /// Updates a run without its samples.
     ///
     /// # Errors
-    /// As [`Store::create_run`]; also when the run is not there.
+    /// As [`Store::create_run`], or the run does not exist.
     pub fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
         let record = self.run_record(run)?;
         match self.sql.update(Kind::Run, &record)? {
@@ -61,10 +61,10 @@ impl Store {
         }
     }
 
-    /// Stores a sample; it is on the disk when this returns. A sample of the same slot is replaced.
+    /// Stores a sample durably. A sample of the same slot is replaced.
     ///
     /// # Errors
-    /// What the database says: full, locked, read-only, no such run.
+    /// The database reports an error: full, locked, read-only, no such run.
     pub fn add_sample(&mut self, run: RunId, sample: &Sample) -> Result<(), StoreError> {
         let part = self.sample_part(sample)?;
         match self.sql.put_part(Kind::Run, run.0, &part)? {
@@ -73,10 +73,10 @@ impl Store {
         }
     }
 
-    /// Says how a run ended.
+    /// Records how a run ended.
     ///
     /// # Errors
-    /// What the database says; also when the run is not there.
+    /// The database reports an error, or the run does not exist.
     pub fn finish(
         &mut self,
         id: RunId,
@@ -89,10 +89,10 @@ impl Store {
         self.update_run(&run)
     }
 
-    /// All runs, newest first.
+    /// Returns all runs, newest first.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
         let rows = self.sql.runs()?;
         rows.into_iter().map(|row| self.run_row(row)).collect()
@@ -119,28 +119,28 @@ impl Store {
         })
     }
 
-    /// A run.
+    /// Returns a run.
     ///
     /// # Errors
-    /// It is not there, or does not read back.
+    /// The run does not exist or cannot be read back.
     pub fn run(&self, id: RunId) -> Result<Run, StoreError> {
         let mut run: Run = self.read(Kind::Run, id.0)?;
         run.id = id;
         Ok(run)
     }
 
-    /// The machine that a run was measured on; none when that is not known.
+    /// Returns the machine of a run; `None` if unknown.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn machine_of_run(&self, id: RunId) -> Result<Option<Machine>, StoreError> {
         self.sql.machine(Kind::Run, id.0)
     }
 
-    /// The samples of a run, in the order of its plan.
+    /// Returns the samples of a run, in the order of its plan.
     ///
     /// # Errors
-    /// One does not read back.
+    /// A sample cannot be read back.
     pub fn samples(&self, id: RunId) -> Result<Vec<Sample>, StoreError> {
         let parts = self.sql.parts(Kind::Run, id.0)?;
         let read = |(slot, body): &(i64, Vec<u8>)| {
@@ -152,7 +152,7 @@ impl Store {
     /// Removes a run and its samples.
     ///
     /// # Errors
-    /// It is not there, or what the database says.
+    /// The run does not exist, or the database reports an error.
     pub fn delete_run(&mut self, id: RunId) -> Result<(), StoreError> {
         match self.sql.delete(Kind::Run, id.0)? {
             true => Ok(()),
@@ -160,11 +160,11 @@ impl Store {
         }
     }
 
-    /// Stores a run from elsewhere with its samples, whole or not at all, as one of that machine.
-    /// The same run (by uid) is stored once: its number here is returned, and whether it is new.
+    /// Stores a run of another machine with all its samples or not at all. A run with a known uid is stored
+    /// once. Returns the number here and whether the run is new.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn import_run(
         &mut self,
         run: &Run,

@@ -1,5 +1,5 @@
-//! What was true of machines, and from when to when: facts, and findings with how bad they are. What is written is what
-//! changed. What could not be read is neither a change nor an end.
+//! History of machines: values of facts and severities of findings, with the time for which they applied. Only
+//! changes are written. An unreadable value is neither a change nor an end.
 
 mod decide;
 mod join;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 pub use listing::{Ask, Span};
 
-/// Days that what is over is kept, unless the store says otherwise.
+/// Default number of days for which ended rows are kept.
 pub const DAYS: u32 = 2 * 365;
-/// What stands for what could not be read from the first look on. No value is written like this.
+/// Marks a value that was unreadable at the first look and ever since. No real value has this form.
 pub(crate) const UNREAD: &str = "?";
 
-/// What a row is about.
+/// Kind of a row.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
@@ -25,7 +25,7 @@ pub(crate) const UNREAD: &str = "?";
 pub enum About {
     /// A fact.
     Fact,
-    /// A finding, by what names it; its value is how bad it is.
+    /// A finding, identified by its fingerprint; its value is the severity.
     Finding,
 }
 
@@ -45,31 +45,31 @@ impl About {
     }
 }
 
-/// What a key names.
+/// Kind and key of a row.
 pub type Key = (About, String);
 
-/// What was seen of a key; one that was looked for and is not there is left out.
+/// Observed value of a key. A missing key was looked for and not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanValue {
-    /// Its value, as JSON.
+    /// Value as JSON.
     Value(String),
-    /// It could not be read.
+    /// The value could not be read.
     Unread,
 }
 
 /// One look at a machine.
 #[derive(Clone, Debug)]
 pub struct SpanLook<'a> {
-    /// What the machine is called.
+    /// Name of the machine.
     pub host: &'a str,
-    /// When, in whole seconds.
+    /// Time in whole seconds.
     pub at: Timestamp,
-    /// By which rules: what they do not look for is not absent. Looks with another scope are compared only in what
-    /// both saw.
+    /// Set of rules. A key that these rules do not check is not absent. Looks with different scopes are
+    /// compared only in common keys.
     pub scope: &'a str,
-    /// What was seen.
+    /// Observed values.
     pub seen: BTreeMap<Key, SpanValue>,
-    /// Whose findings of the rule could not be asked: all that were there may still be.
+    /// Rules whose findings could not be determined; earlier findings of these rules may still exist.
     pub lost: Vec<String>,
 }
 
@@ -80,46 +80,47 @@ pub(crate) struct Host {
     pub(crate) first: i64,
     pub(crate) last: i64,
     pub(crate) scope: String,
-    /// Since when it is looked at by this scope.
+    /// Time since which this scope is used.
     pub(crate) scoped: i64,
     pub(crate) digest: Vec<u8>,
 }
 
-/// A row: a value of a key over a time.
+/// A row: the value of a key over a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) key: Key,
     pub(crate) since: i64,
-    /// The last time that it was seen; as of the last look when there is none.
+    /// Last time at which the value was seen; `None` means at the last look.
     pub(crate) seen: Option<i64>,
-    /// None: it was not there.
+    /// Value; `None` means that the key was absent.
     pub(crate) value: Option<String>,
 }
 
-/// What is written of a machine, in one transaction.
+/// Changes of a machine, written in one transaction.
 pub(crate) struct Changes<'a> {
-    /// The machine as it is to be.
+    /// New state of the machine.
     pub(crate) host: &'a Host,
-    /// As it must be, so that nobody wrote meanwhile; none when it must not be there.
+    /// Expected state, to detect other writers; `None` if the machine must not exist.
     pub(crate) expected: Option<&'a Host>,
-    /// Rows that are new, or have another end.
+    /// Rows that are new or have a new end.
     pub(crate) rows: &'a [Row],
-    /// Whether all others go.
+    /// Remove all other rows.
     pub(crate) instead: bool,
-    /// What was over before this goes.
+    /// Remove rows that ended before this time.
     pub(crate) before: i64,
 }
 
 impl Store {
-    /// Keeps what a look saw: how many values changed. A look that is not newer than the last one adds nothing.
+    /// Stores a look and returns the number of changed values. A look that is not newer than the last one adds
+    /// nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn look(&mut self, look: &SpanLook<'_>) -> Result<usize, StoreError> {
         let at = look.at.as_second();
         let digest = decide::digest(look);
         let before = at - 86_400 * i64::from(self.days()?);
-        // Somebody else may look at the same machine at this moment.
+        // Another process may look at the same machine.
         loop {
             let known = self.sql.host(look.host)?;
             if known.as_ref().is_some_and(|host| host.last >= at) {
@@ -143,18 +144,18 @@ impl Store {
         }
     }
 
-    /// The rows that are asked for, the newest first.
+    /// Returns the requested rows, newest first.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError> {
         self.sql.spans(ask)
     }
 
-    /// Machines that were looked at: name, first and last time.
+    /// Returns the machines with their first and last look.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn hosts(&self) -> Result<Vec<(String, Timestamp, Timestamp)>, StoreError> {
         let time = |second| Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH);
         let hosts = self.sql.hosts()?;
@@ -164,32 +165,32 @@ impl Store {
             .collect())
     }
 
-    /// How many days what is over is kept.
+    /// Returns how many days ended rows are kept.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn days(&self) -> Result<u32, StoreError> {
         Ok(self.sql.days()?.unwrap_or(DAYS))
     }
 
-    /// Says how many days what is over is kept from now on. It is let go when the machine is looked at the next time.
+    /// Sets how many days ended rows are kept. They are removed at the machine's next look.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn keep_days(&mut self, days: u32) -> Result<(), StoreError> {
         self.sql.keep_days(days)
     }
 
-    /// Forgets a machine: what was true of it, and when. False when it was not known.
+    /// Removes the history of a machine. Returns false if it is unknown.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn forget_host(&mut self, name: &str) -> Result<bool, StoreError> {
         self.sql.forget_host(name)
     }
 }
 
-/// What is known of the machines of one store into another: whether each is new there, has grown, or was known.
+/// Merges the history of a machine into another store. Returns whether it is new, extended or known there.
 pub(crate) fn merge_host(
     from: &Store,
     to: &mut Store,

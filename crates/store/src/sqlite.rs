@@ -1,4 +1,4 @@
-//! The only place that speaks SQLite: its tables, rows and transactions.
+//! SQLite: tables, rows and transactions.
 
 mod open;
 mod rows;
@@ -20,12 +20,12 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens what is there; makes it first when there is nothing.
+    /// Opens the database and creates it if necessary.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         open::open(path).map(|connection| Self::of(path, connection))
     }
 
-    /// Opens what is there.
+    /// Opens an existing database.
     pub(crate) fn open_existing(path: &Path) -> Result<Self, StoreError> {
         open::wait_until_filled(path)?;
         open::open_existing(path).map(|connection| Self::of(path, connection))
@@ -68,7 +68,7 @@ impl Database for Sqlite {
         parts: &[Part],
     ) -> Result<(i64, bool), StoreError> {
         let mut store = || {
-            // The lock is taken before looking, so that two who store the same record store it once.
+            // Take the lock before reading, so that two simultaneous writers store a record once.
             let transaction = self
                 .connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -214,14 +214,14 @@ impl Database for Sqlite {
     }
 }
 
-/// The uid and name of a machine in two neighbouring columns.
+/// Reads uid and name of a machine from two neighbouring columns.
 fn machine(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Machine>> {
     let id: Option<String> = row.get(at)?;
     let name = row.get(at + 1)?;
     Ok(id.map(|id| Machine { id, name }))
 }
 
-/// The number of a machine in this store. A name replaces the one that was known, no name does not.
+/// Returns the number of a machine in this store. A given name replaces the stored name.
 fn machine_number(connection: &Connection, machine: &Machine) -> rusqlite::Result<i64> {
     connection.query_row(
         "INSERT INTO machine (uid, name) VALUES (?1, ?2)
@@ -233,7 +233,7 @@ fn machine_number(connection: &Connection, machine: &Machine) -> rusqlite::Resul
 }
 
 fn put_part(connection: &Connection, kind: Kind, id: i64, part: &Part) -> rusqlite::Result<()> {
-    // `?4` comes last in both, so that both take the same values.
+    // `?4` comes last in both statements, so that both use the same parameters.
     let sql = match kind {
         Kind::Run => {
             "INSERT INTO sample (run, slot, body) VALUES (?1, ?2, ?4)

@@ -1,11 +1,11 @@
-//! Studies that were carried out: one record each, whole.
+//! Study runs, each stored as one record.
 
 use crate::database::{Kind, Record};
 use crate::{Store, StoreError};
 use assay_model::Machine;
 use assay_model::study::StudyRun;
 
-/// Number of a study that was carried out.
+/// Number of a study run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct StudyId(pub i64);
 
@@ -16,11 +16,10 @@ impl std::fmt::Display for StudyId {
 }
 
 impl Store {
-    /// Stores a run of a study, or what has become of one that is stored: it is on the disk when
-    /// this returns.
+    /// Stores or updates a study run durably.
     ///
     /// # Errors
-    /// What the database says: full, locked, read-only.
+    /// The database reports an error: full, locked, read-only.
     pub fn put_study(&mut self, run: &StudyRun) -> Result<StudyId, StoreError> {
         let record = self.study_record(run)?;
         let here = self.here.as_ref();
@@ -31,11 +30,11 @@ impl Store {
         Ok(StudyId(id))
     }
 
-    /// Stores a run of a study from elsewhere, as one of that machine: whether it is new, and whether one that
-    /// was there had not come to its end yet.
+    /// Stores a study run of another machine. Returns whether it is new, and whether an existing unfinished
+    /// one was extended.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn import_study(
         &mut self,
         run: &StudyRun,
@@ -70,10 +69,10 @@ impl Store {
         })
     }
 
-    /// All runs of studies, newest first.
+    /// Returns all study runs, newest first.
     ///
     /// # Errors
-    /// One does not read back, or what the database says.
+    /// A run cannot be read back, or the database reports an error.
     pub fn studies(&self) -> Result<Vec<(StudyId, StudyRun)>, StoreError> {
         let bodies = self.sql.bodies(Kind::Study)?;
         let read = |(id, body): &(i64, Vec<u8>)| {
@@ -82,18 +81,18 @@ impl Store {
         bodies.iter().map(read).collect()
     }
 
-    /// A run of a study.
+    /// Returns a study run.
     ///
     /// # Errors
-    /// It is not there, or does not read back.
+    /// The run does not exist or cannot be read back.
     pub fn study(&self, id: StudyId) -> Result<StudyRun, StoreError> {
         self.read(Kind::Study, id.0)
     }
 
-    /// The machine that a study was carried out on; none when that is not known.
+    /// Returns the machine of a study run; `None` if unknown.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn machine_of_study(&self, id: StudyId) -> Result<Option<Machine>, StoreError> {
         self.sql.machine(Kind::Study, id.0)
     }

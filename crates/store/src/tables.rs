@@ -1,62 +1,62 @@
-//! The tables for queries: views that have the same names and columns in SQLite and PostgreSQL, and in exports. What
-//! they hold is described in `docs/src/store-schema.md`.
+//! Tables for queries: views with the same names and columns in SQLite, PostgreSQL and exports.
+//! `docs/src/store-schema.md` describes their content.
 
 use crate::{Store, StoreError};
 use jiff::Timestamp;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text.
     Text,
-    /// A whole number of 64 bits.
+    /// 64-bit integer.
     Int,
-    /// A number with a fraction, 64 bits.
+    /// 64-bit floating point number.
     Float,
-    /// Yes or no; 1 or 0 in SQLite.
+    /// Boolean; 1 or 0 in SQLite.
     Flag,
-    /// A time; text as in RFC 3339, UTC, in SQLite.
+    /// Time; RFC 3339 text in UTC in SQLite.
     Time,
 }
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of the values.
     pub kind: Kind,
-    /// Whether a row may have no value there.
+    /// A row may have no value in the column.
     pub optional: bool,
 }
 
 /// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name; in PostgreSQL within the schema `assay`.
+    /// Name; in PostgreSQL within the schema `assay`.
     pub name: &'static str,
-    /// Its columns in order.
+    /// Columns of the table in order.
     pub columns: &'static [Column],
-    /// The column by which rows are read in parts: a record or a machine.
+    /// Column by which the table is divided into parts: a record or a machine.
     pub of: &'static str,
-    /// The columns by which the rows of a part are ordered.
+    /// Columns by which the rows of a part are ordered.
     pub order: &'static str,
 }
 
-/// What a row has in a column.
+/// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No value.
     None,
-    /// Of [`Kind::Text`].
+    /// Value of [`Kind::Text`].
     Text(String),
-    /// Of [`Kind::Int`].
+    /// Value of [`Kind::Int`].
     Int(i64),
-    /// Of [`Kind::Float`].
+    /// Value of [`Kind::Float`].
     Float(f64),
-    /// Of [`Kind::Flag`].
+    /// Value of [`Kind::Flag`].
     Flag(bool),
-    /// Of [`Kind::Time`].
+    /// Value of [`Kind::Time`].
     Time(Timestamp),
 }
 
@@ -211,10 +211,10 @@ pub const TABLES: [Table; 6] = [
 ];
 
 impl Store {
-    /// Returns the rows of a table that belong to a record (its uid) or to a machine, as [`Table::of`] says.
+    /// Returns the rows of a table that belong to a record (by uid) or machine; see [`Table::of`].
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn table_rows(&self, table: &Table, of: &str) -> Result<Vec<Vec<Value>>, StoreError> {
         self.sql.table_rows(table, of)
     }

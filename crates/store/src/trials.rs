@@ -7,20 +7,20 @@ use assay_model::Machine;
 use assay_model::trial::{Slot, Trial, TrialId, TrialState};
 
 impl Store {
-    /// Stores a new trial and gives it its number.
+    /// Stores a new trial and assigns its number.
     ///
     /// # Errors
-    /// What the database says: full, locked, read-only.
+    /// The database reports an error: full, locked, read-only.
     pub fn create_trial(&mut self, trial: &mut Trial) -> Result<(), StoreError> {
         let record = self.trial_record(trial)?;
         trial.id = TrialId(self.create(Kind::Trial, &record)?);
         self.put_trial_rows(trial, trial.id, false)
     }
 
-    /// Replaces what is stored of a trial, its slots apart.
+    /// Updates a trial without its slots.
     ///
     /// # Errors
-    /// As [`Store::create_trial`]; also when the trial is not there.
+    /// As [`Store::create_trial`], or the trial does not exist.
     pub fn update_trial(&mut self, trial: &Trial) -> Result<(), StoreError> {
         let record = self.trial_record(trial)?;
         match self.sql.update(Kind::Trial, &record)? {
@@ -35,11 +35,10 @@ impl Store {
         }
     }
 
-    /// Stores a slot; it is on the disk when this returns. The same side of the same pair is
-    /// replaced.
+    /// Stores a slot durably. The same side of the same pair is replaced.
     ///
     /// # Errors
-    /// What the database says: full, locked, read-only, no such trial.
+    /// The database reports an error: full, locked, read-only, no such trial.
     pub fn add_slot(&mut self, trial: TrialId, slot: &Slot) -> Result<(), StoreError> {
         let part = self.slot_part(slot)?;
         match self.sql.put_part(Kind::Trial, trial.0, &part)? {
@@ -48,10 +47,10 @@ impl Store {
         }
     }
 
-    /// All trials, newest first.
+    /// Returns all trials, newest first.
     ///
     /// # Errors
-    /// One does not read back, or what the database says.
+    /// A trial cannot be read back, or the database reports an error.
     pub fn trials(&self) -> Result<Vec<Trial>, StoreError> {
         let bodies = self.sql.bodies(Kind::Trial)?;
         let read = |(id, body): &(i64, Vec<u8>)| {
@@ -62,27 +61,27 @@ impl Store {
         bodies.iter().map(read).collect()
     }
 
-    /// A trial.
+    /// Returns a trial.
     ///
     /// # Errors
-    /// It is not there, or does not read back.
+    /// The trial does not exist or cannot be read back.
     pub fn trial(&self, id: TrialId) -> Result<Trial, StoreError> {
         let trial: Trial = self.read(Kind::Trial, id.0)?;
         Ok(Trial { id, ..trial })
     }
 
-    /// The machine that a trial was carried out on; none when that is not known.
+    /// Returns the machine of a trial; `None` if unknown.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn machine_of_trial(&self, id: TrialId) -> Result<Option<Machine>, StoreError> {
         self.sql.machine(Kind::Trial, id.0)
     }
 
-    /// The slots of a trial by pair, in the order they were measured.
+    /// Returns the slots of a trial, ordered by pair and by time within a pair.
     ///
     /// # Errors
-    /// One does not read back.
+    /// A slot cannot be read back.
     pub fn slots(&self, id: TrialId) -> Result<Vec<Slot>, StoreError> {
         let parts = self.sql.parts(Kind::Trial, id.0)?;
         let read = |(pair, body): &(i64, Vec<u8>)| {
@@ -93,11 +92,11 @@ impl Store {
         Ok(slots)
     }
 
-    /// Stores a trial from elsewhere with its slots, whole or not at all, as one of that machine.
-    /// The same trial (by uid) is stored once: its number here is returned, and whether it is new.
+    /// Stores a trial of another machine with all its slots or not at all. A trial with a known uid is stored
+    /// once. Returns the number here and whether the trial is new.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn import_trial(
         &mut self,
         trial: &Trial,

@@ -1,5 +1,5 @@
-//! Figures that stand together agree: rate times latency is the number of requests in flight (Little's law), in every
-//! pair that a stored run prints.
+//! Figures printed together must be consistent: rate times latency is the number of requests in flight
+//! (Little's law), in every pair that a stored run prints.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -10,7 +10,7 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::LimitKind;
 use assay_store::Store;
 
-/// `54.6 µs` in seconds.
+/// Converts a text such as `54.6 µs` to seconds.
 fn seconds(text: &str) -> f64 {
     let mut words = text.split_whitespace();
     let number: f64 = words.next().unwrap().parse().unwrap();
@@ -45,7 +45,7 @@ fn rate_times_latency_is_what_is_in_flight() {
                 (estimate(Quantity::Iops), estimate(Quantity::Mean), workload)
             {
                 let in_flight = rate.value * mean.value / 1e9;
-                // The time between two requests, and that of their submission, is not in it.
+                // The latency does not contain the time between two requests and the time of submission.
                 let most = f64::from(workload.in_flight());
                 assert!(
                     in_flight <= most * 1.05,

@@ -1,4 +1,4 @@
-//! A store that assay 0.1 made stays readable: opened, brought up to date, read, written to.
+//! A store created by assay 0.1 remains readable: it is opened, migrated, read and written.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -12,7 +12,7 @@ use assay_model::trial::{TrialId, TrialState};
 use assay_store::{Store, StoreError};
 use std::path::{Path, PathBuf};
 
-/// A copy of the store of 0.1.
+/// Copies the store of assay 0.1.
 fn old(dir: &Path) -> PathBuf {
     let packed = include_bytes!("fixtures/store-0.1.db.zst");
     let path = dir.join("assay.db");
@@ -86,7 +86,7 @@ fn everything_in_it_is_still_there() {
     assert_eq!(store.resolve_study("mine").unwrap(), studies[0].0);
 }
 
-/// It is not written down where 0.1 measured, so it is not guessed.
+/// Version 0.1 did not record the machine, so no machine is assumed.
 #[test]
 fn what_it_measured_belongs_to_no_known_machine() {
     let dir = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ fn what_it_measured_belongs_to_no_known_machine() {
     let rows = store.runs().unwrap();
     assert_eq!(rows[0].machine, Some(here('a')));
     assert!(rows[1..].iter().all(|row| row.machine.is_none()));
-    // Going on with an old one does not make it one of this machine.
+    // Writing to an old store does not assign its records to this machine.
     store.update_run(&store.run(RunId(4)).unwrap()).unwrap();
     assert_eq!(store.machine_of_run(RunId(4)).unwrap(), None);
     assert_eq!(store.machine_of_trial(TrialId(2)).unwrap(), None);
@@ -125,7 +125,7 @@ fn an_interrupted_run_of_it_goes_on_and_is_found_whole_after_opening_again() {
     assert_eq!(store.samples(run).unwrap(), wanted);
 }
 
-/// Two assays that open an old store at once: one brings it up to date, the other waits.
+/// Two processes open an old store at the same time: one migrates it, the other waits.
 #[test]
 fn many_open_it_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -138,14 +138,14 @@ fn many_open_it_at_once() {
     assert_eq!(counts, [8; 8]);
 }
 
-/// Bringing it up to date takes space. Without it the store is as it was, and opens later.
+/// The migration needs disk space. Without space the store keeps its old state, and can be opened later.
 #[test]
 fn a_full_disk_leaves_it_as_it_was() {
     if !rustix::process::geteuid().is_root() {
         assay_testing::skipped("root", "needs root to mount a small file system");
         return;
     }
-    // Not enough for the index of the write-ahead log, then enough for it and not for the log.
+    // First too little for the index of the write-ahead log, then enough for the index but not for the log.
     for pages in [2, 10] {
         let dir = tempfile::tempdir().unwrap();
         let whole = std::fs::metadata(old(dir.path())).unwrap().len();
@@ -173,7 +173,7 @@ fn a_full_disk_leaves_it_as_it_was() {
     }
 }
 
-/// A bit that flips somewhere is an error or changes nothing: no sample comes back as another.
+/// A flipped bit causes an error or changes nothing: no sample is returned with other contents.
 #[test]
 fn attack_a_flipped_bit_changes_no_sample_unseen() {
     let dir = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ fn attack_a_flipped_bit_changes_no_sample_unseen() {
         let read = Store::open(&path).and_then(|store| {
             let ids: Vec<RunId> = store.runs()?.iter().map(|row| row.id).collect();
             Ok(ids.into_iter().all(|id| match store.samples(id) {
-                // Every part that reads back is one of those that were stored.
+                // Every part that can be read equals a stored part.
                 Ok(samples) => match good.get((id.0 - 1) as usize) {
                     Some(good) => samples.iter().all(|one| good.contains(one)),
                     None => false,
@@ -275,7 +275,7 @@ fn an_export_names_no_host_and_a_wrong_machine_in_it_is_refused() {
         assert!(matches!(said, StoreError::Export(_)), "{said}");
         assert!(!said.to_string().contains('\x1b'));
     }
-    // What 0.1 exported has no such field.
+    // Exports of version 0.1 do not have this field.
     let mut value = value;
     value.as_object_mut().unwrap().remove("machine");
     let export = assay_store::from_json(&value.to_string()).unwrap();

@@ -1,4 +1,5 @@
-//! A store in a real PostgreSQL: the same records, several at once, a server that goes away.
+//! A store in a real PostgreSQL: the same records as in SQLite, simultaneous users, and a server that becomes
+//! unavailable.
 #![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
 
 mod common;
@@ -25,7 +26,7 @@ fn slot(pair: u32, side: Side) -> Slot {
     .unwrap()
 }
 
-/// Fills a store with a run, a trial and a study of two machines.
+/// Creates a store with a run, a trial and a study of two machines.
 fn fill(path: &Path, prefix: char) -> Store {
     let uid = |n: u8| format!("{prefix}{n}").repeat(16);
     let mut store = Store::open(path).unwrap().on(Some(machine('a', "box")));
@@ -48,7 +49,7 @@ fn fill(path: &Path, prefix: char) -> Store {
     store
 }
 
-/// Everything that is in a store, with machines, without its numbers.
+/// Returns all contents of a store with their machines, without the store's own numbers.
 fn all(store: &Store) -> String {
     let mut text = String::new();
     for row in store.runs().unwrap().iter().rev() {
@@ -95,7 +96,7 @@ fn it_holds_what_a_file_holds() {
     drop(there);
     let mut again = Store::open_existing(&url).unwrap().unwrap();
     assert_eq!(all(&again), all(&here));
-    // By the names people use, and away again.
+    // Found by the usual names, then removed.
     let id = again.resolve("last").unwrap();
     assert_eq!(again.resolve("1111").unwrap(), id);
     again.delete_run(id).unwrap();
@@ -127,11 +128,11 @@ fn stores_become_one_and_twice_adds_nothing() {
     assert_eq!(merge(&one, &mut shared, &mut |_, _| true).unwrap(), new);
     assert_eq!(merge(&one, &mut shared, &mut |_, _| true).unwrap(), known);
     assert_eq!(merge(&two, &mut shared, &mut |_, _| true).unwrap(), new);
-    // And back: what it holds of both.
+    // Copied back: contents of both stores.
     let mut back = Store::open(&dir.path().join("back.db")).unwrap();
     merge(&shared, &mut back, &mut |_, _| true).unwrap();
     assert_eq!(all(&back), all(&shared));
-    // One that was copied in the middle grows.
+    // A partly copied store is completed.
     let mut half = Store::open(&dir.path().join("half.db")).unwrap();
     let uid = "33".repeat(16);
     let mut run = common::run(&uid);
@@ -146,7 +147,7 @@ fn stores_become_one_and_twice_adds_nothing() {
     assert_eq!(merge(&half, &mut shared, &mut |_, _| true).unwrap(), grown);
     let id = shared.resolve(&uid).unwrap();
     assert_eq!(shared.samples(id).unwrap().len(), 2);
-    // Stopped by the user: what was copied stays.
+    // The user stopped the copy: the copied part stays.
     let mut part = Store::open(&dir.path().join("part.db")).unwrap();
     merge(&shared, &mut part, &mut |done, _| done < 2).unwrap();
     assert_eq!(part.runs().unwrap().len(), 2);
@@ -163,7 +164,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
             let url = url.clone();
             threads.spawn(move || {
                 let store = fill(&url, hub);
-                // The same run from two hubs is one.
+                // The same run from two hubs is stored once.
                 let mut other = Store::open(&url).unwrap();
                 let uid = "ee".repeat(16);
                 other
@@ -189,7 +190,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
     );
 }
 
-/// A look at a machine: what is seen depends on the time alone.
+/// Returns a look at a machine; its values depend only on the time.
 fn look(host: &str, number: i64) -> SpanLook<'_> {
     let fact = |key: &str| (About::Fact, key.to_owned());
     let text = |value: i64| SpanValue::Value(format!("\"{value} \\u0000 é\""));
@@ -236,7 +237,7 @@ fn spans(store: &Store) -> Vec<Span> {
             })
             .unwrap(),
     );
-    // Their order among equals is that of the database's alphabet.
+    // The order of equal rows depends on the database's collation.
     all.sort_by(|a, b| format!("{a:?}").cmp(&format!("{b:?}")));
     all
 }
@@ -248,7 +249,7 @@ fn what_was_true_of_machines_is_the_same_in_both() {
     };
     let dir = tempfile::tempdir().unwrap();
     let url = server.url("postgres");
-    // One that an older assay made is brought up to date.
+    // A store of an older version is migrated.
     let made = concat!(
         "CREATE SCHEMA assay; CREATE TABLE assay.version (version bigint NOT NULL);",
         "INSERT INTO assay.version VALUES (1);",
@@ -271,13 +272,13 @@ fn what_was_true_of_machines_is_the_same_in_both() {
         all.len()
     );
     assert_eq!(spans(&there), all);
-    // From one into the other and back.
+    // Copied from one store to the other and back.
     let mut copy = Store::open(&dir.path().join("copy.db")).unwrap();
     assert_eq!(merge(&there, &mut copy, &mut |_, _| true).unwrap().new, 3);
     assert_eq!(spans(&copy), all);
     let again = merge(&copy, &mut there, &mut |_, _| true).unwrap();
     assert_eq!((again.new, again.grown, again.known), (0, 0, 3));
-    // Another hub knows more.
+    // Another hub has more looks.
     copy.look(&look("web1", 95)).unwrap();
     assert_eq!(merge(&copy, &mut there, &mut |_, _| true).unwrap().grown, 1);
     assert_eq!(spans(&there), spans(&copy));
@@ -286,7 +287,7 @@ fn what_was_true_of_machines_is_the_same_in_both() {
     assert_eq!(there.days().unwrap(), 30);
 }
 
-/// Few rows are found by their names and many by their time: what is found is the same.
+/// Few rows are selected by their names, many rows by their time; the result must be the same.
 #[test]
 fn a_listing_is_the_same_whichever_way_it_is_found() {
     let server = Postgres::start();
@@ -324,7 +325,7 @@ fn a_listing_is_the_same_whichever_way_it_is_found() {
                     assert_eq!(found.unwrap(), wanted, "{key} {since:?} {}", hosts.len());
                 }
             }
-            // A page of it is the newest of it.
+            // A page contains the newest rows.
             let page = store.spans(&Ask { most: 70, ..ask }).unwrap();
             let times = |spans: &[Span]| spans.iter().map(|span| span.since).collect::<Vec<_>>();
             assert_eq!(times(&page), times(&all[..70]));
@@ -333,8 +334,8 @@ fn a_listing_is_the_same_whichever_way_it_is_found() {
     }
 }
 
-/// Hubs that look at the same machines at once, in any order, write one history and no row twice; the server is
-/// started anew meanwhile.
+/// Several hubs that look at the same machines simultaneously, in any order, write one history without
+/// duplicate rows, while the server restarts.
 #[test]
 fn hubs_at_once_write_one_history() {
     let Some(mut server) = Postgres::start() else {
@@ -365,7 +366,7 @@ fn hubs_at_once_write_one_history() {
     for (_, _, seen) in store.hosts().unwrap() {
         assert_eq!(seen, last);
     }
-    // Whatever was passed over, what is so is what the last look saw.
+    // Whichever looks were skipped, the present state is that of the last look.
     let dir = tempfile::tempdir().unwrap();
     let mut one = Store::open(&dir.path().join("s.db")).unwrap();
     for number in 0..=60 {
@@ -395,7 +396,7 @@ fn a_server_that_is_started_anew_costs_nothing() {
     let mut store = Store::open(&url).unwrap();
     let mut run = common::run(&"77".repeat(16));
     store.create_run(&mut run).unwrap();
-    // In the middle: the writer waits until it is back.
+    // The writer waits until the server is available again.
     let writer = std::thread::spawn(move || {
         for at in 0..200 {
             store.add_sample(run.id, &common::sample(at, 1.0)).unwrap();
@@ -435,15 +436,15 @@ fn what_it_refuses_says_why_and_never_the_password() {
     let url = server.url("postgres");
     let error = refused(&with(server.url("nowhere"), "assay", ""));
     assert!(error.to_string().contains("createdb"), "{error}");
-    // A user who may read nothing of it.
+    // A user without permission to read the store.
     server.sql("postgres", "CREATE ROLE guest LOGIN");
     let error = refused(&with(url.clone(), "guest", ""));
     assert!(error.to_string().contains("CREATE"), "{error}");
-    // A standby, or one that was set so.
+    // A standby server, or a server configured as read-only.
     let read_only = "&options=-c%20default_transaction_read_only%3Don";
     let error = refused(&with(url.clone(), "assay", read_only));
     assert!(error.to_string().contains("takes writes"), "{error}");
-    // A newer assay's is left as it is.
+    // A store of a newer version stays unchanged.
     drop(Store::open(&url).unwrap());
     server.sql("postgres", "UPDATE assay.version SET version = 99");
     assert!(matches!(

@@ -1,4 +1,4 @@
-//! What is refused, what is left as it was, and what the user is told.
+//! Refused stores: each file stays unchanged, and the user gets an explanation.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at files and mount one file system"
@@ -21,7 +21,7 @@ fn place() -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// Opens a path that must be refused, and proves that the file is as it was.
+/// Opens a path that must be refused, and checks that the file is unchanged.
 fn refused(path: &Path) -> StoreError {
     let before = fs::read(path).unwrap_or_default();
     let error = Store::open(path).unwrap_err();
@@ -196,7 +196,7 @@ fn a_newer_store_is_refused_unchanged() {
         "{said}"
     );
 
-    // The mark is in the write-ahead log only.
+    // The version mark is only in the write-ahead log.
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 1001).unwrap();
     let said = refused(&path);
@@ -305,7 +305,7 @@ fn a_read_only_file_system_is_said() {
     assert!(said.to_string().contains("read-only"), "{said}: {said:?}");
 }
 
-/// Makes a store with a run in it, and changes it by SQL.
+/// Creates a store with a run and changes it with SQL.
 fn changed(sql: &str) -> (tempfile::TempDir, PathBuf) {
     let (dir, path) = place();
     let mut store = Store::open(&path).unwrap();
@@ -338,13 +338,13 @@ fn a_store_that_lost_its_version_or_a_table_is_not_an_empty_one() {
         assert!(Store::open_existing(&path).is_err(), "{sql}");
         let damaged = matches!(&error, StoreError::Incomplete { path: told, .. } if *told == path);
         let foreign = matches!(&error, StoreError::Foreign { .. });
-        // Without its mark it may be anybody's.
+        // Without its mark the file may belong to another program.
         assert!(
             damaged || foreign && sql.contains("application_id"),
             "{sql}: {error}"
         );
     }
-    // What others keep beside is theirs.
+    // Objects that other programs added stay.
     let (_dir, path) = changed("CREATE VIEW mine AS SELECT * FROM run; CREATE TABLE own (a)");
     assert_eq!(
         Store::open_existing(&path)
@@ -371,7 +371,7 @@ fn an_empty_file_is_no_store_without_runs() {
         .unwrap();
     let error = Store::open_existing(&path).unwrap_err();
     assert!(matches!(error, StoreError::Incomplete { .. }), "{error}");
-    // Who measures makes one of it.
+    // The next measurement converts it.
     assert!(Store::open(&path).unwrap().runs().unwrap().is_empty());
     assert!(Store::open_existing(&path).unwrap().is_some());
 }

@@ -1,4 +1,5 @@
-//! The store as its users meet it: old, new, foreign, full, killed, and many at once.
+//! The store in typical situations: old, new, of another program, full, after a kill, and with many
+//! simultaneous users.
 #![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
 
 use assay_model::plan::{Settings, builtin_plan};
@@ -178,7 +179,8 @@ fn an_unknown_run_says_which_there_are() {
     insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay runs` lists them)");
 }
 
-/// Run again as a child: writes until it is killed, saying after each sample that it is stored.
+/// Variable that makes the test a child process: it writes until it is killed, and prints a line after each
+/// stored sample.
 const WRITER: &str = "ASSAY_STORE_TEST_WRITER";
 
 #[test]
@@ -192,7 +194,7 @@ fn writer() {
     store.create_run(&mut run).unwrap();
     for slot in 0..1_000_000 {
         store.add_sample(run.id, &sample(slot)).unwrap();
-        // Not println!: the test harness would keep it to itself.
+        // Not println!, because the test harness captures its output.
         let _ = writeln!(std::io::stderr(), "stored {} {slot}", run.id);
     }
 }

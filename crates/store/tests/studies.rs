@@ -1,4 +1,4 @@
-//! Runs of studies: kept raw, found by the names people use.
+//! Runs of studies: stored completely, and found by the usual names.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"

@@ -1,5 +1,5 @@
-//! The tables for queries: the same rows in SQLite and PostgreSQL, written with each record, and for stores of older
-//! versions when they are opened.
+//! The tables for queries: the same rows in SQLite and PostgreSQL, written with each record, and created for
+//! stores of older versions when these are opened.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -15,7 +15,7 @@ use assay_store::{Store, merge};
 use assay_testing::servers::postgres::Postgres;
 use std::path::{Path, PathBuf};
 
-/// A copy of a store that an older assay made.
+/// Copies a store of an older version.
 fn old(dir: &Path, packed: &[u8]) -> PathBuf {
     let path = dir.join("assay.db");
     std::fs::write(&path, zstd::decode_all(packed).unwrap()).unwrap();
@@ -29,7 +29,7 @@ fn table(name: &str) -> &'static Table {
     TABLES.iter().find(|table| table.name == name).unwrap()
 }
 
-/// All rows of all tables, without the numbers, which each store counts by itself.
+/// Returns all rows of all tables without the numbers that each store assigns itself.
 fn all(store: &Store) -> Vec<String> {
     let mut names: Vec<String> = store
         .runs()
@@ -56,7 +56,7 @@ fn all(store: &Store) -> Vec<String> {
                         table.name,
                         column.name
                     );
-                    // PostgreSQL counts in microseconds.
+                    // PostgreSQL stores microseconds.
                     if let Value::Time(time) = value {
                         *time = time.round(jiff::Unit::Microsecond).unwrap();
                     }
@@ -72,7 +72,7 @@ fn all(store: &Store) -> Vec<String> {
     rows
 }
 
-/// Shows the first row that differs, not all of them.
+/// Compares rows and shows only the first difference.
 fn same(found: &[String], wanted: &[String]) {
     let other = found
         .iter()
@@ -95,7 +95,7 @@ fn stores_of_older_versions_have_all_rows_once_they_are_opened() {
         let store = Store::open(&path).unwrap();
         let rows = all(&store);
         assert_eq!((count(&rows, "runs"), count(&rows, "trials")), (8, 3));
-        // Every sample that counts has the figures that it is judged by.
+        // Every sample that counts has the figures by which it is judged.
         for row in store.runs().unwrap() {
             let (run, samples) = (store.run(row.id).unwrap(), store.samples(row.id).unwrap());
             let judged = assay_judge::judge_run(&run, &samples);
@@ -132,7 +132,7 @@ fn stores_of_older_versions_have_all_rows_once_they_are_opened() {
                 );
             }
         }
-        // A second time adds nothing, and a merge has the same.
+        // A second run adds nothing, and a merge gives the same rows.
         drop(store);
         let store = Store::open(&path).unwrap();
         same(&all(&store), &rows);
@@ -154,7 +154,7 @@ fn both_databases_have_the_same_rows() {
     let rows = all(&here);
     assert!(TABLES.iter().all(|table| count(&rows, table.name) > 0));
     same(&all(&there), &rows);
-    // Each by the names and types that are described, also for others than assay.
+    // The names and types equal the description, also for other users of the database.
     for table in &TABLES {
         let found = server.sql(
             "postgres",
@@ -187,7 +187,7 @@ fn both_databases_have_the_same_rows() {
          WHERE metric = 'iops' AND value > 0 AND validity <> 'void' AND started > '2020-01-01'",
     );
     assert!(answer.trim().parse::<u32>().unwrap() > 5, "{answer}");
-    // A fact that changed: it was so until it was otherwise.
+    // A changed fact: its old value ends when the new value begins.
     let answer = server.sql(
         "postgres",
         "SELECT string_agg(value, ' ' ORDER BY since), count(until), bool_and(seen < until) FROM assay.facts
@@ -215,7 +215,7 @@ fn the_columns_in_sqlite_are_those_that_are_described() {
         let wanted: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         assert_eq!(statement.column_names().collect::<Vec<_>>(), wanted);
     }
-    // Metrics are numbered as they are listed.
+    // Metrics are numbered in the order of the list.
     let mut statement = connection
         .prepare("SELECT name, unit FROM metric ORDER BY id")
         .unwrap();
@@ -252,7 +252,7 @@ fn slot(pair: u32, side: Side) -> Slot {
     .unwrap()
 }
 
-/// Figures are there with each sample, what they amount to once the record has ended.
+/// Figures are written with each sample, and results when the record has ended.
 fn written_with_each_record(url: &Path) {
     let mut store = Store::open(url).unwrap();
     let mut run = common::run(&"a1".repeat(16));
@@ -265,7 +265,7 @@ fn written_with_each_record(url: &Path) {
     store.add_sample(run.id, &common::sample(0, 7.0)).unwrap();
     let figures = count(&store, "figures", &run.uid);
     assert!(figures > 5);
-    // The same slot again replaces it.
+    // A sample of the same slot replaces the earlier one.
     store.add_sample(run.id, &common::sample(0, 8.0)).unwrap();
     assert_eq!(count(&store, "figures", &run.uid), figures);
     let validity = |store: &Store, uid: &str| {
@@ -312,7 +312,7 @@ fn rows_are_written_with_each_record() {
     }
 }
 
-/// A damaged sample keeps nobody from the rest.
+/// A damaged sample does not affect the other samples.
 #[test]
 fn a_damaged_record_has_no_rows_and_the_others_have() {
     let dir = tempfile::tempdir().unwrap();
@@ -329,13 +329,13 @@ fn a_damaged_record_has_no_rows_and_the_others_have() {
         store.table_rows(table("figures"), &run.uid).unwrap().len()
     };
     assert!(figures(1) == 0 && figures(2) > 0);
-    // Nor does it keep the record from being written to.
+    // The damaged record can still be written to.
     let mut store = store;
     let run = store.run(assay_model::RunId(1)).unwrap();
     store.update_run(&run).unwrap();
 }
 
-/// The page of the book has each table with its columns, in order, and their types.
+/// The page of the book lists each table with its columns, in order, and their types.
 #[test]
 fn the_page_of_the_book_describes_every_column() {
     use assay_store::tables::Kind;

@@ -1,4 +1,4 @@
-//! Trials are stored as runs are: raw, with their slots, by names people use.
+//! Trials are stored like runs: completely, with their slots, and found by the usual names.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What a bench gets from outside.
+//! The environment of a bench.
 
 use crate::StudyError;
 use assay_changes::{ChangeSession, MadeId, OwnDirectory};
@@ -10,42 +10,40 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A study is worth waiting for: an emulated guest on a machine that others load as well takes its
-/// time to boot.
+/// Time limit of a guest's boot, long enough for an emulated guest on a busy machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(900);
 
-/// Where a study is carried out, and with what. Benches borrow it for as long as they live.
+/// Machine, directories and journal session of a study. Benches borrow the context for their lifetime.
 pub struct BenchContext<'a> {
-    /// What every measurement needs.
+    /// Services that every measurement needs.
     pub env: Environment<'a>,
-    /// An existing directory on the storage that is to be tried: the user named it for that, and
-    /// whoever lends this holds it ([`assay_host::held::Directory::through`]).
+    /// Existing directory on the storage to test. The user named the directory, and the caller holds it open
+    /// ([`assay_host::held::Directory::through`]).
     pub dir: PathBuf,
-    /// A ZFS file system that the user named for it: zvols and file systems are made below it, on
-    /// this machine, and no guest has a pool.
+    /// ZFS file system that the user named. If set, zvols and file systems are created below it on this
+    /// machine, and no guest has a pool.
     pub on: Option<String>,
-    /// Directories that the user named for file systems that a study asks for, by its words for them.
+    /// Directories on particular file systems; the keys are the names that the study uses.
     pub dirs: BTreeMap<String, PathBuf>,
-    /// Where things are entered before they are made.
+    /// Journal session in which objects are recorded before they are created.
     pub session: &'a ChangeSession,
-    /// The guest image; there whenever the bench says that it needs guests.
+    /// Guest image; present if the bench needs guests.
     pub image: Option<Image>,
-    /// Where guests are entered.
+    /// Registry of guests.
     pub guests: &'a GuestRegistry,
-    /// KVM or TCG; found out when none.
+    /// KVM or TCG; detected if `None`.
     pub accel: Option<Accel>,
     /// Seed of order, offsets and data.
     pub seed: u64,
-    /// Tells the user what is being done now, in a few words; shown beside the progress.
+    /// Shows the current activity to the user, next to the progress.
     pub say: &'a dyn Fn(&str),
 }
 
 impl BenchContext<'_> {
-    /// Boots a guest that ends when it is dropped. `name` tells it from other guests of the same
-    /// study.
+    /// Boots a guest that ends on drop. `name` distinguishes the guests of a study.
     ///
     /// # Errors
-    /// No image, no QEMU, no room, or it does not come up.
+    /// There is no image, QEMU or space, or the guest does not boot.
     pub fn boot(
         &self,
         name: &str,
@@ -65,28 +63,28 @@ impl BenchContext<'_> {
         Ok(Guest::boot(image, &options, self.guests, self.env.cancel)?)
     }
 
-    /// Makes a directory for this user alone in [`Place::dir`], entered before it is made, and used
-    /// through its descriptor. It goes when the session is closed, or with [`Place::remove`].
+    /// Creates a private directory in [`BenchContext::dir`], recorded in the journal beforehand and used
+    /// through its descriptor. It is removed when the session closes, or by [`BenchContext::remove`].
     ///
     /// # Errors
-    /// The journal cannot be written, or the directory cannot be made.
+    /// The journal cannot be written, or the directory cannot be created.
     pub fn scratch_dir(&self, name: &str) -> Result<OwnDirectory, StudyError> {
         self.scratch_dir_in(&self.dir, name)
     }
 
-    /// The same in another directory that the user named.
+    /// Like [`BenchContext::scratch_dir`], in another directory that the user named.
     ///
     /// # Errors
-    /// As [`Place::scratch_dir`].
+    /// As [`BenchContext::scratch_dir`].
     pub fn scratch_dir_in(&self, dir: &Path, name: &str) -> Result<OwnDirectory, StudyError> {
         Ok(self.session.own_directory(self.env.host, dir, name)?)
     }
 
-    /// Makes a directory in the session's own: there nobody else can give its path to something else,
-    /// as mounts and programs that remember paths need it. It has room for little.
+    /// Creates a directory in the session's own directory, for mounts and programs that use paths: nobody else
+    /// can replace it. It has little space.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn kept_dir(&self, name: &str) -> Result<PathBuf, StudyError> {
         let dir = self.session.dir().join(self.session.name(name));
         let made = fs::DirBuilder::new()
@@ -97,18 +95,18 @@ impl BenchContext<'_> {
         Ok(dir)
     }
 
-    /// Takes away what was entered.
+    /// Removes a recorded object.
     ///
     /// # Errors
-    /// It does not go; it is tried again when the session is closed.
+    /// The object cannot be removed; this is retried when the session closes.
     pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
         Ok(self.session.unmake(self.env.host, id)?)
     }
 
-    /// Whether to go on.
+    /// Checks whether the user wants to stop.
     ///
     /// # Errors
-    /// [`StudyError::Cancelled`] when the user wants to stop.
+    /// [`StudyError::Cancelled`] if so.
     pub fn go_on(&self) -> Result<(), StudyError> {
         match self.env.cancel.is_cancelled() {
             true => Err(StudyError::Cancelled),

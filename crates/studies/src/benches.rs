@@ -12,28 +12,28 @@ mod zpool;
 
 use crate::{BenchContext, StudyBench, StudyError};
 
-/// A bench by its name.
+/// A bench with its name.
 pub struct NamedBench {
-    /// As studies name it.
+    /// Name in study files.
     pub name: &'static str,
-    /// What of the user's own it can work on.
+    /// Storage of the user that the bench can use.
     pub own: UserTarget,
     make: for<'a> fn(&'a BenchContext<'a>) -> Box<dyn StudyBench + 'a>,
 }
 
-/// What of the user's own a bench can work on, besides the directory.
+/// Storage of the user that a bench can use in addition to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserTarget {
-    /// Nothing else.
+    /// No other storage.
     Nothing,
-    /// A ZFS file system ([`Place::on`]); no guest image is needed then.
+    /// A ZFS file system ([`BenchContext::on`]). Then no guest image is needed.
     Dataset,
-    /// Directories on file systems ([`Place::dirs`]).
+    /// Directories on file systems ([`BenchContext::dirs`]).
     Directories,
 }
 
 impl NamedBench {
-    /// A bench that works in a place.
+    /// Creates the bench for an environment.
     #[must_use]
     pub fn make<'a>(&self, place: &'a BenchContext<'a>) -> Box<dyn StudyBench + 'a> {
         (self.make)(place)
@@ -84,10 +84,10 @@ pub const BENCHES: &[NamedBench] = &[
     },
 ];
 
-/// The bench of that name.
+/// Returns the bench with this name.
 ///
 /// # Errors
-/// There is none; says which there are.
+/// The bench does not exist; the error lists the known ones.
 pub fn find_bench(name: &str) -> Result<&'static NamedBench, StudyError> {
     let known = BENCHES.iter().find(|known| known.name == name);
     known.ok_or_else(|| StudyError::Setting {

@@ -1,12 +1,11 @@
-//! The studies that come with assay (`studies/` at the root of the repository), and those of the
-//! user: read, and checked as far as their text goes.
+//! Reads and checks studies: the built-in ones (`studies/` in the repository) and those of users.
 
 mod check;
 
 use crate::StudyError;
 use assay_model::study::Study;
 
-/// Name and text of each built-in study, in the order they are listed.
+/// Name and text of each built-in study, in the order of lists.
 pub const BUILTIN: &[(&str, &str)] = &[
     (
         "kvm-cache-modes",
@@ -42,19 +41,19 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every built-in study.
+/// Returns all built-in studies.
 ///
 /// # Errors
-/// One is broken: a test makes sure that none is.
+/// A study is invalid, which a test prevents.
 pub fn builtin_studies() -> Result<Vec<Study>, StudyError> {
     let read = |(name, text): &(&str, &str)| parse(text, &format!("studies/{name}.toml"));
     BUILTIN.iter().map(read).collect()
 }
 
-/// The built-in study of that name.
+/// Returns the built-in study with this name.
 ///
 /// # Errors
-/// There is none; names the nearest.
+/// The study does not exist; the error names similar ones.
 pub fn builtin_study(name: &str) -> Result<Study, StudyError> {
     if let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return parse(text, &format!("studies/{name}.toml"));
@@ -73,8 +72,8 @@ pub fn builtin_study(name: &str) -> Result<Study, StudyError> {
     })
 }
 
-/// A stored study with what is said today of the same experiment: the published figures and the
-/// conclusions of the built-in study of its name, where that still measures the same.
+/// Updates a stored study with the published figures and conclusions of the current built-in study of the same
+/// name, if that still measures the same.
 #[must_use]
 pub fn with_current_text(stored: Study) -> Study {
     match builtin_study(&stored.name) {
@@ -90,10 +89,10 @@ pub fn with_current_text(stored: Study) -> Study {
     }
 }
 
-/// Reads a study; `file` is only named in errors.
+/// Parses a study; `file` is for messages.
 ///
 /// # Errors
-/// Names the file, the line, and what is wrong there.
+/// Contains the file, the line, and the mistake.
 pub fn parse(text: &str, file: &str) -> Result<Study, StudyError> {
     let study: Study = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());

@@ -1,74 +1,74 @@
-//! Why a study cannot be used or carried out.
+//! Errors of studies.
 
 use std::path::PathBuf;
 
-/// Why a study cannot be used or carried out.
+/// Reasons why a study cannot be used or carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// A mistake in a study's file.
+    /// A study file contains a mistake.
     #[error("{file}:{line}: {message}")]
     File {
-        /// The file, as it was named.
+        /// Name of the file.
         file: String,
-        /// 1-based line.
+        /// Line, from 1.
         line: usize,
-        /// What is wrong there, and what would be right.
+        /// The mistake and its correction.
         message: String,
     },
-    /// There is no study of that name.
+    /// The study does not exist.
     #[error("there is no study `{asked}`; {known}")]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         asked: String,
-        /// What there is.
+        /// Known names.
         known: String,
     },
-    /// A setting that a bench cannot use.
+    /// A bench cannot use a setting.
     #[error("{of}: {message}")]
     Setting {
         /// `configuration NAME`, `figure NAME`, `form quick`.
         of: String,
-        /// What is wrong, and what would be right.
+        /// The mistake and its correction.
         message: String,
     },
-    /// A configuration could not be made or measured.
+    /// A configuration could not be created or measured.
     #[error("{what}: {reason}")]
     Measure {
-        /// What was done: a configuration, a command.
+        /// The configuration or command.
         what: String,
-        /// Why not.
+        /// Reason.
         reason: String,
     },
-    /// The bench needs a guest, and there is no image.
+    /// The bench needs a guest, but there is no image.
     #[error("there is no guest image: `assay lab build` makes one")]
     NoImage,
-    /// A file or directory refused.
+    /// A file or directory cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// The user stopped it.
+    /// The user stopped the study.
     #[error("interrupted")]
     Cancelled,
     /// A guest failed.
     #[error(transparent)]
     Lab(#[from] assay_lab::LabError),
-    /// An image or a file system could not be made.
+    /// An image or file system could not be created.
     #[error(transparent)]
     Arm(#[from] assay_changes::side_by_side::ArmError),
-    /// The journal, without which nothing is made.
+    /// The journal cannot be written, so nothing is created.
     #[error(transparent)]
     Journal(#[from] assay_changes::ChangeError),
-    /// The machine gave no answer.
+    /// The machine did not answer.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
 }
 
 impl StudyError {
-    /// A measurement that failed.
+    /// Builds [`StudyError::Measure`].
     pub fn measure(what: impl Into<String>, reason: impl ToString) -> Self {
         Self::Measure {
             what: what.into(),
@@ -76,7 +76,7 @@ impl StudyError {
         }
     }
 
-    /// Turns the kernel's answer about a path into an error.
+    /// Converts an I/O error of a path.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }

@@ -1,4 +1,4 @@
-//! Carrying a study out: rounds, each with everything once in an order of its own.
+//! Carries out a study in rounds. Each round measures everything once in its own random order.
 
 use crate::{StudyBench, StudyError};
 use assay_loads::Cancel;
@@ -9,33 +9,33 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use std::collections::BTreeSet;
 
-/// What is to be carried out.
+/// A study to carry out.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The study.
     pub study: &'a Study,
-    /// How much of it.
+    /// Form, which sets the amount of work.
     pub form: &'a Form,
     /// Seed of the order.
     pub seed: u64,
-    /// Go on with the rest when something fails.
+    /// Continue after an error.
     pub keep_going: bool,
-    /// What was observed before an interruption: it is not measured again.
+    /// Observations before an interruption, which are not measured again.
     pub done: &'a [Observation],
 }
 
-/// One call of [`Bench::measure`].
+/// One call of [`crate::StudyBench::measure`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyStep<'a> {
-    /// 1-based round.
+    /// Round, from 1.
     pub round: u32,
-    /// What is measured.
+    /// Configuration to measure.
     pub configuration: &'a Configuration,
-    /// Which figures of it: those that belong together.
+    /// Figures that are measured together.
     pub figures: Vec<&'a Figure>,
 }
 
-/// The steps of a form in the order that the seed gives them.
+/// Returns the steps of a form in the order that the seed determines.
 #[must_use]
 pub fn plan_steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<StudyStep<'a>> {
     let groups = group_figures(study);
@@ -45,7 +45,7 @@ pub fn plan_steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<StudyStep
         let mut steps: Vec<StudyStep> = Vec::new();
         for configuration in study.tried(form) {
             for group in &groups {
-                // What is counted is the same in every round.
+                // Counted values are the same in every round.
                 let asked = |figure: &&&Figure| {
                     study.asks(form, configuration, figure) && !(figure.exact && round > 1)
                 };
@@ -66,7 +66,7 @@ pub fn plan_steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<StudyStep
     all
 }
 
-/// The figures that are measured in one go.
+/// Groups the figures that are measured together.
 pub(crate) fn group_figures(study: &Study) -> Vec<Vec<&Figure>> {
     let mut groups: Vec<Vec<&Figure>> = Vec::new();
     for figure in study.measured() {
@@ -82,11 +82,10 @@ pub(crate) fn group_figures(study: &Study) -> Vec<Vec<&Figure>> {
     groups
 }
 
-/// Takes every step and hands over what it gives, as it comes.
+/// Runs every step and passes each observation on at once.
 ///
 /// # Errors
-/// The bench cannot begin, or, unless the rest shall go on, a step fails. What was handed over
-/// before stands.
+/// The bench cannot start, or a step fails and `keep_going` is not set. Earlier observations stay valid.
 pub fn execute(
     bench: &mut dyn StudyBench,
     task: &Task<'_>,
@@ -115,20 +114,20 @@ pub fn execute(
     carry_out(&mut course, cancel, tell)
 }
 
-/// The steps of a study, one after the other.
+/// Runs the steps of a study in sequence.
 struct Course<'a, 'b> {
     bench: &'b mut dyn StudyBench,
     steps: &'a [StudyStep<'a>],
     keep_going: bool,
     cancel: &'a Cancel,
     done: usize,
-    /// What failed once is not tried again.
+    /// A configuration that failed is not tried again.
     failed: BTreeSet<(&'a str, &'a str)>,
 }
 
 impl<'a> Steps<StudyError> for Course<'a, '_> {
     type Step = &'a StudyStep<'a>;
-    /// What was observed, or that it failed.
+    /// Observations, or the failure.
     type Taken = Result<Vec<Observation>, StudyError>;
 
     fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, StudyError> {
@@ -153,7 +152,7 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
             .bench
             .measure(step.configuration, &step.figures, step.round);
         match measured.and_then(|observed| check_observations(step, observed)) {
-            // It failed because it was stopped.
+            // The step failed because it was stopped.
             Err(_) if self.cancel.is_cancelled() => Ok(None),
             taken => Ok(Some(taken)),
         }
@@ -183,12 +182,12 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
 }
 
 impl<'a> StudyStep<'a> {
-    /// Configuration and first figure: what it is called by.
+    /// Returns the configuration and the first figure, as an identifier.
     fn key(&self) -> (&'a str, &'a str) {
         (&self.configuration.name, &self.figures[0].name)
     }
 
-    /// Its figures, for people.
+    /// Lists its figures for people.
     fn what(&self) -> String {
         let figures: Vec<&str> = self.figures.iter().map(|figure| figure.title()).collect();
         match figures[..] {
@@ -206,7 +205,7 @@ fn step_not_tried(step: &StudyStep<'_>, figure: &Figure, error: &StudyError) -> 
     }
 }
 
-/// What cannot be tried and what was observed already is not asked for.
+/// Removes steps that cannot be tried or are already observed.
 fn leave_out(steps: &mut Vec<StudyStep<'_>>, not_tried: &[NotTried], done: &[Observation]) {
     let known: BTreeSet<(u32, &str, &str)> = done
         .iter()
@@ -228,7 +227,8 @@ fn leave_out(steps: &mut Vec<StudyStep<'_>>, not_tried: &[NotTried], done: &[Obs
     });
 }
 
-/// A bench may leave figures out, but gives nothing that was not asked for, and numbers only.
+/// Checks the observations: a bench may omit figures, but must not return others, or values that are not
+/// numbers.
 fn check_observations(
     step: &StudyStep<'_>,
     observed: Vec<Observation>,

@@ -1,4 +1,4 @@
-//! Figures that fio measures: the workload of a figure, and what became of it.
+//! Figures measured by fio: converts a figure into a workload and reads the result.
 
 use crate::{StudyError, settings, to_observation};
 use assay_fio::json::FioDocument;
@@ -13,10 +13,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a job file of [`Work::run`] calls its file, directory or device.
+/// Name of the file, directory or device in job files for [`Work::run`].
 pub(crate) const TARGET: &str = "target";
 
-/// What a figure says of its workload.
+/// Workload settings of a figure.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -41,7 +41,7 @@ fn default_true() -> bool {
     true
 }
 
-/// Which figure of fio's.
+/// Value of fio's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Of {
@@ -53,7 +53,7 @@ pub(crate) enum Of {
     Latency,
 }
 
-/// The workload of a figure, for `runtime`.
+/// Converts a figure to a workload that runs for `runtime`.
 ///
 /// # Errors
 /// Names the figure and the setting.
@@ -78,15 +78,15 @@ pub(crate) fn to_workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, 
     Ok((workload, wanted.of))
 }
 
-/// The workloads of figures that are measured in one go, one after the other in one fio.
+/// Workloads of figures that are measured together, in sequence in one fio process.
 pub(crate) struct Jobs<'a>(Vec<(Workload, Vec<(&'a Figure, Of)>)>);
 
 impl<'a> Jobs<'a> {
-    /// The jobs for some figures; those of the same workload share one. Each round begins with
-    /// another one, so that none always follows the same.
+    /// Builds the jobs of figures; equal workloads share one. Each round starts with another job, so that the
+    /// order varies.
     ///
     /// # Errors
-    /// As [`workload`].
+    /// As [`to_workload`].
     pub fn of(figures: &[&'a Figure], runtime: Nanos, round: u32) -> Result<Self, StudyError> {
         let mut jobs: Vec<(Workload, Vec<(&Figure, Of)>)> = Vec::new();
         for figure in figures {
@@ -109,10 +109,10 @@ impl<'a> Jobs<'a> {
         Ok(Self(jobs))
     }
 
-    /// The job file.
+    /// Renders the job file.
     ///
     /// # Errors
-    /// A workload that does not fit the file, or a file that fio cannot take.
+    /// A workload does not fit the file, or fio cannot use the file.
     pub fn render(&self, file: &Path, size: Bytes, seed: u64) -> Result<String, StudyError> {
         let mut text = String::new();
         for (workload, _) in &self.0 {
@@ -123,7 +123,7 @@ impl<'a> Jobs<'a> {
         Ok(text)
     }
 
-    /// Measured time.
+    /// Returns the measured time.
     pub fn time(&self) -> Duration {
         let times = self
             .0
@@ -132,7 +132,7 @@ impl<'a> Jobs<'a> {
         times.map(Duration::from).sum()
     }
 
-    /// What fio said, with the doubts that the judge has about it.
+    /// Returns the observations from fio's result, with the judge's doubts.
     pub fn observations(
         &self,
         configuration: &Configuration,
@@ -166,7 +166,7 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Rate, bytes per second and mean latency over all jobs, of the direction that the workload has.
+/// Returns rate, bytes per second and mean latency over all jobs, in the workload's direction.
 fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
     let side = |job: &Worker| match workload.pattern.reads() {
         true => job.read().cloned(),
@@ -185,14 +185,14 @@ fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
     )
 }
 
-/// A directory for the job files and results of this machine's fio.
+/// Directory for job files and results of the host's fio.
 pub(crate) struct Work(PathBuf);
 
 impl Work {
-    /// Makes it, for this user alone.
+    /// Creates the directory with private access.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub fn new(dir: PathBuf) -> Result<Self, StudyError> {
         let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
         made.map_err(StudyError::io(&dir))?;
@@ -215,11 +215,11 @@ impl Work {
         self.run(place, file, &job, jobs.time() + Duration::from_secs(60))
     }
 
-    /// Runs a job file that knows its file, directory or device as [`TARGET`]: fio never sees its
-    /// name, so no name, however hostile, has to be escaped.
+    /// Runs a job file that refers to its file, directory or device as [`TARGET`]. fio never sees the real
+    /// name, so no name needs escaping.
     ///
     /// # Errors
-    /// fio is missing, fails, takes longer than `limit`, or was interrupted.
+    /// fio is missing, fails, exceeds `limit`, or was interrupted.
     pub fn run(
         &self,
         place: &crate::BenchContext<'_>,

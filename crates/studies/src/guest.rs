@@ -1,4 +1,4 @@
-//! What every bench with guests does with them.
+//! Operations of all benches with guests.
 
 use crate::StudyError;
 use assay_fio::json::FioDocument;
@@ -7,10 +7,10 @@ use assay_lab::{Accel, Guest};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Runs a command in a guest to its end and returns what it printed.
+/// Runs a command in a guest and returns its output.
 ///
 /// # Errors
-/// It fails, takes longer than `limit`, or the guest is gone.
+/// The command fails or exceeds `limit`, or the guest is gone.
 pub fn run_command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<String, StudyError> {
     let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let output = guest.run(&words, Limits { timeout: limit })?;
@@ -23,7 +23,7 @@ pub fn run_command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<Stri
 /// Runs a job file in a guest and returns fio's result.
 ///
 /// # Errors
-/// fio fails or prints no result, takes longer than `limit`, or the guest is gone.
+/// fio fails, prints no result or exceeds `limit`, or the guest is gone.
 pub fn run_fio(guest: &Guest, job: &str, limit: Duration) -> Result<FioDocument, StudyError> {
     let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
     let output = guest.fio(job, limit)?;
@@ -34,7 +34,7 @@ pub fn run_fio(guest: &Guest, job: &str, limit: Duration) -> Result<FioDocument,
     documents.pop().ok_or_else(|| fail(&"it printed no result"))
 }
 
-/// What a guest is, for the machine of a study.
+/// Describes a guest for the study's record.
 #[must_use]
 pub fn describe_guest(guest: &Guest) -> Vec<(String, String)> {
     let entry = guest.entry();
@@ -63,7 +63,7 @@ pub fn describe_guest(guest: &Guest) -> Vec<(String, String)> {
     lines
 }
 
-/// Whether a guest is emulated.
+/// Returns whether a guest is emulated.
 #[must_use]
 pub fn is_emulated(guest: &Guest) -> bool {
     guest.accel().accel == Accel::Tcg

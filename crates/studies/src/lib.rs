@@ -1,8 +1,7 @@
-//! Published benchmarks as experiments that anybody can run again: the author's figures beside
-//! ours, and a verdict on what was concluded from them.
+//! Repeats published benchmarks: compares the author's figures with new ones and judges the conclusions.
 //!
-//! A study is a file (`studies/NAME.toml`), which a [`Bench`] carries out in a [`Place`]. What is
-//! observed is handed over raw; what it means is for `assay_judge::study` to say.
+//! A study is a file (`studies/NAME.toml`) that a [`StudyBench`] carries out in a [`BenchContext`].
+//! Observations are returned raw; `assay_judge::study` judges them.
 
 #![allow(
     clippy::disallowed_methods,
@@ -27,30 +26,30 @@ pub use execute::{StudyStep, Task, execute, plan_steps};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::time::Duration;
 
-/// Carries out the configurations of a study. One bench serves every study that needs the same
-/// kind of things: guests with virtual disks, pools in a guest, file systems on loop devices.
+/// Carries out the configurations of a study. A bench serves every study with the same kind of objects: guests
+/// with virtual disks, pools in a guest, file systems on loop devices.
 ///
-/// In this order: `outline` without touching anything, `begin` once, then `measure` for each step.
-/// Dropping a bench takes away what it made.
+/// Order of calls: `outline` (changes nothing), `begin` once, then `measure` for each step. Dropping a bench
+/// removes everything it created.
 pub trait StudyBench {
-    /// What would be done, for the plan that is shown before anything is made. Every setting of
-    /// the study is read here, so that a mistake in its file is found first.
+    /// Describes the work for the plan that is shown first. Parses every setting, so that mistakes are found
+    /// early.
     ///
     /// # Errors
-    /// A setting that is missing, unknown or does not fit.
+    /// A setting is missing, unknown or invalid.
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError>;
 
-    /// Makes what has to be there before the first round, once: guests, pools, files. What cannot
-    /// be tried here is returned with its reason and not asked for.
+    /// Creates guests, pools and files before the first round. Returns what cannot be tested here, with
+    /// reasons; these are not measured.
     ///
     /// # Errors
-    /// When nothing can be tried.
+    /// Nothing can be tested.
     fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError>;
 
-    /// Measures some figures of one configuration, those that belong together, in one round.
+    /// Measures figures of one configuration that belong together, in one round.
     ///
     /// # Errors
-    /// When it could not be measured; others may still be.
+    /// The measurement failed; others may succeed.
     fn measure(
         &mut self,
         configuration: &Configuration,
@@ -58,31 +57,31 @@ pub trait StudyBench {
         round: u32,
     ) -> Result<Vec<Observation>, StudyError>;
 
-    /// What it ran on: versions, sizes; a name and a value each. Asked after `begin`.
+    /// Describes the tested system as names and values: versions, sizes. Called after `begin`.
     fn machine(&self) -> Vec<(String, String)>;
 
-    /// Whether it ran in an emulated guest (TCG). Asked after `begin`.
+    /// Returns whether the bench used an emulated guest (TCG). Called after `begin`.
     fn emulated(&self) -> bool {
         false
     }
 }
 
-/// What a bench would do.
+/// Description of a bench's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// What it makes, and where; a line each.
+    /// Objects that it creates, and where; one line each.
     pub makes: Vec<String>,
-    /// Configurations that cannot be tried here, as far as that is known before.
+    /// Configurations that are known to be impossible here.
     pub leaves_out: Vec<String>,
-    /// Whether it needs the guest image.
+    /// The bench needs the guest image.
     pub guest: bool,
-    /// Time until the first round, roughly.
+    /// Approximate time before the first round.
     pub setup: Duration,
-    /// Time of one step, roughly: what `measure` is called for once.
+    /// Approximate time of one call of `measure`.
     pub step: Duration,
 }
 
-/// An observation that nothing speaks against.
+/// Builds an observation without doubts.
 #[must_use]
 pub fn to_observation(
     configuration: &Configuration,

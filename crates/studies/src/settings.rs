@@ -1,10 +1,10 @@
-//! What a study's file says beyond what every study says: read by its bench, strictly.
+//! Parses settings of a particular bench strictly.
 
 use crate::StudyError;
 use assay_model::study::{Configuration, Figure, Form};
 use serde::de::DeserializeOwned;
 
-/// The settings of a configuration. `T` denies unknown fields, so that a misspelt one is found.
+/// Parses the settings of a configuration. `T` denies unknown fields, so that misspelt ones are found.
 ///
 /// # Errors
 /// Names the configuration and the setting.
@@ -12,7 +12,7 @@ pub fn of_configuration<T: DeserializeOwned>(one: &Configuration) -> Result<T, S
     read(format!("configuration `{}`", one.name), &one.settings)
 }
 
-/// The settings of a figure.
+/// Parses the settings of a figure.
 ///
 /// # Errors
 /// Names the figure and the setting.
@@ -20,7 +20,7 @@ pub fn of_figure<T: DeserializeOwned>(one: &Figure) -> Result<T, StudyError> {
     read(format!("figure `{}`", one.name), &one.settings)
 }
 
-/// The settings of a form.
+/// Parses the settings of a form.
 ///
 /// # Errors
 /// Names the setting.

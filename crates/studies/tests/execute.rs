@@ -1,5 +1,5 @@
-//! Steps in their order, what is asked for and what is not, and how a study ends. The bench is a
-//! stand-in with known values; real ones are tested through the binary.
+//! The order of steps, the requested figures, and the ends of a study. A substitute with known values replaces
+//! the bench; tests of the program use the real benches.
 
 use assay_loads::Cancel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -37,8 +37,8 @@ conclusion = []
     assay_studies::catalogue::parse(&text, "s.toml").unwrap()
 }
 
-/// Gives each figure its round as value; what is in `broken` fails, what is in `missing` cannot be
-/// tried, and after `stop` steps the user stops it.
+/// Returns the round as the value of each figure. Figures in `broken` fail, figures in `missing` cannot be
+/// tried, and the user stops the study after `stop` steps.
 #[derive(Default)]
 struct Fake {
     broken: Option<&'static str>,
@@ -188,7 +188,7 @@ fn a_failure_ends_the_study_unless_the_rest_shall_go_on() {
     assert!(came.ended.unwrap_err().to_string().contains("broke"));
     let came = run(&study, broken(), true, &[]);
     assert_eq!(came.ended.unwrap(), Carried::Complete);
-    // Both figures of the step are lost, once; it is not tried again.
+    // Both figures of the step are lost once; the step is not repeated.
     let lost: Vec<_> = came
         .failed
         .iter()
@@ -216,7 +216,7 @@ fn what_was_measured_before_an_interruption_is_not_measured_again() {
     assert_eq!(both, whole.fake.asked);
 }
 
-/// Gives what was not asked for.
+/// Returns figures that were not requested.
 struct Wrong(f64, &'static str);
 
 impl StudyBench for Wrong {

@@ -1,5 +1,5 @@
-//! The bench `zfs` with a real guest, a real pool and a real QEMU in the guest. Skipped when no
-//! guest image is cached (`assay lab build` makes one).
+//! The bench `zfs` with a real guest, a real pool and a real QEMU in the guest. Skipped if no guest image is
+//! cached (`assay lab build` creates one).
 #![allow(clippy::disallowed_methods, reason = "tests make directories")]
 
 use assay_changes::Journal;
@@ -12,7 +12,7 @@ use assay_studies::{
 };
 use std::collections::BTreeMap;
 
-/// One of everything, as little of it as possible: one boot.
+/// One configuration of each kind with as little work as possible: one boot.
 const STUDY: &str = r#"name = "tiny"
 title = "t"
 question = "q"
@@ -242,10 +242,10 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
         ("disk", "disk-flushes"),
     ] {
         let value = found[&(configuration, figure)];
-        // Ten writes, and no fdatasync after the last.
+        // Ten writes, without an fdatasync after the last one.
         assert!(value >= 0.85, "{configuration} {figure}: {value}");
     }
-    // 64 writes that nobody asked to be durable, and one flush at the end.
+    // 64 writes without a durability request, and one flush at the end.
     for configuration in ["zvol", "qcow2"] {
         let value = found[&(configuration, "lazy-flushes")];
         assert!(value > 0.0 && value < 0.2, "{configuration}: {value}");
@@ -258,11 +258,11 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     let outcome = ["paused", "errors", "lost", "kept"].map(full);
     assert_eq!(outcome, [1.0, 0.0, 0.0, 64.0]);
     let full = |figure| found[&("full-writeback", figure)];
-    // The page cache answers for the zvol, with EIO, at which QEMU pauses nobody.
+    // The page cache answers for the zvol with EIO, which does not make QEMU pause.
     let [paused, errors, lost, kept] = ["paused", "errors", "lost", "kept"].map(full);
     assert!(paused == 0.0 && lost == 0.0, "{found:?}");
     assert!(errors > 0.0 && errors + kept >= 64.0, "{found:?}");
-    // The guest is gone, and the virtual disk on this file system with it.
+    // The guest is removed, and with it the virtual disk on this file system.
     assert!(guests.list().is_empty());
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     assert!(session.close(&LiveHost).unwrap().is_empty());

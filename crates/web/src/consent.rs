@@ -1,5 +1,5 @@
-//! Whether a server may be loaded. One on this machine may; any other must say so itself, in a file that
-//! only who runs it can put there.
+//! Decides whether a server may be loaded. A server on this machine may be loaded. Any other server must
+//! consent in a file that only its operator can publish.
 //!
 //! The file is `/.well-known/assay-consent` on the same scheme, host and port:
 //!
@@ -10,33 +10,33 @@
 //! most-connections 100
 //! ```
 //!
-//! The first two lines must be there; the two limits may. A line that this assay does not know is a
-//! refusal, because it may be a limit.
+//! The first two lines are required; the two limits are optional. An unknown line counts as a refusal, because
+//! it may be a limit.
 
 use crate::step::Shape;
 use assay_model::web::Pace;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-/// Where the file is.
+/// Path of the consent file.
 pub const PATH: &str = "/.well-known/assay-consent";
 
-/// What a server agrees to.
+/// Content of a consent file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// The last day on which it holds (UTC).
+    /// Last day of the consent (UTC).
     pub until: Date,
-    /// Limits.
+    /// Maximum rate of requests.
     pub most_requests_per_second: Option<f64>,
-    /// Limits.
+    /// Maximum number of connections.
     pub most_connections: Option<u32>,
 }
 
 impl Consent {
-    /// Reads the file, on that day.
+    /// Parses the consent file and checks that the consent is valid on `today`.
     ///
     /// # Errors
-    /// Why it is no consent, for people.
+    /// The reason why the file is not a valid consent.
     pub fn read(text: &str, today: Date) -> Result<Self, String> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         if lines.next() != Some("assay-consent 1") {
@@ -75,7 +75,7 @@ impl Consent {
 }
 
 impl Consent {
-    /// As much of a step as was agreed to.
+    /// Reduces a step to the limits of the consent.
     #[must_use]
     pub fn allowed(&self, mut shape: Shape) -> Shape {
         if let Some(most) = self.most_connections {
@@ -83,7 +83,7 @@ impl Consent {
         }
         if let Some(most) = self.most_requests_per_second {
             shape.pace = match shape.pace {
-                // A closed loop goes as fast as it can: what was agreed on is kept by an open one.
+                // A closed loop has no rate limit. An open loop keeps the permitted rate.
                 Pace::Closed => Pace::Constant { per_s: most },
                 Pace::Constant { per_s } => Pace::Constant {
                     per_s: per_s.min(most),
@@ -97,7 +97,7 @@ impl Consent {
         shape
     }
 
-    /// What both allow.
+    /// Combines two consents: the stricter limit applies.
     #[must_use]
     pub fn stricter(&self, other: &Self) -> Self {
         let least = |a: Option<f64>, b: Option<f64>| match (a, b) {

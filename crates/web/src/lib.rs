@@ -1,8 +1,8 @@
-//! A whole measurement of web servers: whether they may be loaded at all, how much they can do, what a user
-//! waits at shares of that, and what the servers, this machine and the network did meanwhile.
+//! Measures web servers: checks whether a server may be loaded, finds its capacity, and measures the latency
+//! at fractions of the capacity. Records what the servers, this machine and the network did during each load.
 //!
-//! The steps follow from [`Settings`] alone, but for the capacity, which is found first. Nothing is judged
-//! here but that capacity; nothing is printed.
+//! [`Settings`] determine all steps except the capacity, which is measured first. This crate judges only the
+//! capacity and prints nothing.
 #![allow(
     clippy::disallowed_methods,
     reason = "it reads the kernel's counters around a load, on one clock with it, and those of another machine over ssh"

@@ -1,38 +1,39 @@
-//! Which interface leads to a server, and what went over it.
+//! Finds the network interface that leads to a server, and counts the bytes on it.
 
 use crate::procfs::read;
 use assay_model::web::LinkUse;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
-/// The way to an address.
+/// Route from this machine to an address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkPath {
     pub interface: String,
-    /// Bits per second.
+    /// Speed of the link in bits per second.
     pub speed: Option<f64>,
 }
 
-/// The address that this machine would send from.
+/// Returns the source address that this machine would use.
 pub fn source(to: &SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => IpAddr::from([0, 0, 0, 0]),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Connecting a UDP socket looks the route up and sends nothing.
+    // Connecting a UDP socket selects the route and sends nothing.
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect(to).ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Whether the address is one of this machine: then the kernel sends from that address itself.
+/// Returns whether the address belongs to this machine: then the kernel uses the address as the source, too.
 pub fn is_here(to: &SocketAddr) -> bool {
     to.ip().to_canonical().is_loopback()
         || source(to).is_some_and(|source| source.to_canonical() == to.ip().to_canonical())
 }
 
 impl NetworkPath {
-    /// To an address; `speed` as the user says it, else as the driver does.
+    /// Finds the route to an address. `speed` is the user's value in bits per second; without it, the driver's
+    /// value is used.
     pub fn to(address: &SocketAddr, speed: Option<f64>) -> Result<Self, String> {
         let interface = match is_here(address) {
             true => "lo".to_owned(),
@@ -42,7 +43,7 @@ impl NetworkPath {
         let driver = || {
             let text = read(format!("/sys/class/net/{interface}/speed"))?;
             let mbit: f64 = text.trim().parse().ok()?;
-            // Virtual links say -1, or a figure that nobody meant.
+            // Virtual interfaces report -1 or a meaningless speed.
             let device = std::path::Path::new("/sys/class/net")
                 .join(&interface)
                 .join("device");
@@ -60,7 +61,7 @@ fn route(to: &IpAddr) -> Option<String> {
     }
 }
 
-/// The longest prefix of /proc/net/route that holds the address: hexadecimal, bytes in memory order.
+/// Finds the longest matching prefix in /proc/net/route. Addresses are hexadecimal with bytes in memory order.
 fn route4(table: &str, to: u32) -> Option<String> {
     let routes = table.lines().skip(1).filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -81,7 +82,7 @@ fn route4(table: &str, to: u32) -> Option<String> {
     routes.max().map(|(.., interface)| interface)
 }
 
-/// The longest prefix of /proc/net/ipv6_route that holds the address.
+/// Finds the longest matching prefix in /proc/net/ipv6_route.
 fn route6(table: &str, to: u128) -> Option<String> {
     let routes = table.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -101,7 +102,7 @@ fn route6(table: &str, to: u128) -> Option<String> {
     routes.max().map(|(.., interface)| interface)
 }
 
-/// Bytes of an interface at one time.
+/// Byte counters of an interface at one time.
 pub struct InterfaceCounters {
     at: Instant,
     bytes: Option<(u64, u64)>,
@@ -116,7 +117,7 @@ impl InterfaceCounters {
         }
     }
 
-    /// What went over it since an earlier look.
+    /// Returns the bytes transferred since the earlier reading `then`.
     pub fn since(&self, then: &Self, link: &NetworkPath) -> Result<LinkUse, String> {
         let (Some((received, sent)), Some((received_then, sent_then))) = (self.bytes, then.bytes)
         else {
@@ -133,7 +134,7 @@ impl InterfaceCounters {
     }
 }
 
-/// Bytes received and sent in /proc/net/dev.
+/// Parses the received and sent bytes of an interface from /proc/net/dev.
 fn bytes(table: &str, interface: &str) -> Option<(u64, u64)> {
     let line = table.lines().find_map(|line| {
         let (name, values) = line.split_once(':')?;

@@ -1,27 +1,27 @@
-//! What is asked, from a file: a list of URLs, or the access log of a server.
+//! Reads the requests of a load from a file: a list of URLs, or an access log.
 
 pub mod log;
 
 use assay_http::Url;
 use std::collections::BTreeMap;
 
-/// Lines of a file that are no part of the load, by reason.
+/// Lines of a file that are not part of the load: count and first line number for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut(BTreeMap<String, (u64, u64)>);
 
 impl LeftOut {
-    /// One more, with the number of its line.
+    /// Adds the line with this number.
     pub fn add(&mut self, why: impl Into<String>, line: u64) {
         self.0.entry(why.into()).or_insert((0, line)).0 += 1;
     }
 
-    /// How many in all.
+    /// Returns the number of omitted lines.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.values().map(|(count, _)| count).sum()
     }
 
-    /// `12 no line of a log (the first is line 3), 5 POST (line 9)`.
+    /// Describes the omitted lines: `12 no line of a log (the first is line 3), 5 POST (line 9)`.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut all: Vec<(&String, &(u64, u64))> = self.0.iter().collect();
@@ -34,11 +34,11 @@ impl LeftOut {
     }
 }
 
-/// Longest path that is taken from a file; servers refuse longer ones.
+/// Maximum length in bytes of a path from a file. Servers refuse longer paths.
 const LONGEST: usize = 8 << 10;
 
-/// The paths of a list: one URL or path on each line, blank lines and those that begin with `#` aside.
-/// A URL must be of the server `base`; others are left out.
+/// Parses a list with one URL or path per line. Skips blank lines and lines that start with `#`. Omits URLs of
+/// other servers than `base`.
 #[must_use]
 pub fn paths(text: &[u8], base: &Url) -> (Vec<String>, LeftOut) {
     let (mut paths, mut left_out) = (Vec::new(), LeftOut::default());
@@ -55,7 +55,7 @@ pub fn paths(text: &[u8], base: &Url) -> (Vec<String>, LeftOut) {
     (paths, left_out)
 }
 
-/// The path of a line that is a path, or a URL of the same server.
+/// Returns the path of a line that contains a path or a URL of the same server.
 fn path_of(line: &[u8], base: &Url) -> Result<String, &'static str> {
     if line.starts_with(b"/") {
         return escaped(line).ok_or("longer than 8 KiB");
@@ -69,7 +69,7 @@ fn path_of(line: &[u8], base: &Url) -> Result<String, &'static str> {
     }
 }
 
-/// A path as it may be sent: what is no printable ASCII as `%XX`, without a fragment.
+/// Escapes a path for a request: encodes bytes other than printable ASCII as `%XX` and removes the fragment.
 fn escaped(path: &[u8]) -> Option<String> {
     let path = path.split(|byte| *byte == b'#').next().unwrap_or_default();
     let mut out = String::with_capacity(path.len());

@@ -1,4 +1,4 @@
-//! A load of HTTP requests as plans say it, ready to be carried out.
+//! Prepares and runs an HTTP load that a plan describes.
 
 use crate::server::ServerProcesses;
 use crate::step::{Bench, Manner, Shape, measure};
@@ -10,15 +10,15 @@ use jiff::civil::Date;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a load cannot begin.
+/// Reasons why a load cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AskedError {
-    /// It cannot be meant.
+    /// The description of the load is invalid.
     #[error("{what}: {why}")]
     Load {
-        /// The URL, or the file.
+        /// The URL or file name.
         what: String,
-        /// What is wrong, and what would be right.
+        /// Error and remedy.
         why: String,
     },
     /// The server may not be loaded, or does not answer.
@@ -27,10 +27,10 @@ pub enum AskedError {
 }
 
 impl ConsentRequest {
-    /// What a load asks; `file` reads a file that the user names.
+    /// Builds the request description of a load. `file` reads a file that the user names.
     ///
     /// # Errors
-    /// It cannot be meant, or a file cannot be read.
+    /// The description is invalid, or a file cannot be read.
     pub fn of(
         load: &Http,
         limit: Duration,
@@ -113,7 +113,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Looks a server up and asks it once.
+    /// Resolves the server and sends it one request.
     ///
     /// # Errors
     /// See [`AskedError`].
@@ -133,16 +133,16 @@ impl Ready {
         Ok(Self { asked, target })
     }
 
-    /// The server.
+    /// Returns the server.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The same after a change of the server, with what is a good answer now.
+    /// Probes the server again after a configuration change and updates the expected answer.
     ///
     /// # Errors
-    /// It does not answer any more.
+    /// The server no longer answers.
     pub fn again(&self, stop: &dyn Fn() -> bool) -> Result<Self, AskedError> {
         Ok(Self {
             asked: self.asked.clone(),
@@ -150,10 +150,10 @@ impl Ready {
         })
     }
 
-    /// Carries it out once.
+    /// Runs the load once.
     ///
     /// # Errors
-    /// The load cannot be carried out at all.
+    /// The load cannot run at all.
     pub fn carry_out(
         &self,
         load: &Http,
@@ -184,7 +184,7 @@ impl Ready {
 }
 
 impl Target {
-    /// The pace of a log.
+    /// Returns the pace of an access log.
     #[must_use]
     pub fn pace(&self) -> Option<Pace> {
         let last = self.listed.last()?;
@@ -194,7 +194,7 @@ impl Target {
         })
     }
 
-    /// As much of a step as the server agreed to.
+    /// Reduces a step to the limits of the server's consent.
     #[must_use]
     pub fn allowed(&self, shape: Shape) -> Shape {
         match &self.consent {

@@ -1,14 +1,14 @@
-//! What the machine of the generator did between two looks.
+//! Measures what the generator's machine did between two readings of its counters.
 
 use crate::procfs::{counter, read};
 use assay_model::Nanos;
 use assay_model::web::MachineUse;
 use std::time::Instant;
 
-/// Nanoseconds of a tick of `/proc/stat` (USER_HZ, proc_stat(5): 100 on all that Linux runs on).
+/// Nanoseconds per tick of `/proc/stat` (USER_HZ, proc_stat(5): 100 per second on every Linux).
 pub(crate) const TICK: u64 = 10_000_000;
 
-/// Counters at one time.
+/// Counters of the machine at one time.
 pub struct MachineCounters {
     at: Instant,
     busy: u64,
@@ -24,7 +24,7 @@ impl MachineCounters {
     pub fn now() -> Self {
         let stat = read("/proc/stat").unwrap_or_default();
         let (busy, stolen) = ticks(&stat).unwrap_or_default();
-        // Of the network namespace of this thread.
+        // Counters of the network namespace of this thread.
         let netstat = read("/proc/thread-self/net/netstat").unwrap_or_default();
         let snmp = read("/proc/thread-self/net/snmp").unwrap_or_default();
         let count = |text: &str, prefix: &str, name: &str| counter(text, prefix, name).unwrap_or(0);
@@ -40,7 +40,7 @@ impl MachineCounters {
         }
     }
 
-    /// What happened since an earlier look.
+    /// Returns the use since the earlier reading `then`.
     pub fn since(&self, then: &Self) -> MachineUse {
         MachineUse {
             cpus: self.cpus,
@@ -55,7 +55,7 @@ impl MachineCounters {
     }
 }
 
-/// CPUs of this machine that are in use.
+/// Returns the number of online CPUs.
 pub fn cpus() -> u32 {
     MachineCounters::now().cpus.max(1)
 }
@@ -65,9 +65,9 @@ fn is_cpu(line: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Ticks in which a CPU worked for this machine, and ticks that the hypervisor took.
+/// Parses the ticks in which a CPU worked, and the ticks that the hypervisor stole.
 pub(crate) fn ticks(stat: &str) -> Option<(u64, u64)> {
-    // user nice system idle iowait irq softirq steal …; guests are in user.
+    // Fields: user nice system idle iowait irq softirq steal …; user includes guests.
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let values: Vec<u64> = line
         .split_whitespace()

@@ -1,8 +1,9 @@
-//! One load from several machines at once: what each has to do, when all begin, and what they gave together.
+//! Runs one load from several machines at once: divides each step, starts the generators together, and
+//! combines their results.
 //!
-//! Each generator is this program on a machine of its own ([`generate`]), which finds the server itself: whether
-//! it may be loaded from there is asked there, by the same rules as for one machine. What goes between is a JSON
-//! object on each line; [`Line`] carries it.
+//! Each generator is this program on another machine ([`generate`]). A generator resolves the servers itself
+//! and checks the consent by the same rules as a single machine. The messages are JSON objects, one per line,
+//! over a [`Line`].
 
 mod generator;
 mod join;
@@ -25,111 +26,111 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Exchanges before each step, of which the fastest counts: clocks drift apart, by less than a tenth of a
-/// millisecond in a second.
+/// Number of clock exchanges before each step; the fastest counts. Clocks drift apart by less than 0.1 ms per
+/// second.
 const EXCHANGES: usize = 8;
-/// From the order to the start at least, beside some round trips.
+/// Minimum time between the order and the start, in addition to a few round trips.
 const LEAD: Duration = Duration::from_millis(60);
-/// A generator that takes so much longer than its step, or of which nothing is heard for so long, is gone.
+/// A generator is lost if it exceeds the time of its step by this long, or sends nothing for this long.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The same when all shall end.
+/// Time limit for messages while all generators stop.
 const TO_END: Duration = Duration::from_secs(10);
-/// An answer to the question for the clock.
+/// Time limit for an answer with the clock.
 const CLOCK: Duration = Duration::from_secs(10);
-/// What is said of one that does not answer what it was asked.
+/// Error text for an unexpected message.
 const NONSENSE: &str = "it says what no generator says";
-/// How often is looked whether to stop.
+/// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a generator is asked to do.
+/// An order to a generator.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GeneratorOrder {
-    /// Say what your clock shows.
+    /// Return the time of your clock.
     Clock,
-    /// Carry this out.
+    /// Carry out a step.
     Step {
-        /// Its own part of it.
+        /// This generator's part of the step.
         shape: Shape,
-        /// How.
+        /// Parameters of the step.
         manner: Manner,
-        /// When it begins, by its own clock, in microseconds.
+        /// Start time by the generator's clock, in microseconds.
         at_us: i64,
     },
 }
 
-/// What a generator says.
+/// A message from a generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
-    /// It found the servers, and may load them.
+    /// The generator found the servers and may load them.
     Ready {
-        /// In the order of the URLs.
+        /// Servers in the order of the URLs.
         targets: Vec<Reached>,
-        /// Which machine it is, where that is known.
+        /// Identity of the generator's machine, if known.
         machine: Option<String>,
     },
-    /// What its clock shows, in microseconds.
+    /// Time of the generator's clock, in microseconds.
     Clock(i64),
-    /// Good answers and failures so far.
+    /// Numbers of good answers and of failures so far.
     Live(u64, u64),
-    /// What it did.
+    /// Result of a step.
     Step {
-        /// By how much it began after its time.
+        /// Delay of the start in microseconds.
         late_us: i64,
-        /// As if it had been alone.
+        /// Result, as if this generator ran alone.
         step: Box<Step>,
     },
-    /// It could not.
+    /// The generator failed for this reason.
     Failed(String),
 }
 
-/// A server as one generator found it.
+/// A server as one generator reached it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reached {
-    /// Where it loads it.
+    /// Addresses that the generator loads.
     pub addresses: Vec<SocketAddr>,
-    /// What the server agreed to, where that had to be asked.
+    /// Consent of the server, if one was required.
     pub consent: Option<Consent>,
-    /// What is spoken.
+    /// Protocol of the connection.
     pub protocol: Protocol,
-    /// Requests at once on each connection.
+    /// Simultaneous requests per connection.
     pub streams: u32,
-    /// What a reader must know.
+    /// Warnings for the reader of the results.
     pub remarks: Vec<String>,
 }
 
-/// The way to a generator.
+/// A connection to a generator.
 pub trait Line: Send {
-    /// Sends a line, at once.
+    /// Sends a line at once.
     fn say(&mut self, line: &str);
 
-    /// The next line that came, with the time at which it did; none when nothing comes within this time.
+    /// Returns the next line with its time of arrival; `None` if no line arrives within this time.
     ///
     /// # Errors
-    /// Why nothing will come any more.
+    /// The reason why no more lines will arrive.
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String>;
 
-    /// Has the generator end what it does, and itself. What it did until then is still heard.
+    /// Stops the current step and the generator. Lines that the generator has sent can still be read.
     fn end(&mut self);
 }
 
-/// By how much a generator began after its time, and what it did; none when all shall end and it did, before it began.
+/// Delay of the start and result of a step; `None` if everything stopped before the step started.
 type Carried = Result<Option<(i64, Box<Step>)>, String>;
 
-/// How long a step may take a generator.
+/// Time limits of a step on one generator.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     start: Instant,
-    /// By then it is given up.
+    /// After this time the generator is given up.
     late: Instant,
-    /// After so long without a word as well.
+    /// After this long without a message the generator is given up, too.
     silence: Duration,
-    /// One of them is gone: what the others do is void.
+    /// Set when a generator is lost: then the results of the others are void.
     lost: &'a AtomicBool,
 }
 
-/// A generator as it is directed.
+/// A connected generator and its clock.
 struct Generator {
     name: String,
     line: Box<dyn Line>,
@@ -137,7 +138,7 @@ struct Generator {
     lost: Option<String>,
 }
 
-/// A server as all generators found it.
+/// A server with the properties that all generators agree on.
 struct Joint {
     consent: Option<Consent>,
     protocol: Protocol,
@@ -151,19 +152,19 @@ pub struct Many {
     generators: Vec<Generator>,
     targets: Vec<Joint>,
     begin: Instant,
-    /// In a step a generator says some times a second how far it is.
+    /// Longest silence of a generator during a step; generators report their progress several times a second.
     silence: Duration,
 }
 
 impl Many {
-    /// What a reader must know of a server.
+    /// Returns warnings about a server for the reader of the results.
     #[must_use]
     pub fn remarks(&self, target: usize) -> &[String] {
         let joint = self.targets.get(target);
         joint.map_or(&[][..], |joint| joint.remarks.as_slice())
     }
 
-    /// Which generator is gone, and why.
+    /// Returns which generator is lost, and why.
     #[must_use]
     pub fn lost(&self) -> Option<String> {
         let mut all = self.generators.iter();
@@ -182,7 +183,7 @@ impl Many {
         }
     }
 
-    /// Asks all clocks at once. The longest round trip.
+    /// Synchronises all clocks at once. Returns the longest round trip.
     fn clocks(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Duration {
         let begin = self.begin;
         thread::scope(|scope| {
@@ -283,7 +284,8 @@ impl Loading for Many {
                 }
                 let over = handles.iter().all(thread::ScopedJoinHandle::is_finished);
                 let begun = first.is_some();
-                // What is far away is asked so much earlier as it takes, while the load goes on.
+                // Remote counters are requested early, by the time that a request takes, while the load still
+                // runs.
                 let took = first_of_server.as_ref().map(server::ServerCounters::took);
                 let ahead = took.unwrap_or_default().min(manner.window / 4);
                 if last_of_server.is_none() && begun && (over || now + ahead >= end) {
@@ -327,7 +329,7 @@ impl Loading for Many {
                 machine: MachineUse::default(),
             };
             match ended {
-                // All shall end, and it did before it began.
+                // Everything stopped before this generator started.
                 Ok(None) => continue,
                 Ok(Some((late_us, step))) => {
                     let step = *step;
@@ -348,7 +350,7 @@ impl Loading for Many {
         }
         let target = &self.targets[shape.target];
         let server = match (&target.server, first_of_server.zip(last_of_server)) {
-            // One of the generators may be on the machine of the server, and see more.
+            // A generator may run on the server's machine and see more of the server.
             (ServerProcesses::Unknown(why), _) => used.unwrap_or_else(|| Err(why.clone())),
             (_, Some((first, last))) => last.since(&first),
             (_, None) => Err("it ended before anything was counted".to_owned()),
@@ -357,7 +359,7 @@ impl Loading for Many {
             (ServerProcesses::Processes(_) | ServerProcesses::Group(_), Some((first, last))) => {
                 last.since(&first)
             }
-            // Nothing here has a part in it.
+            // The coordinating machine takes no part in the load.
             _ => MachineUse::default(),
         };
         Ok(self.whole(shape, stop(), server, machine, parts))
@@ -365,7 +367,7 @@ impl Loading for Many {
 }
 
 impl Many {
-    /// The parts of a step as one.
+    /// Combines the parts of a step.
     fn whole(
         &self,
         shape: Shape,
@@ -402,7 +404,7 @@ impl Generator {
         Ok(())
     }
 
-    /// The next word; none when none comes soon.
+    /// Returns the next message; `None` if no message arrives soon.
     fn hear(&mut self) -> Result<Option<(Instant, Word)>, String> {
         let Some((at, line)) = self.line.hear(LOOK)? else {
             return Ok(None);
@@ -413,7 +415,7 @@ impl Generator {
         }
     }
 
-    /// None when all shall end.
+    /// Measures the clock offset of a generator. Returns `None` if everything stops.
     fn ask_clock(
         &mut self,
         begin: Instant,
@@ -429,7 +431,7 @@ impl Generator {
             self.say(&GeneratorOrder::Clock)?;
             let (received, there) = loop {
                 match self.hear()? {
-                    // An answer that is there before the question is none.
+                    // An answer that arrived before the question does not count.
                     Some((at, Word::Clock(there))) if at >= sent => break (at, there),
                     Some((_, Word::Failed(why))) => return Err(why),
                     Some(_) => return Err(NONSENSE.to_owned()),
@@ -449,7 +451,7 @@ impl Generator {
         Ok(clock::best_offset(&exchanges))
     }
 
-    /// Has its part carried out. None when all shall end and it did, before it began.
+    /// Lets the generator carry out its part. Returns `None` if everything stopped before the part started.
     fn carry(
         &mut self,
         order: &GeneratorOrder,
@@ -479,7 +481,7 @@ impl Generator {
                     };
                 }
                 Some((_, Word::Failed(why))) => return Err(why),
-                // The first clock that nobody asked for, or a second greeting, is as good as a lie.
+                // An unrequested clock or a second greeting violates the protocol.
                 Some((_, Word::Ready { .. } | Word::Clock(_))) => return Err(NONSENSE.to_owned()),
                 None => {}
             }

@@ -1,13 +1,13 @@
-//! Small files of the kernel. What cannot be read is not there.
+//! Reads small files of /proc and /sys. An unreadable file counts as missing.
 
 use std::path::Path;
 
-/// A file's text.
+/// Returns the text of a file.
 pub fn read(path: impl AsRef<Path>) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Names in a directory that are numbers.
+/// Returns the numeric names in a directory.
 pub fn numbers(path: impl AsRef<Path>) -> Vec<u32> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries
@@ -15,7 +15,7 @@ pub fn numbers(path: impl AsRef<Path>) -> Vec<u32> {
         .collect()
 }
 
-/// The values of `/proc/net/netstat` and `snmp`: a line of names and a line of numbers for each prefix.
+/// Parses a value of `/proc/net/netstat` or `snmp`. Each prefix has a line of names and a line of numbers.
 pub fn counter(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut lines = text
         .lines()

@@ -1,16 +1,18 @@
-//! CPU quotas of control groups: how often a group used up its quota and was stopped (`cpu.stat`), in both versions.
+//! Reads CPU quotas of control groups (`cpu.stat`): how often a group used up its quota and was throttled.
+//! Supports version 1 and version 2.
 
 use crate::procfs::read;
 use assay_model::Nanos;
 use assay_model::web::QuotaUse;
 use std::path::{Path, PathBuf};
 
-/// Where version 2 is mounted, alone or beside version 1.
+/// Mount points of version 2, alone or beside version 1.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-/// Where the CPU controller of version 1 is mounted.
+/// Mount points of the CPU controller of version 1.
 const CPU: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
 
-/// Counters of a group and of all groups above it, at one time. A quota of any of them stops the processes.
+/// Counters of a group and of its ancestors at one time. A quota of any of these groups throttles the
+/// processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas(Vec<(PathBuf, Counts)>);
 
@@ -59,7 +61,8 @@ impl Quotas {
         }
     }
 
-    /// Returns what the group that was stopped most often did since; none where no group has a quota.
+    /// Returns the quota use of the group that was throttled most often since `then`; `None` if no group has a
+    /// quota.
     pub fn since(&self, then: &Self) -> Option<QuotaUse> {
         let used = self.0.iter().filter_map(|(group, now)| {
             let (_, before) = then.0.iter().find(|(own, _)| own == group)?;
@@ -76,7 +79,8 @@ impl Quotas {
     }
 }
 
-/// The mounts and the path that a line of `/proc/PID/cgroup` is about, where it has a CPU controller.
+/// Parses a line of `/proc/PID/cgroup`. Returns the mount points and the path if the line has a CPU
+/// controller.
 fn controller(line: &str) -> Option<([&'static str; 2], &str)> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -101,7 +105,7 @@ fn counts(stat: &str) -> Option<Counts> {
     })
 }
 
-/// CPUs that a group may use, on average over a period.
+/// Returns the CPUs that a group may use, on average over a period.
 fn allowed(group: &Path) -> Option<f64> {
     let number = |file: &str| read(group.join(file))?.trim().parse::<f64>().ok();
     let (quota, period) = match read(group.join("cpu.max")) {

@@ -1,5 +1,5 @@
-//! A measurement of web servers as the run that the store keeps: one workload for each shape of step, one
-//! target for each server, one sample for each step.
+//! Converts a measurement of web servers into a stored run: one workload for each kind of step, one target for
+//! each server, one sample for each step.
 
 use crate::target::Target;
 use assay_http::Url;
@@ -11,30 +11,30 @@ use assay_model::web::{Pace, Step};
 use assay_model::{Bytes, Facts, Load, Nanos, Plan, Planned, Run, Sample, TargetInfo, secrets};
 use jiff::Timestamp;
 
-/// Name of the plan of such runs.
+/// Plan name of these runs.
 pub const PLAN: &str = "web-server";
 
-/// What such a run begins with.
+/// Data that is known when a run starts.
 pub struct Opening<'a> {
-    /// Names the run.
+    /// Identifier of the run.
     pub uid: String,
     /// Version of assay.
     pub version: &'static str,
-    /// Wall clock.
+    /// Start time.
     pub started: Timestamp,
-    /// The machine of the generator.
+    /// Facts about the generator's machine.
     pub facts: Facts,
-    /// For everything random.
+    /// Random seed.
     pub seed: u64,
-    /// How often each step is repeated.
+    /// Number of repetitions of each step.
     pub rounds: u32,
     /// Names of the servers.
     pub targets: &'a [String],
-    /// What a reader must know of each.
+    /// Warnings about each server for the reader.
     pub remarks: &'a [Vec<String>],
 }
 
-/// The run before anything is measured.
+/// Builds the run before the first measurement.
 #[must_use]
 pub fn open(opening: Opening<'_>) -> Run {
     let names = opening.targets;
@@ -66,20 +66,20 @@ pub fn open(opening: Opening<'_>) -> Run {
     }
 }
 
-/// The name of a server in results: its URL without what may be secret.
+/// Returns the name of a server in results: its URL without parts that may be secret.
 #[must_use]
 pub fn name(target: &Target) -> String {
     name_of(&target.url)
 }
 
-/// The same of its URL.
+/// Returns the URL without parts that may be secret.
 #[must_use]
 pub fn name_of(url: &Url) -> String {
     secrets::withhold_in_text(&url.to_string())
 }
 
-/// Enters a step that was carried out from `started` on: its workload and its slot in the plan of the
-/// run, and what is stored of it. `load` is what was asked, whatever its pace.
+/// Adds a step that started at `started`: its workload, its slot in the plan and its sample. `load` describes
+/// the requests; its pace is ignored.
 pub fn enter(
     run: &mut Run,
     load: &Http,
@@ -97,7 +97,7 @@ pub fn enter(
         ..load.kept()
     };
     let load = match step.pace {
-        // The log gives the times.
+        // The times come from the log.
         Pace::Replay { .. } => Http { rate: None, ..load },
         _ => load,
     };
@@ -145,7 +145,7 @@ pub fn enter(
     }
 }
 
-/// `c8`, `at-25`, `rate-500`, `log`.
+/// Names a step: `c8`, `at-25`, `rate-500`, `log`.
 fn called(step: &Step) -> String {
     let number = |value: f64| value.to_string().replace('.', "-");
     match (step.pace, step.share) {
@@ -158,7 +158,8 @@ fn called(step: &Step) -> String {
     }
 }
 
-/// The steps of a run, when it is one of web servers; targets are in its order.
+/// Returns the steps of a run of web servers; `None` for other runs. Target numbers follow the order of the
+/// run.
 #[must_use]
 pub fn steps(run: &Run, samples: &[Sample]) -> Option<Vec<Step>> {
     if run.plan.name != PLAN || run.plan.file_size != Bytes(0) {

@@ -1,9 +1,9 @@
-//! Counters of a server on another machine, read over one ssh session that stays open: a script for any POSIX
-//! shell waits there for a line, looks at `/proc`, and answers with the clock of its own machine. Nothing is
+//! Reads the counters of a server on another machine over one ssh session that stays open. A script for any
+//! POSIX shell waits there for a line, reads `/proc`, and answers with the time of its own machine. Nothing is
 //! installed there, and the script ends with the session.
 //!
-//! What comes is text of another machine: it is bounded, and a line that does not fit ends the session. A
-//! session that ended is no end of the measurement: CPU time is not known from then on.
+//! The answers are untrusted text: their size is limited, and an unexpected line ends the session. The
+//! measurement continues without a session, but the CPU time is then unknown.
 
 mod answers;
 mod counters;
@@ -22,34 +22,34 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the shell there carries out.
+/// Script that the remote shell runs.
 const SCRIPT: &str = include_str!("remote_counters/script.sh");
-/// What a machine may print before the first line that is for us.
+/// Maximum bytes that the remote machine may print before the first line of the script.
 const MOST_BEFORE: usize = 1 << 20;
-/// How often is looked whether to stop.
+/// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A session with the machine of a server.
+/// A session with the server's machine.
 #[derive(Debug)]
 pub struct There {
     name: String,
     root: bool,
-    /// It is this machine, under another name.
+    /// The remote machine is this machine under another name.
     same: bool,
     to: Mutex<PipeWriter>,
     shared: Arc<Shared>,
 }
 
-/// What of it counts.
+/// Remote processes whose CPU time is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteCounted {
-    /// These processes and their descendants.
+    /// The processes with these numbers and their descendants.
     Processes(Vec<u32>),
-    /// A control group.
+    /// The processes of a control group.
     Group(String),
 }
 
-/// A look that was asked for.
+/// A reading that was requested.
 pub(crate) struct Asked {
     there: Arc<There>,
     number: Result<u64, String>,
@@ -72,10 +72,10 @@ impl Drop for There {
 }
 
 impl There {
-    /// Logs in and starts the script. `stop` is asked several times a second whether to give up.
+    /// Logs in and starts the script. Checks `stop` several times a second.
     ///
     /// # Errors
-    /// [`SessionError`], with what can be done.
+    /// [`SessionError`] with a way out.
     pub fn open(session: &SshSession, stop: &dyn Fn() -> bool) -> Result<Arc<Self>, SessionError> {
         assay_fleet::session::check_name(&session.host)?;
         let (mut line, mut to) = Line::start(session).map_err(|error| match error.kind() {
@@ -132,22 +132,22 @@ impl There {
         }))
     }
 
-    /// Its name, without control characters.
+    /// Returns the name of the machine, without control characters.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Why nothing more comes from it, when that is so.
+    /// Returns why the session ended, if it did.
     #[must_use]
     pub fn gone(&self) -> Option<String> {
         self.shared.state().gone.clone()
     }
 
-    /// Who listens there on a port.
+    /// Finds the processes that listen on a port there.
     ///
     /// # Errors
-    /// Nobody does that this user sees, with what can be done.
+    /// This user sees no such process. The text names a way out.
     pub fn listening(self: &Arc<Self>, port: u16) -> Result<ServerProcesses, String> {
         let answer = self.ask(&format!("listening {port:04X}"))?;
         let holders = counters::holders(&answer.lines)?;
@@ -163,19 +163,19 @@ impl There {
         }
     }
 
-    /// A process there, with all that descend from it.
+    /// Counts a process there and its descendants.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The process cannot be read.
     pub fn process(self: &Arc<Self>, pid: u32) -> Result<ServerProcesses, String> {
         self.tried(RemoteCounted::Processes(vec![pid]))
             .map_err(|why| format!("--server-pid {pid}: {why}"))
     }
 
-    /// A control group of version 2 there.
+    /// Counts a control group of version 2 there.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The group cannot be read.
     pub fn group(self: &Arc<Self>, path: &str) -> Result<ServerProcesses, String> {
         let path = ServerProcesses::group_path(path)
             .to_string_lossy()
@@ -187,7 +187,7 @@ impl There {
             .map_err(|why| format!("{path}: {why}"))
     }
 
-    /// Looks at it once.
+    /// Reads the counters once, to check that they are readable.
     fn tried(self: &Arc<Self>, counts: RemoteCounted) -> Result<ServerProcesses, String> {
         let answer = self.ask(&counts.question())?;
         Counters::read(&answer.lines)?;
@@ -203,7 +203,7 @@ impl There {
         self.shared.answer(number)
     }
 
-    /// Asks and does not wait.
+    /// Sends a request and returns without waiting for the answer.
     fn begin(&self, question: &str) -> Result<u64, String> {
         let number = {
             let mut state = self.shared.state();
@@ -217,10 +217,10 @@ impl There {
         };
         let (what, rest) = question.split_once(' ').unwrap_or((question, ""));
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        // A few hundred bytes, of which two wait at most: a pipe has room for them.
+        // Requests have a few hundred bytes and at most two are waiting, so the pipe has room for them.
         match writeln!(to, "{what} {number} {rest}") {
             Ok(()) => Ok(number),
-            // The other side has ended, and why is told by its thread.
+            // The remote side has ended; its reader thread will know the reason.
             Err(_) => Err(self.shared.end_soon()),
         }
     }
@@ -252,7 +252,7 @@ impl Asked {
         }
     }
 
-    /// How long the answer took, or how long it is waited for.
+    /// Returns how long the answer took, or how long the request has been waiting.
     pub(crate) fn took(&self) -> Duration {
         let Ok(number) = self.number else {
             return Duration::ZERO;
@@ -265,7 +265,7 @@ impl Asked {
         }
     }
 
-    /// What was used since an earlier look.
+    /// Returns the use since the earlier reading `then`.
     pub(crate) fn since(&self, then: &Self) -> Result<ServerUse, String> {
         let answer = |asked: &Self| asked.there.shared.answer(asked.number.clone()?);
         let used = used(&answer(then)?, &answer(self)?)?;
@@ -278,14 +278,14 @@ impl Asked {
     }
 }
 
-/// What was used between two answers.
+/// Returns the use between two answers.
 fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
     let window = between(first, last)?;
     let (then, now) = (Counters::read(&first.lines)?, Counters::read(&last.lines)?);
     let machine = now.machine_since(&then);
     let used = now.counted.since(&then.counted, window)?;
     let all = window.0 as f64 * f64::from(machine.cpus);
-    // A tick more at both ends.
+    // Allow one more tick at both ends.
     match used.cpu.0 as f64 > all * 1.05 + 50e6 {
         true => Err("it tells more CPU time than it has CPUs".to_owned()),
         false => Ok(ServerUse {
@@ -295,10 +295,11 @@ fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
     }
 }
 
-/// What a machine tells that answers the questions 1 and 2 with these bytes, as if no time passed here.
+/// Parses an answer stream to requests 1 and 2 and returns the use between them, as if no local time passed;
+/// for tests.
 ///
 /// # Errors
-/// It is none of what was asked for, or cannot be.
+/// The bytes are not valid answers.
 #[doc(hidden)]
 pub fn told(bytes: &[u8]) -> Result<ServerUse, String> {
     let (shared, now) = (Shared::default(), Instant::now());
@@ -318,15 +319,15 @@ pub fn told(bytes: &[u8]) -> Result<ServerUse, String> {
     }
 }
 
-/// Time between two looks by the clock there, which has to fit what passed here: the first look was between
-/// its question and its answer, and so was the last.
+/// Returns the time between two readings by the remote clock. The remote time must fit the local times: each
+/// reading happened between its request and its answer.
 fn between(first: &Answer, last: &Answer) -> Result<assay_model::Nanos, String> {
     let up = |answer: &Answer| counters::up(&answer.lines);
     let window = up(last)?.checked_sub(up(first)?);
     let window = window.ok_or("its clock went backwards")?;
     let least = last.asked.saturating_duration_since(first.came);
     let most = last.came.saturating_duration_since(first.asked);
-    // The clock there has ticks of 10 ms (proc_uptime(5)).
+    // The remote clock has ticks of 10 ms (proc_uptime(5)).
     let slack = Duration::from_millis(30) + most / 100;
     if window + slack < least || window > most + slack || window.is_zero() {
         return Err(format!(
@@ -336,7 +337,8 @@ fn between(first: &Answer, last: &Answer) -> Result<assay_model::Nanos, String> 
             most.as_secs_f64()
         ));
     }
-    // It was asked for so much earlier as the first took: what takes much longer may be from behind the load.
+    // The request was sent early by the duration of the first one. If it takes much longer, the reading may be
+    // later than the load.
     let (took, expected) = (last.came - last.asked, first.came - first.asked);
     let allowed = expected.min(window / 4) + window / 10 + Duration::from_millis(20);
     if took > allowed {
@@ -348,7 +350,7 @@ fn between(first: &Answer, last: &Answer) -> Result<assay_model::Nanos, String> 
     Ok(assay_model::Nanos::from(window))
 }
 
-/// The user that the script runs as there, and which start of which machine it is.
+/// Parses the script's first line: user id, and identity of the machine and its boot.
 fn ready(line: &str) -> Option<(u32, String)> {
     let (uid, boot) = line.strip_prefix("assay-counters 1 ")?.split_once(' ')?;
     Some((uid.parse().ok()?, boot.trim_end().to_owned()))

@@ -1,5 +1,6 @@
-//! CPU time of a server: the processes that hold the listening socket with all that descend from them, a process
-//! that the user names, or a control group; on this machine, or on another that is reached by ssh.
+//! Measures the CPU time of a server: of the processes that hold the listening socket and their descendants,
+//! of a process that the user names, or of a control group. The server is on this machine or is reached over
+//! ssh.
 
 use crate::procfs::{numbers, read};
 use crate::quota::Quotas;
@@ -13,43 +14,43 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Where the CPU time of a server is counted.
+/// Processes whose CPU time is counted for a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerProcesses {
-    /// These processes and their descendants, as they are at each look.
+    /// These processes and their descendants at the time of each reading.
     Processes(Vec<u32>),
-    /// A directory of the control group hierarchy (version 2).
+    /// Directory of a control group (version 2).
     Group(PathBuf),
-    /// On another machine, over a session with it.
+    /// Processes on another machine, over an ssh session.
     There(Arc<There>, RemoteCounted),
-    /// It cannot be.
+    /// The processes are unknown for this reason.
     Unknown(String),
 }
 
-/// A server that the user named and that is not there.
+/// The server that the user named does not exist.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// No such process.
+    /// The process does not exist.
     #[error("--server-pid {pid}: there is no such process")]
     Process {
-        /// As given.
+        /// Process number that the user gave.
         pid: u32,
     },
-    /// No such group.
+    /// The control group does not exist.
     #[error("{}: no control group of version 2 whose CPU time can be read: {source}", path.display())]
     Group {
-        /// As given.
+        /// Path that the user gave.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
 impl ServerProcesses {
-    /// A process that the user names.
+    /// Selects a process that the user names.
     ///
     /// # Errors
-    /// There is none.
+    /// The process does not exist.
     pub fn process(pid: u32) -> Result<Self, ServerError> {
         match read(format!("/proc/{pid}/stat")) {
             Some(_) => Ok(Self::Processes(vec![pid])),
@@ -57,10 +58,10 @@ impl ServerProcesses {
         }
     }
 
-    /// A control group that the user names: an absolute path, or one below `/sys/fs/cgroup`.
+    /// Selects a control group that the user names by an absolute path or a path below `/sys/fs/cgroup`.
     ///
     /// # Errors
-    /// There is none.
+    /// The group does not exist.
     pub fn group(path: &str) -> Result<Self, ServerError> {
         let path = Self::group_path(path);
         match std::fs::read_to_string(path.join("cpu.stat")) {
@@ -76,7 +77,7 @@ impl ServerProcesses {
         }
     }
 
-    /// Who listens on this address of this machine.
+    /// Finds the processes that listen on this address of this machine.
     #[must_use]
     pub fn listening(address: &SocketAddr) -> Self {
         let inodes = listeners(address.port());
@@ -86,14 +87,14 @@ impl ServerProcesses {
         holders(&inodes)
     }
 
-    /// Whether its CPU time can be told.
+    /// Returns whether the CPU time of the server can be measured.
     #[must_use]
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown(_))
     }
 }
 
-/// The processes that hold one of these sockets, by inode.
+/// Finds the processes that hold one of these sockets, given by inode.
 pub(crate) fn holders(inodes: &BTreeSet<String>) -> ServerProcesses {
     let mut processes = Vec::new();
     let mut hidden = false;
@@ -121,7 +122,7 @@ pub(crate) fn holders(inodes: &BTreeSet<String>) -> ServerProcesses {
     }
 }
 
-/// Inodes of sockets that listen on a port, of the network namespace of this thread.
+/// Returns the inodes of the sockets that listen on a port in this thread's network namespace.
 fn listeners(port: u16) -> BTreeSet<String> {
     let tables = ["tcp", "tcp6"].map(|table| read(format!("/proc/thread-self/net/{table}")));
     let lines: Vec<String> = tables.into_iter().flatten().collect();
@@ -138,10 +139,11 @@ fn listeners(port: u16) -> BTreeSet<String> {
     found.collect()
 }
 
-/// CPU time of each thread: on a CPU and, where the kernel tells, waiting for one, in nanoseconds.
+/// CPU time of each thread in nanoseconds: time on a CPU and, if the kernel counts it, time spent waiting for
+/// a CPU.
 pub(crate) type Threads = BTreeMap<(u32, u32), (u64, Option<u64>)>;
 
-/// Counters at one time.
+/// Counters of a server at one time.
 pub struct ServerCounters {
     at: Instant,
     seen: Result<Seen, String>,
@@ -175,7 +177,7 @@ impl ServerCounters {
         }
     }
 
-    /// How long it took; of a look that is under way, so far.
+    /// Returns how long the reading took, or has taken so far.
     pub fn took(&self) -> Duration {
         match &self.seen {
             Ok(Seen::There(asked)) => asked.took(),
@@ -183,8 +185,8 @@ impl ServerCounters {
         }
     }
 
-    /// What was used since an earlier look. What a process that ended in between had used is lost: its
-    /// threads are gone.
+    /// Returns the use since the earlier reading `then`. The use of a process that ended in between is lost
+    /// with its threads.
     pub fn since(&self, then: &Self) -> Result<ServerUse, String> {
         match (&self.seen, &then.seen) {
             (Err(why), _) | (_, Err(why)) => Err(why.clone()),
@@ -200,7 +202,7 @@ impl ServerCounters {
 }
 
 impl Seen {
-    /// Threads under the name of a process.
+    /// Builds counters from threads and the name of their process.
     pub(crate) fn threads(threads: Threads, name: &str) -> Self {
         let alive: BTreeSet<u32> = threads.keys().map(|(pid, _)| *pid).collect();
         let what = match alive.len() {
@@ -210,7 +212,7 @@ impl Seen {
         Self::Threads(threads, what)
     }
 
-    /// What was used in a time.
+    /// Returns the use since `then`, over `window`.
     pub(crate) fn since(&self, then: &Self, window: Nanos) -> Result<ServerUse, String> {
         match (self, then) {
             (Self::There(now), Self::There(before)) => now.since(before),
@@ -233,7 +235,7 @@ impl Seen {
                         )
                     })
                     .collect();
-                // One that waits for a CPU has work as well.
+                // A thread that waits for a CPU has work, too.
                 let busiest = used
                     .iter()
                     .map(|(cpu, waited)| cpu.saturating_add(waited.unwrap_or(0)))
@@ -290,14 +292,14 @@ fn processes(roots: &[u32]) -> Result<Seen, String> {
     Ok(Seen::threads(threads, &name.unwrap_or_default()))
 }
 
-/// Time on a CPU and time ready and waiting (Documentation/scheduler/sched-stats.rst).
+/// Parses the time on a CPU and the time spent waiting for one (Documentation/scheduler/sched-stats.rst).
 fn schedstat(text: &str) -> Option<(u64, Option<u64>)> {
     let mut words = text.split_whitespace();
     let (cpu, waited) = (words.next()?, words.next()?);
     Some((cpu.parse().ok()?, Some(waited.parse().ok()?)))
 }
 
-/// Processes with all that descend from them, oldest first; never assay itself.
+/// Returns the processes and their descendants, oldest first. Excludes assay itself.
 pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     let parents: BTreeMap<u32, u32> = numbers("/proc")
         .into_iter()
@@ -306,7 +308,7 @@ pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     let own = std::process::id();
     let below = |pid: u32| {
         let mut at = pid;
-        // A chain of parents ends at 0; a loop would be a race with a reused number.
+        // A chain of parents ends at 0. A cycle can only come from a reused process number.
         for _ in 0..64 {
             if roots.contains(&at) {
                 return true;
@@ -325,7 +327,7 @@ pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     found.filter(|pid| below(*pid)).collect()
 }
 
-/// Field 4 of /proc/PID/stat; the name before it may hold anything.
+/// Parses field 4 of /proc/PID/stat. The name before it may contain any character.
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?
         .1

@@ -1,4 +1,4 @@
-//! The steps of a whole measurement, in rounds in which all targets take turns.
+//! Runs the steps of a measurement in rounds. Each round measures all targets.
 
 use crate::server::ServerProcesses;
 use crate::step::{Bench, Manner, Shape, measure};
@@ -11,118 +11,118 @@ use serde::Serialize;
 use std::thread;
 use std::time::Duration;
 
-/// Which numbers of connections are tried for the capacity.
+/// Numbers of connections to try in the search for the capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
-    /// These.
+    /// These numbers.
     List(Vec<u32>),
-    /// 1, 2, 4, … for a moment each until twice as many bring less than 5 % more, at most this many. The numbers
-    /// around the fewest that suffice are then measured in rounds.
+    /// Try 1, 2, 4, … connections briefly, at most this many, until doubling raises the rate by less than 5 %.
+    /// Then measure the numbers around the smallest sufficient one in rounds.
     Doubling(u32),
 }
 
-/// Connections that an open loop may use: enough that a short stall of the server makes nobody wait for
-/// one, few enough for a server with default limits.
+/// Maximum connections of an open loop: enough to bridge a short stall of the server, and few enough for a
+/// server with default limits.
 const OPEN: u32 = 256;
-/// Time that is counted in a step of the search, at most, and time before it.
+/// Seconds of a search step: maximum counted time, and washout before it.
 const SEARCH: (f64, f64) = (0.4, 0.1);
-/// Pause between steps, for the server to close what is left.
+/// Pause between steps, in which the server closes old connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// All that is decided before the start.
+/// All settings that are fixed before the start.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// For the capacity.
+    /// Connections for the capacity search.
     pub connections: Search,
-    /// Shares of the capacity at which the latency is measured, in an open loop.
+    /// Fractions of the capacity at which the latency is measured, in an open loop.
     pub shares: Vec<f64>,
-    /// Requests per second at which it is measured as well.
+    /// Further rates at which the latency is measured, in requests per second.
     pub rates: Vec<f64>,
-    /// The times of an open loop are random.
+    /// Open loops send requests at random times (Poisson).
     pub poisson: bool,
-    /// How often each step is repeated.
+    /// Number of repetitions of each step.
     pub rounds: u32,
-    /// Time that is counted in a step of the first and of the second stage.
+    /// Counted seconds of a step: in the capacity stage and in the latency stage.
     pub seconds: (f64, f64),
-    /// Time before it that is not counted.
+    /// Seconds before the counted time.
     pub washout: f64,
-    /// A request that takes longer has failed.
+    /// Time limit of a request in seconds; a slower request is a failure.
     pub limit: f64,
-    /// Threads of the generator; none: half of the CPUs for a server on this machine, else all.
+    /// Threads of the generator. Default: half of the CPUs for a server on this machine, else all CPUs.
     pub threads: Option<u32>,
-    /// Connections of an open loop, at most.
+    /// Maximum connections of an open loop.
     pub open_connections: Option<u32>,
-    /// A connection is closed after so many requests.
+    /// Close a connection after this many requests.
     pub requests_per_connection: Option<u32>,
-    /// Requests are picked at random.
+    /// Choose requests at random.
     pub shuffled: bool,
-    /// Bits per second that the link carries.
+    /// Speed of the link in bits per second.
     pub link: Option<f64>,
-    /// For everything random.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// What happens.
+/// Progress of a measurement.
 #[derive(Debug)]
 pub enum WebEvent<'a> {
-    /// A step begins, so many of so many; the time that is left is an estimate.
+    /// A step starts.
     Begins {
-        /// Which target.
+        /// Index of the target.
         target: usize,
-        /// Connections.
+        /// Number of connections.
         connections: u32,
-        /// Pace.
+        /// Pace of the requests.
         pace: Pace,
-        /// From 0.
+        /// Number of the round, from 0.
         round: u32,
-        /// From the start of this step to the end of all.
+        /// Estimated time from the start of this step to the end of the measurement.
         left: Duration,
     },
-    /// A load is under way: good answers and failures so far, and for how long.
+    /// Progress of the current load.
     Goes {
-        /// Good answers.
+        /// Good answers so far.
         answers: u64,
-        /// Failures.
+        /// Failures so far.
         failures: u64,
-        /// Since the step began.
+        /// Time since the step started.
         since: Duration,
-        /// As in `Begins`.
+        /// Estimated time until the end, as in `Begins`.
         left: Duration,
     },
-    /// A step has ended.
+    /// A step ended.
     Ended(&'a Step),
-    /// The capacity of a target was found.
+    /// The capacity of a target is known.
     Capacity {
-        /// Which target.
+        /// Index of the target.
         target: usize,
-        /// None when no round counts.
+        /// The capacity; `None` if no round is valid.
         capacity: Option<Capacity>,
     },
 }
 
-/// Why a measurement ended before its time.
+/// Reasons why a measurement ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CarryError {
-    /// A load cannot be carried out at all.
+    /// A load cannot run at all.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// One of several generators is gone, or says something else than it should.
+    /// A generator is lost or violated the protocol.
     #[error("{0}")]
     Generator(String),
 }
 
-/// What loads the targets: this machine, or several at once.
+/// Runs loads: on this machine or on several machines at once.
 pub trait Loading {
-    /// How many targets.
+    /// Returns the number of targets.
     fn targets(&self) -> usize;
-    /// The pace of a target's own list.
+    /// Returns the pace of a target's access log.
     fn pace(&self, target: usize) -> Option<Pace>;
-    /// Requests at once on each connection to it.
+    /// Returns the number of simultaneous requests per connection to a target.
     fn streams(&self, target: usize) -> u32;
-    /// As much of a step as its target agreed to.
+    /// Reduces a step to the limits of its target's consent.
     fn allowed(&self, shape: Shape) -> Shape;
-    /// Carries one step out; as [`measure`].
+    /// Runs one step; see [`measure`].
     ///
     /// # Errors
     /// See [`CarryError`].
@@ -135,7 +135,7 @@ pub trait Loading {
     ) -> Result<Step, CarryError>;
 }
 
-/// Of this machine alone.
+/// Runs loads from this machine alone.
 struct Alone<'a>(Vec<Bench<'a>>);
 
 impl Loading for Alone<'_> {
@@ -166,11 +166,10 @@ impl Loading for Alone<'_> {
     }
 }
 
-/// Carries all steps out. What was measured before `stop` said so, or before something failed, is in
-/// `steps` all the same.
+/// Runs all steps. Steps that ended before `stop` returned true, or before an error, stay in `steps`.
 ///
 /// # Errors
-/// A load cannot be carried out at all.
+/// A load cannot run at all.
 pub fn carry_out(
     targets: &[Target],
     servers: &[ServerProcesses],
@@ -186,7 +185,7 @@ pub fn carry_out(
     carry_out_on(&mut Alone(benches.collect()), settings, steps, stop, tell)
 }
 
-/// The same, by whatever loads.
+/// Runs all steps with the given load runner.
 ///
 /// # Errors
 /// See [`CarryError`].
@@ -211,10 +210,10 @@ pub fn carry_out_on(
     session.latency()
 }
 
-/// Time that it all takes, about.
+/// Estimates the duration of the measurement.
 #[must_use]
 pub fn estimate(targets: usize, settings: &Settings) -> Duration {
-    // A server on one machine is often full at some ten connections.
+    // A server on one machine often reaches its capacity at about ten connections.
     let (first, search) = match &settings.connections {
         Search::List(list) => (list.len(), 0),
         Search::Doubling(most) => (5, (most.ilog2() as usize + 1).min(6)),
@@ -237,12 +236,12 @@ struct Session<'a> {
     tell: &'a mut (dyn FnMut(WebEvent<'_>) + Send),
     left: Duration,
     slot: u64,
-    /// The steps of the search are not kept.
+    /// A search is running, whose steps are not kept.
     searching: bool,
 }
 
 impl Session<'_> {
-    /// Closed loops.
+    /// Measures the capacity with closed loops.
     fn capacity(&mut self) -> Result<(), CarryError> {
         let (mut list, most) = match self.settings.connections.clone() {
             Search::List(list) => (list, 0),
@@ -253,7 +252,7 @@ impl Session<'_> {
                 self.all_targets(round, connections)?;
             }
         }
-        // The moments of the search may have missed the top.
+        // The short search steps may have missed the maximum.
         while let Some(connections) = self.next_to_try(&list, most) {
             for round in 0..self.settings.rounds {
                 self.all_targets(round, connections)?;
@@ -263,7 +262,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns twice the most connections tried where they still brought more, while `most` allows them.
+    /// Returns twice the largest number of connections tried, if that number raised the rate and `most`
+    /// permits more.
     fn next_to_try(&self, list: &[u32], most: u32) -> Option<u32> {
         let tried = *list.last()?;
         let rising = |capacity: &Option<Capacity>| capacity.is_some_and(|found| found.rising);
@@ -272,8 +272,8 @@ impl Session<'_> {
         more.then(|| tried.saturating_mul(2).min(most))
     }
 
-    /// Looks for the fewest connections that reach the highest rate, for a moment with each number, and returns
-    /// the numbers around it that are worth measuring. What is seen here is not kept.
+    /// Finds the smallest number of connections that reaches the highest rate, with a short step for each
+    /// number. Returns the numbers around it that are worth measuring. The search steps are not kept.
     fn search(&mut self, most: u32) -> Result<Vec<u32>, CarryError> {
         let targets = self.loading.targets();
         let kept = self.steps.len();
@@ -351,17 +351,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Each round begins with another target, so that none is always the one after a certain other.
+    /// Returns the order of the targets in a round. Each round starts with another target.
     fn turns(&self, round: u32) -> Vec<usize> {
         let n = self.loading.targets();
         (0..n).map(|at| (at + round as usize) % n.max(1)).collect()
     }
 
-    /// Open loops at shares of the capacity.
+    /// Measures the latency with open loops at fractions of the capacity.
     fn latency(&mut self) -> Result<(), CarryError> {
         let capacity = judge(self.steps, self.loading.targets()).capacity;
         for (target, capacity) in capacity.iter().enumerate() {
-            // Where nothing was tried, nothing can be found.
+            // Without a capacity stage there is no capacity to report.
             if !self
                 .steps
                 .iter()
@@ -411,7 +411,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Connections of an open loop, at most.
+    /// Returns the maximum connections of an open loop.
     fn open(&self, target: usize) -> u32 {
         let streams = self.loading.streams(target).max(1);
         let most = self.settings.open_connections.unwrap_or(OPEN);
@@ -426,12 +426,13 @@ impl Session<'_> {
         self.step_for(shape, (seconds, self.settings.washout))
     }
 
-    /// Carries a step out for so many seconds that count, after so many that do not.
+    /// Runs a step with the given counted seconds and washout seconds.
     fn step_for(&mut self, shape: Shape, (seconds, washout): (f64, f64)) -> Result<(), CarryError> {
         if (self.stop)() {
             return Ok(());
         }
-        // A closed loop goes as fast as it can: where a rate was agreed on, it becomes an open one.
+        // A closed loop has no rate limit. If the consent limits the rate, an open loop replaces the closed
+        // loop.
         let shape = self.loading.allowed(shape);
         let settings = self.settings;
         let whole = Duration::from_secs_f64(seconds + washout) + PAUSE;
@@ -469,7 +470,7 @@ impl Session<'_> {
             (self.tell)(WebEvent::Ended(&step));
         }
         self.left = self.left.saturating_sub(whole);
-        // What was interrupted before anything was counted says nothing.
+        // A step that was interrupted before the counted time has no result.
         if !step.measured.interrupted || step.measured.answers > 0 {
             self.steps.push(step);
         }

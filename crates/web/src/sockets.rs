@@ -1,5 +1,5 @@
-//! Sockets of the network namespace of this thread with their queues, as the kernel lists them (sock_diag(7)).
-//! Which of them belong to a server, and what they mean, is in `waits`.
+//! Lists the sockets of this thread's network namespace with their queues (sock_diag(7)). Module `waits`
+//! assigns sockets to a server and interprets them.
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
@@ -13,21 +13,21 @@ use std::time::Duration;
 const ESTABLISHED: u8 = 1;
 const CONNECTING: u8 = 2;
 const LISTENING: u8 = 10;
-/// Longest answer of the kernel at once: a page or 32 KiB, whichever is more (netlink(7)).
+/// Maximum size of one netlink message from the kernel: a page or 32 KiB, whichever is larger (netlink(7)).
 const BUFFER: usize = 64 << 10;
-/// Longest time that the kernel needs for one part of its list.
+/// Time limit for one part of the list.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// IPPROTO_TCP.
 const TCP: u8 = 6;
 
-/// What a TCP socket is doing.
+/// State of a TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
     /// Waits for connections.
     Listening,
-    /// Its connection is not there yet.
+    /// The connection is being established.
     Connecting,
-    /// Connected.
+    /// The connection is established.
     Established,
 }
 
@@ -38,33 +38,33 @@ pub struct Tcp {
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub inode: u32,
-    /// Bytes that came and were not read.
+    /// Bytes received but not read.
     pub unread: u32,
-    /// Bytes written that the other side has not acknowledged.
+    /// Bytes written but not acknowledged by the peer.
     pub unacknowledged: u32,
-    /// It sent something after it last received something, or has never received anything.
+    /// The socket sent data after it last received any, or has never received any.
     pub asked: bool,
 }
 
-/// A stream socket of this machine.
+/// A UNIX stream socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unix {
     pub inode: u32,
-    /// Its other end; 0 while nobody has accepted it.
+    /// Inode of the peer; 0 until the connection is accepted.
     pub peer: u32,
-    /// Path that it is bound to; that of the listener for an accepted one.
+    /// Path of the socket. An accepted socket has the path of its listener.
     pub path: Option<String>,
     pub listening: bool,
-    /// Of a listener: sockets whose connections nobody has accepted.
+    /// For a listener: sockets whose connections are not yet accepted.
     pub pending: Vec<u32>,
-    /// Bytes that came and were not read.
+    /// Bytes received but not read.
     pub unread: u32,
 }
 
 /// Lists TCP sockets that listen, connect or are connected.
 ///
 /// # Errors
-/// The kernel refuses, or has no sock_diag.
+/// The kernel refuses the request or does not support sock_diag.
 pub fn list_tcp() -> io::Result<Vec<Tcp>> {
     let mut found = Vec::new();
     for family in [
@@ -72,7 +72,7 @@ pub fn list_tcp() -> io::Result<Vec<Tcp>> {
         libc_family(AddressFamily::INET6),
     ] {
         let states: u32 = 1 << ESTABLISHED | 1 << CONNECTING | 1 << LISTENING;
-        // INET_DIAG_INFO is attribute 2, and attributes are asked for by bits from 1 on.
+        // Bit N-1 requests attribute N; INET_DIAG_INFO is attribute 2.
         let mut body = vec![family, TCP, 1 << 1, 0];
         body.extend(states.to_ne_bytes());
         body.extend([0; 48]);
@@ -86,9 +86,9 @@ pub fn list_tcp() -> io::Result<Vec<Tcp>> {
 /// Lists UNIX stream sockets that listen or are connected.
 ///
 /// # Errors
-/// The kernel refuses, or has no sock_diag.
+/// The kernel refuses the request or does not support sock_diag.
 pub fn list_unix() -> io::Result<Vec<Unix>> {
-    /// Names, other ends, pending connections and queues (UDIAG_SHOW_*).
+    /// Requests names, peers, pending connections and queues (UDIAG_SHOW_*).
     const SHOW: u32 = 1 | 4 | 8 | 16;
     let states: u32 = 1 << ESTABLISHED | 1 << LISTENING;
     let mut body = vec![libc_family(AddressFamily::UNIX), 0, 0, 0];
@@ -106,7 +106,7 @@ fn libc_family(family: AddressFamily) -> u8 {
     family.as_raw() as u8
 }
 
-/// Asks for a list (SOCK_DIAG_BY_FAMILY) and returns its messages without their heads.
+/// Requests a list (SOCK_DIAG_BY_FAMILY) and returns its messages without their headers.
 fn dump(body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     const BY_FAMILY: u16 = 20;
     /// NLM_F_REQUEST and NLM_F_DUMP.
@@ -136,7 +136,7 @@ fn dump(body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Adds the messages of one part of a list; whether more parts follow.
+/// Adds the messages of one part of a list. Returns whether more parts follow.
 fn split_messages(mut bytes: &[u8], found: &mut Vec<Vec<u8>>) -> io::Result<bool> {
     const ERROR: u16 = 2;
     const DONE: u16 = 3;
@@ -171,7 +171,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Attributes of a message from `at` on: kind and bytes.
+/// Returns the attributes of a message from offset `at`: type and bytes.
 fn attributes(bytes: &[u8], at: usize) -> Vec<(u16, &[u8])> {
     let mut rest = bytes.get(at..).unwrap_or_default();
     let mut found = Vec::new();
@@ -186,10 +186,10 @@ fn attributes(bytes: &[u8], at: usize) -> Vec<(u16, &[u8])> {
     found
 }
 
-/// Reads a `struct inet_diag_msg` (include/uapi/linux/inet_diag.h).
+/// Parses a `struct inet_diag_msg` (include/uapi/linux/inet_diag.h).
 fn read_tcp(message: &[u8]) -> Option<Tcp> {
     const INFO: u16 = 2;
-    /// Length of the structure, behind which attributes follow.
+    /// Length of the structure in bytes. Attributes follow it.
     const LENGTH: usize = 72;
     let state = match *message.get(1)? {
         ESTABLISHED => TcpState::Established,
@@ -211,7 +211,7 @@ fn read_tcp(message: &[u8]) -> Option<Tcp> {
     };
     let attributes = attributes(message, LENGTH);
     let info = attributes.iter().find(|(kind, _)| *kind == INFO);
-    // Milliseconds since data was last sent and received, and how many bytes came at all (struct tcp_info).
+    // Fields of struct tcp_info: milliseconds since data was last sent and received, and total bytes received.
     let asked = info.is_some_and(|(_, info)| {
         let came = word(info, 128).zip(word(info, 132));
         let later = word(info, 44).zip(word(info, 52));
@@ -228,7 +228,7 @@ fn read_tcp(message: &[u8]) -> Option<Tcp> {
     })
 }
 
-/// Reads a `struct unix_diag_msg` (include/uapi/linux/unix_diag.h).
+/// Parses a `struct unix_diag_msg` (include/uapi/linux/unix_diag.h).
 fn read_unix(message: &[u8]) -> Option<Unix> {
     const STREAM: u8 = 1;
     const LENGTH: usize = 16;
@@ -245,7 +245,7 @@ fn read_unix(message: &[u8]) -> Option<Unix> {
             0 if !value.is_empty() => {
                 let end = value.iter().skip(1).position(|byte| *byte == 0);
                 let name = &value[..end.map_or(value.len(), |end| end + 1)];
-                // A name without a file begins with a zero.
+                // The name of an abstract socket starts with a zero byte.
                 found.path = Some(String::from_utf8_lossy(name).replace('\0', "@"));
             }
             2 => found.peer = word(value, 0)?,

@@ -1,4 +1,4 @@
-//! One load of a server, and what is looked at around it.
+//! Runs one load against a server and reads the counters around it.
 
 use crate::link::{self, NetworkPath};
 use crate::machine;
@@ -12,52 +12,52 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a load under way is told of.
+/// Interval of progress reports during a load.
 pub(crate) const TOLD: Duration = Duration::from_millis(200);
 
-/// A target with what is looked at around its loads.
+/// A target with the counters that are read around its loads.
 pub struct Bench<'a> {
     target: &'a Target,
     server: &'a ServerProcesses,
     link: Result<NetworkPath, String>,
 }
 
-/// What a step does.
+/// Description of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Which of the targets.
+    /// Index of the target.
     pub target: usize,
-    /// From 0.
+    /// Number of the round, from 0.
     pub round: u32,
-    /// Connections; of an open loop at most.
+    /// Number of connections; of an open loop the maximum.
     pub connections: u32,
-    /// When requests are sent.
+    /// Pace of the requests.
     pub pace: Pace,
-    /// Share of the capacity that the pace is.
+    /// Fraction of the capacity that the pace represents.
     pub share: Option<f64>,
 }
 
-/// How it is done.
+/// Settings that apply to all steps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Manner {
-    /// Requests are picked at random.
+    /// Choose requests at random.
     pub shuffled: bool,
-    /// A connection is closed after so many requests.
+    /// Close a connection after this many requests.
     pub requests_per_connection: Option<u32>,
-    /// Time at the start that is not counted.
+    /// Time before the counted time.
     pub washout: Duration,
-    /// Time that is counted.
+    /// Counted time.
     pub window: Duration,
-    /// A request that takes longer has failed.
+    /// Time limit of a request; a slower request is a failure.
     pub limit: Duration,
-    /// Threads of the generator; none: half of the CPUs for a server on this machine, else all.
+    /// Threads of the generator. Default: half of the CPUs for a server on this machine, else all CPUs.
     pub threads: Option<u32>,
-    /// For everything random.
+    /// Random seed.
     pub seed: u64,
 }
 
 impl<'a> Bench<'a> {
-    /// With the speed of the link in bits per second, where the user says it.
+    /// Creates a bench. `speed` is the user's value for the link, in bits per second.
     #[must_use]
     pub fn new(target: &'a Target, server: &'a ServerProcesses, speed: Option<f64>) -> Self {
         Self {
@@ -100,11 +100,11 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Carries one load out and looks at what is around it. `tell` hears some times a second how many good
-/// answers and failures there are, and for how long it goes on.
+/// Runs one load and reads the counters around it. Several times a second, `tell` receives the numbers of good
+/// answers and failures, and the elapsed time.
 ///
 /// # Errors
-/// The load cannot be carried out at all.
+/// The load cannot run at all.
 pub fn measure(
     bench: &Bench<'_>,
     manner: &Manner,
@@ -154,7 +154,8 @@ pub fn measure(
                     first = Some(look_around());
                 }
                 let ended = over.lock().map_or(true, |over| *over);
-                // What is far away is asked so much earlier as it takes, while the load goes on.
+                // Remote counters are requested early, by the time that a request takes, while the load still
+                // runs.
                 let took = first_of_server.as_ref().map(server::ServerCounters::took);
                 let end_of_server = end - took.unwrap_or_default().min(load.window / 4);
                 if last_of_server.is_none() && (ended || since >= end_of_server) {

@@ -1,4 +1,5 @@
-//! A server to be measured: its addresses, whether it may be loaded, what a good answer is.
+//! Prepares a server for measurement: resolves its addresses, checks its consent, and determines the expected
+//! answers.
 
 mod questions;
 
@@ -13,61 +14,61 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked of every target.
+/// Requirements for a target and its requests.
 #[derive(Clone, Debug)]
 pub struct ConsentRequest {
-    /// Method.
+    /// HTTP method.
     pub method: Method,
-    /// Headers beside assay's own.
+    /// Headers in addition to assay's own.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// Request body.
     pub body: Vec<u8>,
-    /// What is spoken.
+    /// HTTP version.
     pub protocol: Protocol,
-    /// Requests at once on each connection; more than one is for HTTP/2 alone.
+    /// Simultaneous requests per connection; more than one requires HTTP/2.
     pub streams: u32,
-    /// Many requests over one connection.
+    /// Send many requests over one connection.
     pub keep_alive: bool,
     /// Status of a good answer.
     pub status: u16,
-    /// The body must be the first one's, byte for byte.
+    /// The body must equal the body of the first answer.
     pub same_body: bool,
-    /// Whose certificates are believed.
+    /// Trusted certificate authorities.
     pub trust: Trust,
-    /// TLS sessions are continued by later connections.
+    /// Later connections resume TLS sessions.
     pub resume: bool,
-    /// A request that takes longer has failed.
+    /// Time limit of a request; a slower request is a failure.
     pub limit: Duration,
-    /// Only addresses of this family.
+    /// Use only addresses of this family.
     pub family: Option<Family>,
-    /// Load all addresses of a name, instead of the first that answers.
+    /// Load all addresses of a name instead of only the first that answers.
     pub all_addresses: bool,
-    /// Which paths.
+    /// Requested paths.
     pub what: What,
 }
 
-/// Which paths of a server are asked.
+/// Paths that a load requests.
 #[derive(Clone, Debug, Default)]
 pub enum What {
-    /// The URL's own.
+    /// The path of the URL.
     #[default]
     Own,
-    /// These, in turn or at random; each must answer before the load.
+    /// These paths, in order or at random. Each must answer before the load.
     Paths(Vec<String>),
-    /// The bytes of a file with a URL or path on each line. Those that do not answer are left out.
+    /// Content of a file with one URL or path per line. Paths that do not answer are omitted.
     List(Arc<[u8]>),
-    /// The bytes of an access log, whose requests are sent at its own times.
+    /// Content of an access log, whose requests are sent at their logged times.
     Log {
-        /// Its bytes.
+        /// Content of the log.
         text: Arc<[u8]>,
-        /// Times as fast.
+        /// Speed factor of the replay.
         speed: f64,
-        /// Draws where in its second a request came.
+        /// Seed for the random time of a request within its second.
         seed: u64,
     },
 }
 
-/// Kind of addresses.
+/// Address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
@@ -79,92 +80,92 @@ pub enum Family {
 /// A server that may be loaded and answers.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// As the user named it.
+    /// URL as the user gave it.
     pub url: Url,
-    /// Where it is loaded.
+    /// Addresses that are loaded.
     pub addresses: Vec<SocketAddr>,
-    /// TLS, if it is spoken.
+    /// TLS configuration, if TLS is used.
     pub tls: Option<Tls>,
-    /// Requests at once on each connection.
+    /// Simultaneous requests per connection.
     pub streams: u32,
-    /// Requests that a connection carries, where that follows from what is asked.
+    /// Requests per connection, if the requirements determine it.
     pub requests_per_connection: Option<u32>,
-    /// What is sent.
+    /// The distinct requests.
     pub requests: Vec<Request>,
-    /// What is sent when, where a log says it.
+    /// Send times of the requests, if an access log determines them.
     pub listed: Arc<[Listed]>,
     /// The first answer.
     pub first: Probed,
-    /// On this machine.
+    /// The server is on this machine.
     pub here: bool,
-    /// What it agreed to; none where nothing has to be asked.
+    /// Consent of the server; `None` if none is required.
     pub consent: Option<Consent>,
-    /// What a reader must know: a cache, compression.
+    /// Warnings for the reader, such as a cache or compression.
     pub remarks: Vec<String>,
 }
 
-/// Why a target cannot be loaded.
+/// Reasons why a target cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// No URL.
+    /// The text is not a valid URL.
     #[error("{text}: {why}")]
     Url {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// Error in the text.
         why: &'static str,
     },
-    /// No such host.
+    /// The host name cannot be resolved.
     #[error("{url}: no address for this host: {source}")]
     Resolve {
         /// URL.
         url: String,
-        /// The resolver's answer.
+        /// Error of the resolver.
         source: io::Error,
     },
-    /// It has addresses, but none of the family that was asked for.
+    /// The host has no address of the requested family.
     #[error("{url}: none of its addresses is of the family asked for")]
     Family {
         /// URL.
         url: String,
     },
-    /// TLS cannot be spoken.
+    /// TLS cannot be used.
     #[error("{url}: {source}")]
     Tls {
         /// URL.
         url: String,
-        /// Why.
+        /// Reason.
         source: TlsError,
     },
-    /// A request that cannot be.
+    /// The request is invalid.
     #[error("{url}: {why}")]
     Request {
         /// URL.
         url: String,
-        /// What is wrong with it.
+        /// Error in the request.
         why: String,
     },
-    /// It does not answer.
+    /// The server does not answer.
     #[error("{url}: {source}")]
     Silent {
         /// URL.
         url: String,
-        /// How it does not.
+        /// Error of the first request.
         source: ProbeError,
     },
-    /// It answers with something else.
+    /// The server answers with another status.
     #[error("{url}: it answers with status {status}, not {expected}{}", led(.location))]
     Status {
         /// URL.
         url: String,
-        /// What came.
+        /// Received status.
         status: u16,
-        /// What was to come.
+        /// Expected status.
         expected: u16,
-        /// Where it leads.
+        /// Target of the redirect.
         location: Option<String>,
     },
-    /// It takes fewer requests at once on a connection than are asked for.
+    /// The server permits fewer simultaneous requests per connection than requested.
     #[error(
         "{url}: the server takes {most} requests at once on a connection (SETTINGS_MAX_CONCURRENT_STREAMS), not \
          {asked}: ask for fewer with --streams, and more connections"
@@ -172,20 +173,20 @@ pub enum TargetError {
     Streams {
         /// URL.
         url: String,
-        /// How many it takes.
+        /// Permitted number.
         most: u32,
-        /// How many were asked for.
+        /// Requested number.
         asked: u32,
     },
-    /// A file of which nothing can be asked.
+    /// The file contains no request that can be sent.
     #[error("{url}: {why}")]
     Nothing {
         /// URL.
         url: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// It did not agree.
+    /// The server did not consent.
     #[error(
         "{url} ({address}) is another machine, and nothing there agrees to a load: {consent} {why}. \
          Who runs it can put two lines there: `assay-consent 1` and `until YYYY-MM-DD`"
@@ -193,11 +194,11 @@ pub enum TargetError {
     NoConsent {
         /// URL.
         url: String,
-        /// Which of its addresses.
+        /// Address of the server.
         address: SocketAddr,
-        /// URL of the file.
+        /// URL of the consent file.
         consent: String,
-        /// Why that is no consent.
+        /// Reason why the file is not a consent.
         why: String,
     },
 }
@@ -210,7 +211,7 @@ fn led(location: &Option<String>) -> String {
 }
 
 impl ConsentRequest {
-    /// One request, as the protocol has it.
+    /// Encodes one request for the protocol.
     pub(crate) fn request(
         &self,
         method: &Method,
@@ -226,7 +227,7 @@ impl ConsentRequest {
     }
 }
 
-/// Finds a server: its addresses, its consent on that day, its first answer.
+/// Prepares a server: resolves its addresses, checks its consent for `today`, and requests its first answer.
 ///
 /// # Errors
 /// See [`TargetError`].
@@ -253,7 +254,7 @@ pub fn find(
         ),
         false => None,
     };
-    // Nothing but the question for consent is sent to a server that has not agreed.
+    // A server that has not consented receives only the request for the consent file.
     let mut consent: Option<Consent> = None;
     for address in &addresses {
         if !link::is_here(address) {
@@ -319,7 +320,7 @@ pub fn find(
         addresses,
         tls,
         streams: asked.streams,
-        // HTTP/1.1 says so in each request.
+        // HTTP/1.1 requests contain a header that closes the connection.
         requests_per_connection: (first.protocol == Protocol::Http2 && !asked.keep_alive)
             .then_some(1),
         requests,
@@ -329,14 +330,14 @@ pub fn find(
 }
 
 impl Target {
-    /// What is spoken with it.
+    /// Returns the protocol of the server.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.first.protocol
     }
 
-    /// The same server as it answers now: after a change of its configuration a good answer may be
-    /// another. Nothing is asked but what the load asks.
+    /// Probes the same server again: after a configuration change, the expected answer may differ. Sends only
+    /// requests of the load.
     ///
     /// # Errors
     /// See [`TargetError`].
@@ -362,7 +363,7 @@ impl Target {
     }
 }
 
-/// Most requests that are due within one second.
+/// Returns the largest number of requests that are due within one second.
 fn busiest_second(listed: &[Listed]) -> usize {
     let mut from = 0;
     let within = listed.iter().enumerate().map(|(at, one)| {
@@ -424,7 +425,7 @@ fn ask_consent(
     }
 }
 
-/// What an answer says of itself that changes what is measured.
+/// Returns warnings about properties of an answer that affect the measurement.
 fn remarks(first: &Probed, keep_alive: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(version) = first.header("server") {

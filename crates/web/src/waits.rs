@@ -1,5 +1,6 @@
-//! What a server waits for while it is under load: its sockets with unsent answers, and those on which it waits for
-//! another server. The sockets themselves are listed in `sockets`; who limited is decided in `assay-judge`.
+//! Measures what a server waits for under load: sockets with unsent answers, and sockets on which the server
+//! waits for another server. Module `sockets` lists the sockets; crate `assay-judge` decides which part
+//! limited the load.
 
 use crate::link::is_here;
 use crate::procfs::read;
@@ -14,18 +15,18 @@ use std::os::fd::AsFd as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks during the counted time of a load.
+/// Number of looks during the counted time of a load.
 const LOOKS: u32 = 10;
-/// Shortest time between two looks: each reads the descriptors of the server.
+/// Minimum time between two looks. Each look reads the server's file descriptors.
 const BETWEEN: Duration = Duration::from_millis(40);
-/// Fewest looks whose mean says anything.
+/// Minimum number of looks for a meaningful mean.
 const FEWEST: u32 = 3;
-/// Sockets of a server above which a look would take time from the load.
+/// Maximum sockets of a server. Looking at more would disturb the load.
 const MOST: usize = 20_000;
 
-/// Looks at the sockets of a server from `from` until `until` after `begin`, or until the load is over. The thread
-/// moves into the network namespace of the server, so it must be a thread of its own. Returns none where the server's
-/// sockets cannot be seen from here.
+/// Looks at the server's sockets from `from` to `until` after `begin`, or until the load ends. The function
+/// moves its thread into the server's network namespace, so it needs a thread of its own. Returns `None` if
+/// the server's sockets are not visible from here.
 pub fn watch(
     server: &ServerProcesses,
     address: SocketAddr,
@@ -57,7 +58,7 @@ pub fn watch(
     watch.finish()
 }
 
-/// Moves this thread into the network namespace of a process, where that is another one.
+/// Moves this thread into the network namespace of a process, if it differs.
 fn enter_namespace(pid: u32) -> Option<()> {
     let there = format!("/proc/{pid}/ns/net");
     let own = std::fs::read_link("/proc/thread-self/ns/net").ok()?;
@@ -68,25 +69,26 @@ fn enter_namespace(pid: u32) -> Option<()> {
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()
 }
 
-/// Where a server is a client.
+/// Address of an upstream server, of which the server is a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Address {
     Tcp(SocketAddr),
     Unix(String),
 }
 
-/// The processes of an upstream with their counters when it was first seen; an error where they cannot be read.
+/// Processes of an upstream and their counters when the upstream was first seen; an error if they cannot be
+/// read.
 type CountedSince = Result<(ServerProcesses, server::ServerCounters), String>;
 
 struct Watch {
-    /// Where the load goes: sockets to it are those of the generator.
+    /// Address of the load. Sockets to it belong to the generator.
     address: SocketAddr,
     looks: u32,
     clients: usize,
     sending: usize,
-    /// UNIX sockets that were connected at the first look: they may belong to an idle pool.
+    /// UNIX sockets that were connected at the first look; they may belong to an idle pool.
     old: BTreeSet<u32>,
-    /// Sockets that waited, over all looks, and whose CPU time is counted since when.
+    /// For each upstream: number of waiting sockets over all looks, and its counters at the first look.
     upstreams: BTreeMap<Address, (usize, CountedSince)>,
 }
 
@@ -94,7 +96,7 @@ impl Watch {
     fn look(&mut self, processes: &[u32]) -> Option<()> {
         let inodes = sockets_of(processes)?;
         let tcp = list_tcp().ok()?;
-        // A kernel without lists of UNIX sockets has those of TCP all the same.
+        // A kernel that cannot list UNIX sockets can still list TCP sockets.
         let unix = list_unix().unwrap_or_default();
         let listening: BTreeSet<u16> = tcp
             .iter()
@@ -148,7 +150,7 @@ impl Watch {
         socket.remote.port() == self.address.port() && ip(&socket.remote) == ip(&self.address)
     }
 
-    /// Counts a socket that waits; with the first one the CPU time of whoever listens there is looked at.
+    /// Counts a waiting socket. For the first socket of an upstream, also reads the upstream's CPU time.
     fn count(&mut self, address: Address, processes: &[u32], unix: &[Unix]) {
         let known = self.upstreams.entry(address);
         let known = known.or_insert_with_key(|address| (0, listener(address, processes, unix)));
@@ -181,13 +183,13 @@ impl Watch {
     }
 }
 
-/// Whether something was asked on a socket to which no answer has come.
+/// Returns whether a request was sent on a socket and its answer is missing.
 fn waits(socket: &Tcp) -> bool {
     let asked = socket.asked || socket.unacknowledged > 0;
     socket.state == TcpState::Connecting || asked && socket.unread == 0
 }
 
-/// Who listens where a server is a client, with its CPU time up to now.
+/// Finds the processes of an upstream, with their CPU time up to now.
 fn listener(
     address: &Address,
     processes: &[u32],
@@ -216,7 +218,7 @@ fn listener(
     }
 }
 
-/// Inodes of the sockets of processes; none where they cannot be read, or are too many.
+/// Returns the inodes of the processes' sockets; `None` if they cannot be read or are too many.
 fn sockets_of(processes: &[u32]) -> Option<BTreeSet<u32>> {
     let mut found = BTreeSet::new();
     let mut readable = false;
@@ -241,7 +243,7 @@ fn sockets_of(processes: &[u32]) -> Option<BTreeSet<u32>> {
 }
 
 impl ServerProcesses {
-    /// The processes of a server on this machine, with all that descend from them.
+    /// Returns the processes of a server on this machine and their descendants.
     pub(crate) fn processes(&self) -> Option<Vec<u32>> {
         let roots = match self {
             Self::Processes(roots) => roots.clone(),

@@ -1,4 +1,4 @@
-//! Staged cases in which it is known who limits, and the consent of a server on another machine.
+//! Loads with a known limiting party, and the consent of a server on another machine.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 #[path = "limits/waits.rs"]
@@ -42,7 +42,7 @@ fn asked() -> ConsentRequest {
     }
 }
 
-/// One closed loop of so many connections, or one open loop at a rate.
+/// Returns settings for one closed loop with this number of connections, or for one open loop at a rate.
 fn settings(connections: u32, rate: Option<f64>) -> Settings {
     Settings {
         connections: Search::List(if rate.is_some() {
@@ -72,13 +72,13 @@ fn target(url: &str, asked: &ConsentRequest) -> Target {
     find(url, asked, TODAY, &|| false).unwrap()
 }
 
-/// Tests of one machine that measure would measure each other.
+/// Locks out the other tests, because simultaneous measurements on one machine disturb each other.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The one step, after the other work on this machine let it happen: three tries.
+/// Measures the single step; tries up to three times, because other work on this machine may disturb it.
 fn measured(target: &Target, server: &ServerProcesses, settings: &Settings, want: Limited) -> Step {
     let mut last = None;
     for _ in 0..3 {
@@ -107,7 +107,7 @@ fn measured(target: &Target, server: &ServerProcesses, settings: &Settings, want
     );
 }
 
-/// A server that takes so long for each answer, one thread for each connection.
+/// Starts a server that takes this time for each answer, with one thread per connection.
 fn slow(time: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -138,7 +138,7 @@ fn a_slow_server() {
     let target = target(&url, &asked());
     let server = ServerProcesses::listening(&target.addresses[0]);
     assert!(target.here && server.is_known());
-    // It sleeps: from outside that is a server that waits for something.
+    // The server sleeps: from outside, it waits for something unknown.
     let step = measured(&target, &server, &settings(4, None), Limited::NotKnown);
     // Four connections at 5 ms.
     assert!(step.measured.answers > 100 && step.measured.rate() < 800.0);
@@ -185,7 +185,7 @@ fn a_capped_generator() {
             });
         }
         let generator = scope.spawn(|| {
-            // Threads of the generator inherit both.
+            // Threads of the generator inherit both settings.
             pin();
             rustix::process::setpriority_process(None, 19).unwrap();
             measured(&target, &server, &settings(64, None), Limited::Generator)
@@ -195,7 +195,7 @@ fn a_capped_generator() {
     });
 }
 
-/// A network namespace, removed with what is in it.
+/// A network namespace, removed with its contents.
 struct Namespace(String);
 
 impl Namespace {
@@ -208,7 +208,7 @@ impl Namespace {
         own
     }
 
-    /// Carries something out in a thread of the namespace; threads that it starts are in there too.
+    /// Runs a function on a thread in the namespace; threads that it starts are in the namespace too.
     fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let file = fs::File::open(format!("/run/netns/{}", self.0)).unwrap();
         thread::scope(|scope| {
@@ -237,7 +237,7 @@ fn run(program: &str, words: &[&str]) {
     assert!(status.success(), "{program} {words:?}");
 }
 
-/// Whether namespaces can be made; what is missing is said.
+/// Whether namespaces can be created; prints the missing requirement.
 fn namespaces() -> bool {
     let lacking = assay_testing::servers::find_missing(&["ip"], true);
     if let Some(lacking) = &lacking {
@@ -301,7 +301,7 @@ fn a_short_accept_queue() {
     });
 }
 
-/// nginx in a namespace, killed with it.
+/// nginx in a namespace, killed with the namespace.
 struct Server10 {
     nginx: Child,
     _dir: tempfile::TempDir,
@@ -324,7 +324,7 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
     fs::create_dir_all(&www).unwrap();
     fs::write(www.join("assay-consent"), consent).unwrap();
     fs::write(dir.path().join("www/big"), vec![b'x'; 200_000]).unwrap();
-    // One process, so that killing it is enough, and files of root can be read.
+    // One process, so that killing it suffices and root's files are readable.
     let config = format!(
         "master_process off; daemon off; user root; pid {path}/pid; error_log {path}/log;
          events {{ }}
@@ -348,7 +348,7 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
     }
 }
 
-/// Two namespaces with a link between them that carries this from the second, 10.77.0.2, to the first.
+/// Creates two namespaces with a link that has this rate from the second, 10.77.0.2, to the first.
 fn linked(rate: &str) -> (Namespace, Namespace) {
     let (near, far) = (Namespace::new(), Namespace::new());
     ip(&[
@@ -372,7 +372,7 @@ fn linked(rate: &str) -> (Namespace, Namespace) {
     (near, far)
 }
 
-/// The target, as soon as it listens.
+/// Returns the target as soon as it listens.
 fn find_at(url: &str, asked: &ConsentRequest) -> Result<Target, TargetError> {
     for _ in 0..100 {
         match find(url, asked, TODAY, &|| false) {
@@ -423,7 +423,7 @@ fn a_shaped_link_and_consent() {
 
 #[test]
 fn a_server_on_another_machine_is_not_asked_for_anything_else() {
-    // Nothing answers at this address (RFC 5737); nothing may be sent to it but the question.
+    // No host answers at this address (RFC 5737); only the consent may be requested from it.
     let asked = ConsentRequest {
         limit: Duration::from_millis(300),
         ..asked()

@@ -1,17 +1,17 @@
-//! Addresses of access points (BSSIDs). An address names one device for its whole life, and so the place
-//! and the habits of people; it is never shown in full.
+//! Addresses of access points (BSSIDs). An address identifies one device for its whole life, and so reveals
+//! where people live. Addresses are never shown in full.
 
 use std::fmt;
 
-/// A BSSID: 48 bits. `Display` and `Debug` show the first three octets and hide the rest.
+/// A BSSID of 48 bits. `Display` and `Debug` show the first three octets and hide the rest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address([u8; 6]);
 
-/// The bit of the first octet that says that nobody assigned the address (IEEE 802-2014, 8.2.2).
+/// Bit of the first octet that marks a locally assigned address (IEEE 802-2014, 8.2.2).
 const LOCAL: u8 = 0x02;
 
 impl Address {
-    /// Reads six octets in hexadecimal with colons or hyphens between them.
+    /// Parses six hexadecimal octets, separated by colons or hyphens.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut octets = [0; 6];
@@ -26,19 +26,19 @@ impl Address {
         parts.next().is_none().then_some(Self(octets))
     }
 
-    /// Whether it was made up by the device. Its first octets name no maker then.
+    /// Returns whether the device itself chose the address. Then the first octets do not identify a vendor.
     #[must_use]
     pub fn is_local(self) -> bool {
         self.0[0] & LOCAL != 0
     }
 
-    /// Its first 24 bits: a maker, unless it is local.
+    /// Returns the first 24 bits: the vendor, unless the address is local.
     #[must_use]
     pub fn prefix(self) -> [u8; 3] {
         [self.0[0], self.0[1], self.0[2]]
     }
 
-    /// All 48 bits as a number, for looking the address up in a registry.
+    /// Returns the 48 bits as a number, for a lookup in the registry.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
@@ -46,8 +46,8 @@ impl Address {
             .fold(0, |number, octet| number << 8 | u64::from(*octet))
     }
 
-    /// What the addresses of one device usually have in common: a device counts its radios and networks
-    /// in the last four bits or in the first octet. Two devices with one family may still be two.
+    /// Returns the part that the addresses of one device usually share. A device numbers its radios and
+    /// networks in the last four bits or in the first octet. Two devices may still have the same family.
     #[must_use]
     pub fn family(self) -> Family {
         let [_, b, c, d, e, f] = self.0;
@@ -55,7 +55,7 @@ impl Address {
     }
 }
 
-/// See [`Address::family`].
+/// Common part of a device's addresses; see [`Address::family`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Family([u8; 5]);
 
@@ -78,7 +78,7 @@ impl fmt::Debug for Family {
     }
 }
 
-/// Whether a text has the form of an address, with digits hidden: `02:00:5e:xx:xx:xx`.
+/// Returns whether a text is an address with hidden digits: `02:00:5e:xx:xx:xx`.
 #[must_use]
 pub fn is_masked(text: &str) -> bool {
     let hidden = |byte: u8| byte.is_ascii_hexdigit() || b"xX*_?#.".contains(&byte);
@@ -89,7 +89,8 @@ pub fn is_masked(text: &str) -> bool {
             .all(|part| part.len() == 2 && part.bytes().all(hidden))
 }
 
-/// Reads an address that may be masked: none within for one that is, none when the text is no address at all.
+/// Parses an address that may be masked. Returns `Some(None)` for a masked address and `None` for a text that
+/// is not an address.
 #[must_use]
 pub fn read_or_masked(text: &str) -> Option<Option<Address>> {
     match Address::read(text) {
@@ -101,7 +102,7 @@ pub fn read_or_masked(text: &str) -> Option<Option<Address>> {
 /// Length of an address as text.
 const LENGTH: usize = 17;
 
-/// A text in which the last three octets of every address are hidden.
+/// Hides the last three octets of every address in a text.
 #[must_use]
 pub fn mask(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

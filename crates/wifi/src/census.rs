@@ -1,6 +1,6 @@
-//! How many vehicles send a network of their own, by make. Names follow a pattern that the maker chose, and
-//! addresses name who built the radio. Neither proves anything alone: a name can be given by anybody, and most
-//! makers of radios do not build for vehicles only. So the count has two bounds, and says what it rests on.
+//! Counts vehicles with their own network, by make. The evidence is the name of a network, which follows a
+//! pattern of the maker, and the vendor of the radio. Neither is proof: anybody can choose a name, and most
+//! radio vendors do not build only for vehicles. So each count has a lower and an upper bound.
 
 use crate::address::{Address, Family};
 use crate::reading::{Bss, Reading};
@@ -9,20 +9,20 @@ use crate::ssid::Ssid;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How the networks of a make can be known.
+/// A make, with the properties that identify its networks.
 struct Make {
     name: &'static str,
-    /// What names begin with. Four to eight letters or digits follow.
+    /// Prefixes of network names. Four to eight letters or digits follow.
     prefixes: &'static [&'static str],
-    /// Whether others use such names too.
+    /// Other devices use such names, too.
     common: bool,
-    /// What names of the makers of its radios begin with, letters and digits only.
+    /// Prefixes of the names of its radio vendors, letters and digits only.
     makers: &'static [&'static str],
-    /// How many the blog series counted in 30 days at one place.
+    /// Number that the blog article counted in 30 days at one place.
     published: usize,
 }
 
-/// Names, makers and figures are those of the article (heiland blog, "Reverse wardriving", 2017). The network
+/// Names, vendors and numbers of the article (heiland blog, "Reverse wardriving", 2017). The network name
 /// `SmartGate_` is also in Škoda's manuals of 2016.
 const MAKES: [Make; 5] = [
     Make {
@@ -62,47 +62,47 @@ const MAKES: [Make; 5] = [
     },
 ];
 
-/// Makers whose radios are built for vehicles (names as in the registry, and as Wireshark shortens them).
+/// Vendors whose radios are built for vehicles, by their names in the registry and in Wireshark's short form.
 const FOR_VEHICLES: [&str; 3] = ["harmanb", "actiaautomotive", "actia"];
 
-/// Letters behind the beginning of a name.
+/// Number of characters after the prefix of a name.
 const BEHIND: std::ops::RangeInclusive<usize> = 4..=8;
 
-/// What was counted.
+/// Result of the count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Census {
-    /// Networks that were looked at.
+    /// Number of networks examined.
     pub networks: usize,
-    /// Of these, with an address that names no maker, because the device made it up.
+    /// Number of networks whose address was chosen by the device and does not identify a vendor.
     pub local_addresses: usize,
-    /// Whether makers could be looked up in the registry of the IEEE.
+    /// The IEEE registry was available for vendor lookups.
     pub registry: bool,
-    /// Each make.
+    /// Counts for each make.
     pub makes: Vec<MakeCount>,
-    /// Radios that are built for vehicles, under names that no make uses.
+    /// Number of radios built for vehicles whose network name matches no make.
     pub unnamed: usize,
 }
 
-/// What was counted of one make.
+/// Counts for one make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Counted")]
 pub struct MakeCount {
-    /// The make.
+    /// Name of the make.
     pub make: &'static str,
-    /// Pattern of its names.
+    /// Pattern of its network names.
     pub pattern: String,
-    /// Addresses whose name and maker are those of the make.
+    /// Addresses whose name and vendor match the make.
     pub both: usize,
-    /// Addresses whose name is, and whose maker is not known.
+    /// Addresses whose name matches and whose vendor is unknown.
     pub name_only: usize,
-    /// Addresses whose name is, and whose maker is another one.
+    /// Addresses whose name matches and whose vendor does not.
     pub other_maker: usize,
-    /// Vehicles at least: what may be one device counts once, and a name that others use too only with its
-    /// maker.
+    /// Minimum number of vehicles. Addresses that may belong to one device count once; a common name counts
+    /// only with a matching vendor.
     pub at_least: usize,
-    /// Vehicles at most: every address is one.
+    /// Maximum number of vehicles: every address counts.
     pub at_most: usize,
-    /// What the blog series published: 30 days at one place, counted by name.
+    /// Number that the blog article published: 30 days at one place, counted by name.
     pub published: usize,
 }
 
@@ -113,14 +113,14 @@ enum Evidence {
     Another,
 }
 
-/// One address, and what speaks for it.
+/// An address and the evidence for its make.
 struct Sighting<'a> {
     address: Option<Address>,
     ssid: &'a Ssid,
     evidence: Evidence,
 }
 
-/// Counts the vehicles in some files. Without a registry only names speak.
+/// Counts the vehicles in these files. Without a registry only names are evidence.
 #[must_use]
 pub fn census(files: &[&Reading], registry: &Registry) -> Census {
     let all = || files.iter().flat_map(|file| &file.heard);
@@ -181,7 +181,7 @@ impl Make {
     }
 }
 
-/// The maker in lower case, letters and digits only: from the registry, else as the file names it.
+/// Returns the vendor in lower case, letters and digits only: from the registry, else from the file.
 fn maker(bss: &Bss, registry: &Registry) -> Option<String> {
     let address = bss.address?;
     if address.is_local() {
@@ -193,7 +193,7 @@ fn maker(bss: &Bss, registry: &Registry) -> Option<String> {
 }
 
 fn counted(make: &Make, found: &[Sighting<'_>]) -> MakeCount {
-    // What was heard often is one address.
+    // Several sightings of one address count once.
     let mut addresses: BTreeMap<(Option<Address>, &Ssid), Evidence> = BTreeMap::new();
     for sighting in found {
         addresses.insert((sighting.address, sighting.ssid), sighting.evidence);
@@ -238,7 +238,7 @@ fn counted(make: &Make, found: &[Sighting<'_>]) -> MakeCount {
     }
 }
 
-/// How many groups there are when what has a name or a family in common is one.
+/// Counts groups. Members with the same name or family belong to one group.
 fn groups(members: &[(Option<Family>, &Ssid)]) -> usize {
     let mut parents: Vec<usize> = (0..members.len()).collect();
     let mut families: BTreeMap<Family, usize> = BTreeMap::new();
@@ -258,7 +258,7 @@ fn groups(members: &[(Option<Family>, &Ssid)]) -> usize {
         .count()
 }
 
-/// The first member of a group; the way to it is halved, so that long chains stay cheap.
+/// Returns the first member of a group. Path halving keeps long chains fast.
 fn root(parents: &mut [usize], mut at: usize) -> usize {
     while parents[at] != at {
         parents[at] = parents[parents[at]];

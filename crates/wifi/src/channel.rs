@@ -1,9 +1,9 @@
-//! Channels and bands.
+//! Wi-Fi bands and channels.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A part of the spectrum.
+/// A frequency band.
 #[derive(
     Clone,
     Copy,
@@ -39,7 +39,7 @@ impl fmt::Display for Band {
     }
 }
 
-/// A channel of 20 MHz.
+/// A channel with a width of 20 MHz.
 #[derive(
     Clone,
     Copy,
@@ -54,14 +54,14 @@ impl fmt::Display for Band {
     schemars::JsonSchema,
 )]
 pub struct Channel {
-    /// The band.
+    /// Band of the channel.
     pub band: Band,
-    /// The number in it.
+    /// Number of the channel within its band.
     pub number: u16,
 }
 
 impl Channel {
-    /// The channel whose middle lies at a frequency in MHz (IEEE 802.11-2020, annex E; 6 GHz: 802.11ax).
+    /// Returns the channel with this centre frequency in MHz (IEEE 802.11-2020, annex E; for 6 GHz 802.11ax).
     #[must_use]
     pub fn at(mhz: u32) -> Option<Self> {
         let (band, number) = match mhz {
@@ -76,8 +76,8 @@ impl Channel {
         Some(Self { band, number })
     }
 
-    /// The channel of a number that came without its band. Numbers of 6 GHz mean 2.4 or 5 GHz in such
-    /// lists, which are older than that band.
+    /// Returns the channel for a number without a band. Such lists are older than the 6 GHz band, so the
+    /// number means 2.4 or 5 GHz.
     #[must_use]
     pub fn numbered(number: u32) -> Option<Self> {
         let band = match number {
@@ -89,7 +89,7 @@ impl Channel {
         Some(Self { band, number })
     }
 
-    /// Whether two channels of 20 MHz in 2.4 GHz overlap: their middles are closer than 22 MHz, the width of
+    /// Returns whether two channels in 2.4 GHz overlap: their centres are less than 22 MHz apart, the width of
     /// 802.11b (IEEE 802.11-2020, 15.4.4.3).
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
@@ -104,8 +104,8 @@ impl Channel {
         two && middle(self.number).abs_diff(middle(other.number)) < 22
     }
 
-    /// Whether an access point there has to leave when it hears a radar (ETSI EN 301 893, FCC 15.407:
-    /// 5250 to 5350 and 5470 to 5730 MHz).
+    /// Returns whether an access point must leave the channel when it detects a radar (ETSI EN 301 893, FCC
+    /// 15.407: 5250 to 5350 and 5470 to 5730 MHz).
     #[must_use]
     pub fn yields_to_radar(self) -> bool {
         self.band == Band::Five && matches!(self.number, 52..=64 | 100..=144)

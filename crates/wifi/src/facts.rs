@@ -1,6 +1,6 @@
-//! What was read as facts, for pages of the catalogue: a subject for each network (`wifi.network.NAME`) and
-//! for each radio of a UniFi export (`wifi.radio.NAME`). A property that a source does not tell is absent; lines
-//! that could not be read make every rule about networks unknown, since they may hold one.
+//! Converts readings into facts for advice pages: one subject per network (`wifi.network.NAME`) and per radio
+//! of a UniFi export (`wifi.radio.NAME`). A property that the source does not contain is absent. An unreadable
+//! line makes every rule about networks unknown, because the line may describe a network.
 
 mod air;
 mod network;
@@ -13,18 +13,18 @@ use assay_model::{Fact, FactKind, FactPlace, FactValue, Facts, Subject};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What all subjects of wireless networks begin with.
+/// Prefix of all Wi-Fi subjects.
 const KIND: &str = "wifi";
 
-/// A file and what was read of it.
+/// A file and its parsed content.
 pub struct WifiFile<'a> {
-    /// The name under which findings tell it.
+    /// Name of the file in findings.
     pub path: &'a str,
-    /// What it tells.
+    /// Parsed content.
     pub reading: &'a Reading,
 }
 
-/// Whether a page judges files about wireless networks, and not the machine.
+/// Returns whether a page judges Wi-Fi files and not the machine.
 #[must_use]
 pub fn judges(page: &Advice) -> bool {
     let about = page.check.iter().flat_map(|check| &check.about);
@@ -33,14 +33,14 @@ pub fn judges(page: &Advice) -> bool {
         .any(|about| about.kind().split('.').next() == Some(KIND))
 }
 
-/// The facts of some files together. `own` are the names of the networks that are the user's; without any,
-/// those that an export configures, and without an export, all.
+/// Returns the facts of several files. `own` contains the user's network names. If `own` is empty, the
+/// networks that an export configures are the user's; without an export, all networks are.
 #[must_use]
 pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     let mut facts = Facts::default();
     let configured = files.iter().flat_map(|file| &file.reading.configured);
     let configured: BTreeSet<&Ssid> = configured.map(|wlan| &wlan.ssid).collect();
-    // Nobody can tell whose a network without a name is.
+    // A network without a name cannot be assigned to an owner.
     let is_own = |ssid: &Ssid| match (own.is_empty(), configured.is_empty()) {
         (false, _) => own.contains(ssid),
         (true, false) => configured.contains(ssid),
@@ -55,12 +55,12 @@ pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     let air = Air::new(files, &is_own);
     for (ssid, network) in network::networks(files) {
         let own = is_own(ssid);
-        // Of others only those are told that may be taken for one's own.
+        // A foreign network is included only if it may be confused with the user's own.
         if own || network.imitates(&air) {
             let subject = Subject::new(["wifi.network", &ssid.shown()]);
             network.tell(&mut facts, &subject, (own, whose), &air);
             if own && !claimed {
-                // Nobody said so: what only an owner can want is not asked.
+                // The owner did not name this network, so the property about the owner's intention is omitted.
                 facts.map.remove(&format!("{subject}.open_own"));
             }
         }
@@ -74,7 +74,7 @@ pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     facts
 }
 
-/// Writes one fact. The key cannot be taken by a network with another name: a property has no dot.
+/// Writes a fact. Network names cannot produce the same key, because a property contains no dot.
 fn put(facts: &mut Facts, subject: &Subject, property: &str, value: Value, place: &FactPlace) {
     let fact = Fact {
         value: FactValue::Known(value),
@@ -122,7 +122,7 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
     }
 }
 
-/// What could not be read may have been a network: one of its own, of which nothing is known, for each file.
+/// Adds an unknown network for each file with unreadable lines.
 fn unread(facts: &mut Facts, files: &[WifiFile<'_>]) {
     for file in files.iter().filter(|file| file.reading.unread.lost > 0) {
         let unread = &file.reading.unread;
@@ -142,7 +142,7 @@ fn unread(facts: &mut Facts, files: &[WifiFile<'_>]) {
     }
 }
 
-/// Writes that nothing is known of a subject.
+/// Marks all properties of a subject as unknown.
 fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line: Option<usize>) {
     let place = FactPlace::File {
         path: path.to_owned(),
@@ -158,7 +158,7 @@ fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line
     facts.map.insert(subject.to_string(), fact);
 }
 
-/// Whether a BSS counts as one of an access point.
+/// Returns whether a BSS belongs to an access point.
 fn counts(bss: &Bss) -> bool {
     !bss.direct
 }

@@ -1,5 +1,5 @@
-//! hostapd.conf (hostapd 2.10, its annotated example and `hostapd/config_file.c`): one radio, one network, and
-//! one more from each line `bss=` on. Only the keys below are looked at; passwords are never taken.
+//! Parses hostapd.conf (hostapd 2.10, its annotated example and `hostapd/config_file.c`): one radio and one
+//! network, plus one network from each `bss=` line on. Reads only the keys below; passwords are never stored.
 
 use crate::channel::{Band, Channel};
 use crate::reading::{Format, LONGEST_LINE, MOST, Radio, ReadError, Reading, Wlan};
@@ -9,11 +9,11 @@ use assay_render::text::escape_line;
 
 /// Operating classes of 6 GHz (IEEE 802.11-2020, table E-4).
 const SIX_GHZ: std::ops::RangeInclusive<u32> = 131..=137;
-/// The slowest rate of 802.11b in kbit/s, which is offered where no rates are named.
+/// Lowest rate of 802.11b in kbit/s, which hostapd offers by default.
 const SLOWEST_OF_B: u64 = 1000;
 
-/// Whether a content is one: its first setting is `key=value`, and a network or its device is named. The same keys
-/// stand in wpa_supplicant.conf, inside of `network={`.
+/// Returns whether a file is a hostapd.conf: its first setting is `key=value`, and it names a network or an
+/// interface. The file wpa_supplicant.conf has the same keys, but inside `network={`.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
     let mut named = false;
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -34,10 +34,10 @@ pub(crate) fn recognise(bytes: &[u8]) -> bool {
     false
 }
 
-/// Reads it.
+/// Parses the file.
 ///
 /// # Errors
-/// There are too many networks.
+/// The file contains too many networks.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::new(Format::Hostapd);
     let mut radio = Air::default();
@@ -50,7 +50,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         }
         let text = String::from_utf8_lossy(line);
         let text = text.trim();
-        // A `#` behind a value belongs to it: a name may hold one.
+        // A `#` after a value is part of the value: a network name may contain `#`.
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
@@ -83,24 +83,24 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// What all networks of a file share.
+/// Settings that all networks of a file share.
 #[derive(Default)]
 struct Air {
     device: String,
-    /// `b`, `g`, `a`.
+    /// hw_mode: `b`, `g`, `a`.
     mode: String,
     class: Option<u32>,
     channel: Option<u16>,
     channel_line: usize,
     width: Option<u16>,
     width_line: usize,
-    /// The slowest rates that are basic, and that are offered, in kbit/s, and where that stands.
+    /// Lowest basic rate and lowest supported rate in kbit/s, with the line number.
     basic: Option<(u64, usize)>,
     supported: Option<(u64, usize)>,
 }
 
 impl Air {
-    /// Whether the key is one of the radio's.
+    /// Parses a setting of the radio. Returns whether `key` is such a setting.
     fn setting(&mut self, key: &str, value: &str, line: usize) -> Result<bool, &'static str> {
         match key {
             "interface" => self.device = value.to_owned(),
@@ -108,7 +108,7 @@ impl Air {
             "op_class" => self.class = Some(number(value)?),
             "channel" => {
                 self.channel_line = line;
-                // 0 and acs_survey: it chooses by itself.
+                // 0 and acs_survey mean automatic channel selection.
                 self.channel = match value {
                     "acs_survey" => None,
                     value => Some(number::<u16>(value)?).filter(|channel| *channel > 0),
@@ -136,13 +136,13 @@ impl Air {
         }
     }
 
-    /// The mode is b where none is named (hostapd.conf).
+    /// Returns the band. The default mode is b (hostapd.conf).
     fn band(&self) -> Option<Band> {
         match self.mode.as_str() {
             _ if self.class.is_some_and(|class| SIX_GHZ.contains(&class)) => Some(Band::Six),
             "" | "b" | "g" => Some(Band::Two),
             "a" => Some(Band::Five),
-            // `any` is for a channel that is chosen, ad for 60 GHz.
+            // `any` means automatic selection, `ad` means 60 GHz.
             _ => None,
         }
     }
@@ -169,22 +169,22 @@ struct Open {
     /// Bit 0: WPA, bit 1: WPA2 and WPA3.
     wpa: (u32, usize),
     management: Vec<String>,
-    /// Ciphers of WPA; TKIP where none are named.
+    /// Ciphers of WPA; default TKIP.
     first: Vec<String>,
-    /// Ciphers of WPA2; those of WPA where none are named.
+    /// Ciphers of WPA2; by default those of WPA.
     second: Vec<String>,
-    /// Where ciphers are named.
+    /// Lines of the two cipher settings.
     cipher_lines: (usize, usize),
     wep: bool,
     pmf: Option<(Pmf, usize)>,
-    /// Ways to join and protection of frames that clients which know WPA3 take instead.
+    /// Key management and frame protection in the RSN override element, which WPA3 clients use instead.
     overriding: Vec<String>,
     overriding_pmf: Option<Pmf>,
     owe_transition: bool,
     unread: Option<(usize, &'static str)>,
     neighbours: bool,
     transition: (bool, usize),
-    /// Who is asked about accounts: a RADIUS server, or the one that is built in.
+    /// A RADIUS server or the built-in EAP server is configured.
     accounts: bool,
 }
 
@@ -216,7 +216,7 @@ impl Open {
             "bss_transition" => self.transition = (number::<u32>(value)? > 0, line),
             "auth_server_addr" => self.accounts = true,
             "eap_server" => self.accounts |= number::<u32>(value)? > 0,
-            // Only that there is one.
+            // Records only that a WEP key exists.
             "wep_key0" | "wep_key1" | "wep_key2" | "wep_key3" => self.wep = true,
             _ => {}
         }
@@ -266,7 +266,7 @@ impl Open {
             }
         }
         if found.keys.is_empty() {
-            // The way that is taken where none is named.
+            // Default key management.
             let key = match self.management.is_empty() {
                 true => Key::Psk,
                 false => Key::Other,
@@ -279,13 +279,13 @@ impl Open {
             false => &self.second,
         };
         found.tkip = wpa1 && tkip(&self.first) || rsn && tkip(second);
-        // Where nothing is said frames are not protected (hostapd.conf: 0 is the default).
+        // Default: management frames are not protected (ieee80211w=0 in hostapd.conf).
         let pmf = self.pmf.map_or(Pmf::Off, |(pmf, _)| pmf);
         found.pmf = self.overriding_pmf.max(Some(pmf));
         found
     }
 
-    /// The line because of which TKIP is offered: ciphers, or that none are named.
+    /// Returns the line that enables TKIP: the cipher setting, or the WPA line if no ciphers are named.
     fn tkip_line(&self) -> usize {
         let names = |ciphers: &[String]| ciphers.iter().any(|cipher| cipher == "TKIP");
         match (names(&self.second), names(&self.first)) {
@@ -297,7 +297,7 @@ impl Open {
 
     fn close(self, radio: &Air, reading: &mut Reading) {
         let Some(ssid) = &self.ssid else {
-            // Only settings of the radio so far, or a network that has no name: hostapd calls it "test".
+            // Only radio settings so far, or a network without a name, which hostapd calls "test".
             if self.begin > 0 {
                 let expected = "a line `ssid=` of the network that begins here";
                 reading.unread.note(self.begin, expected);
@@ -309,7 +309,7 @@ impl Open {
         let asks = security.keys.contains(&Key::Eap);
         let fallback = match radio.band() {
             Some(Band::Two) => Some(SLOWEST_OF_B),
-            // Known, and no matter of 2.4 GHz.
+            // Known key that does not matter for 2.4 GHz.
             _ => None,
         };
         let named = radio
@@ -346,7 +346,7 @@ impl Open {
     }
 }
 
-/// The value of `ieee80211w`.
+/// Parses the value of `ieee80211w`.
 fn protection(value: &str) -> Result<Pmf, &'static str> {
     Ok(match number::<u32>(value)? {
         0 => Pmf::Off,
@@ -355,7 +355,8 @@ fn protection(value: &str) -> Result<Pmf, &'static str> {
     })
 }
 
-/// A name in quotes, in quotes with escapes (`P"…"`), or as hexadecimal digits (`wpa_config_parse_string`).
+/// Parses a name in quotes, in quotes with escapes (`P"…"`), or in hexadecimal digits
+/// (`wpa_config_parse_string`).
 fn quoted(value: &str) -> Result<Ssid, &'static str> {
     let inner = |text: &str| {
         let text = text.strip_prefix('"')?;
@@ -381,7 +382,7 @@ fn quoted(value: &str) -> Result<Ssid, &'static str> {
         .ok_or("a name in quotes, or hexadecimal digits")
 }
 
-/// The slowest of rates that are written in units of 100 kbit/s.
+/// Returns the lowest of the rates, which are in units of 100 kbit/s.
 fn slowest(value: &str, line: usize) -> Result<Option<(u64, usize)>, &'static str> {
     let rates = value.split_whitespace().map(number::<u64>);
     let rates: Vec<u64> = rates.collect::<Result<_, _>>()?;

@@ -1,9 +1,9 @@
-//! What `iw` prints. It escapes every name, so that a line of a scan is never a network's own.
+//! Parsers for the output of `iw`. `iw` escapes network names, so a name cannot imitate a line of output.
 
 pub mod link;
 pub mod scan;
 
-/// The part of a line behind its key: `rest("freq: 2412", "freq")`.
+/// Returns the text after the key of a line: `rest("freq: 2412", "freq")`.
 fn rest<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     Some(line.strip_prefix(key)?.strip_prefix(':')?.trim())
 }

@@ -1,22 +1,22 @@
-//! JSON with lines: where each object of a list begins, and each of its fields. `serde_json` has read the
-//! text before, so that it is well formed.
+//! Finds the line numbers of objects and fields in JSON. `serde_json` has already parsed the text, so the text
+//! is well-formed.
 
 use crate::reading::ReadError;
 use serde::de::IgnoredAny;
 
-/// An object and where it stands.
+/// An object and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Object<'a> {
-    /// The object as text.
+    /// Text of the object.
     pub(crate) text: &'a str,
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// Names as they are written, and lines, of its fields.
+    /// Names of the fields as written, with their lines.
     fields: Vec<(&'a str, usize)>,
 }
 
 impl Object<'_> {
-    /// Line of a field; that of the object where it has none of that name.
+    /// Returns the line of a field; the line of the object if the field is absent.
     pub(crate) fn line_of(&self, name: &str) -> usize {
         let mut fields = self.fields.iter().rev();
         fields
@@ -29,8 +29,8 @@ impl Object<'_> {
     }
 }
 
-/// All objects at the top: of the text itself, of a list, of lists in an object. Several documents behind
-/// each other are taken one by one, as `mongoexport` writes them.
+/// Returns the top-level objects: the text itself, the items of a list, and the items of lists within an
+/// object. Also accepts several consecutive documents, as `mongoexport` writes them.
 pub(crate) fn objects(text: &str) -> Result<Vec<Object<'_>>, ReadError> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let mut ends = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn objects(text: &str) -> Result<Vec<Object<'_>>, ReadError> {
     Ok(walk.found)
 }
 
-/// The message without its place, which is told apart.
+/// Removes the position from an error message, because the position is reported separately.
 fn plain(message: &str) -> String {
     message
         .split(" at line ")
@@ -65,7 +65,7 @@ fn plain(message: &str) -> String {
         .to_owned()
 }
 
-/// Lines of places.
+/// Converts offsets to line numbers.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the objects of a list.
+    /// Reads the objects of a list.
     fn list(&mut self, begin: usize) {
         let mut at = self.blank(begin + 1);
         while at < self.bytes.len() && self.byte(at) != b']' {
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes an object, and says where the values of its fields begin.
+    /// Reads an object. Returns the offsets of its field values.
     fn object(&mut self, begin: usize) -> Vec<usize> {
         let mut fields = Vec::new();
         let mut values = Vec::new();
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
             let end = self.behind(at);
             let name = self.text.get(at + 1..end.saturating_sub(1));
             fields.push((name.unwrap_or_default(), self.lines.of(at)));
-            // The colon, and what stands before the value.
+            // Skip the colon and the space before the value.
             let value = self.blank(self.blank(end) + 1);
             values.push(value);
             at = self.blank(self.behind(value));
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         values
     }
 
-    /// The place behind the value that begins at `at`; always further on.
+    /// Returns the offset after the value that starts at `at`; always greater than `at`.
     fn behind(&self, at: usize) -> usize {
         let mut depth = 0usize;
         let mut within = false;
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
                 }
                 _ => {}
             }
-            // A number or a word ends before what cannot be a part of it.
+            // A number or literal ends before a character that cannot be part of it.
             let next = self.byte(place);
             if depth == 0
                 && !within

@@ -1,5 +1,5 @@
-//! The list of Kismet up to 2009 (dump_netdump.cc), which airodump-ng writes as `-01.kismet.csv`
-//! (dump_kismet_csv.c): fields with semicolons between and behind them. Nothing in it is escaped.
+//! Parses the CSV list of Kismet before 2010 (dump_netdump.cc), which airodump-ng writes as `-01.kismet.csv`
+//! (dump_kismet_csv.c). A semicolon follows each field; fields are not escaped.
 
 use crate::address::read_or_masked;
 use crate::channel::Channel;
@@ -8,10 +8,10 @@ use crate::security::Security;
 use crate::ssid::Ssid;
 use crate::table::{Heading, Records};
 
-/// Reads a list.
+/// Parses a list.
 ///
 /// # Errors
-/// A column is missing, or there are too many networks.
+/// A column is missing, or the list contains too many networks.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::new(Format::Kismet);
     let mut records = Records::new(bytes, b';', false).filter(|(_, fields)| {
@@ -37,7 +37,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let address = column(&["BSSID"])?;
     let channel = column(&["Channel"])?;
     let cloaked = heading.find("Cloaked");
-    // It is called WEP in the oldest.
+    // The oldest versions call the column WEP.
     let security = column(&["Encryption", "WEP"])?;
     let signal = heading.find("BestSignal");
     for (line, fields) in records {
@@ -49,12 +49,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             let field = fields.get(at).map(Vec::as_slice).unwrap_or_default();
             String::from_utf8_lossy(field).trim().to_owned()
         };
-        // A name with a semicolon shifts everything behind it: the address is not where it belongs.
+        // A semicolon in a name shifts the fields after it. Then the address is in the wrong field.
         let Some(read) = read_or_masked(&text(address)) else {
             reading.unread.note(line, "an address in the column BSSID");
             continue;
         };
-        // Clients that only look for networks are in the list too.
+        // The list also contains clients that only search for networks.
         if !text(kind).eq_ignore_ascii_case("infrastructure")
             && !text(kind).eq_ignore_ascii_case("ad-hoc")
         {
@@ -71,7 +71,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         let cloaked = cloaked.is_some_and(|at| text(at).eq_ignore_ascii_case("yes"));
         let words = text(security);
         let security = match words.to_ascii_lowercase().as_str() {
-            // The oldest ones only say whether there is any.
+            // The oldest versions only report whether the network is encrypted.
             "no" => Some(Security::default()),
             _ => Security::from_words(&words),
         };

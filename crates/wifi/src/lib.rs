@@ -1,6 +1,6 @@
-//! Wireless networks as files tell of them: what `iw` prints, exports of a UniFi controller, hostapd's
-//! configuration, lists of Kismet and WiGLE. Read, brought together as facts that pages of the catalogue judge, and counted by make of
-//! vehicle. Pure; every input has an end.
+//! Parses files about Wi-Fi networks: output of `iw`, exports of a UniFi controller, hostapd.conf, and lists
+//! of Kismet and WiGLE. Converts them into facts for advice pages, and counts vehicles by make. This crate
+//! does no I/O, and the size of every input is limited.
 
 pub mod address;
 pub mod census;
@@ -21,14 +21,14 @@ mod wigle;
 pub use facts::{WifiFile, facts, judges};
 pub use reading::{Bss, Format, ReadError, Reading};
 
-/// The mark at the beginning of a text that some programs write (U+FEFF).
+/// Byte order mark that some programs write at the start of a file (U+FEFF).
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a file, whose format its content tells.
+/// Detects the format of a file by its content and parses the file.
 ///
 /// # Errors
-/// It is none of the formats, or nothing of it can be read. Single lines that cannot be read are counted
-/// in the reading.
+/// The format is unknown, or nothing in the file can be parsed. Single unreadable lines are counted in the
+/// reading.
 pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
     match recognise(bytes)? {
@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     }
 }
 
-/// The format of a content.
+/// Detects the format by the content.
 fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
     let blank = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
     let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();
@@ -48,7 +48,7 @@ fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
         .find(|(_, line)| !blank(line))
         .ok_or(ReadError::Empty)?;
     let first = first.trim_ascii();
-    // `iw` says first what the kernel told it: a scan may begin with a warning.
+    // `iw` may print a warning of the kernel before the scan.
     let iw = |line: &[u8]| line.trim_ascii().starts_with(b"BSS ");
     match first {
         _ if first.starts_with(b"{") || first.starts_with(b"[") => Ok(Format::Unifi),
@@ -58,7 +58,7 @@ fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
         _ if first.starts_with(b"Network;NetType;") => Ok(Format::Kismet),
         _ if hostapd::recognise(bytes) => Ok(Format::Hostapd),
         _ if iw(first) || lines.take(8).any(|(_, line)| iw(line)) => Ok(Format::Iw),
-        // A backup is encrypted: bytes of all kinds in blocks of 16.
+        // A UniFi backup is encrypted: arbitrary bytes in blocks of 16.
         _ if bytes.len().is_multiple_of(16)
             && first.iter().any(|byte| !byte.is_ascii())
             && bytes.contains(&0) =>

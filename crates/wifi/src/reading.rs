@@ -1,5 +1,4 @@
-//! What a file tells: networks on the air, networks that are configured, radios, and what of it could not
-//! be read.
+//! Parsed content of a file: received networks, configured networks, radios and unreadable lines.
 
 use crate::address::Address;
 use crate::channel::Channel;
@@ -8,31 +7,31 @@ use crate::ssid::Ssid;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// More networks than this are not taken from one file.
+/// Maximum number of networks per file.
 pub const MOST: usize = 200_000;
-/// A line that is longer is not read.
+/// Maximum length of a line in bytes. Longer lines are unreadable.
 pub const LONGEST_LINE: usize = 64 * 1024;
-/// How many lines that could not be read are told one by one.
+/// Number of unreadable lines that are reported individually.
 const TOLD: usize = 3;
 
-/// The formats that are read.
+/// Supported file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// What `iw dev wlan0 scan` prints.
+    /// Output of `iw dev wlan0 scan`.
     Iw,
-    /// What a UniFi controller answers, or its collections as JSON.
+    /// Answers of a UniFi controller, or its database collections as JSON.
     Unifi,
-    /// The list of Kismet before 2010, which airodump-ng still writes: fields with semicolons between.
+    /// List of Kismet before 2010, separated by semicolons; airodump-ng still writes it.
     Kismet,
-    /// The list of WiGLE, which Kismet's `kismetdb_to_wiglecsv` writes too.
+    /// List of WiGLE. Kismet's `kismetdb_to_wiglecsv` writes this format, too.
     Wigle,
     /// hostapd.conf.
     Hostapd,
 }
 
 impl Format {
-    /// Whether a line of it may be shown: one of JSON holds passwords. Lines of hostapd.conf that do are never
-    /// pointed at.
+    /// Returns whether lines of the file may be shown. JSON lines may contain passwords. Findings never refer
+    /// to password lines of hostapd.conf.
     #[must_use]
     pub fn shows_lines(self) -> bool {
         matches!(self, Self::Iw | Self::Hostapd)
@@ -51,105 +50,106 @@ impl fmt::Display for Format {
     }
 }
 
-/// One network of one radio, as it was heard.
+/// A received network of one radio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bss {
-    /// Its address; none where the file has none.
+    /// Address; `None` if the file contains none.
     pub address: Option<Address>,
-    /// Its name.
+    /// Name of the network.
     pub ssid: Ssid,
-    /// Whether it keeps its name to itself.
+    /// The network hides its name.
     pub hidden: bool,
-    /// Where it sends.
+    /// Channel.
     pub channel: Option<Channel>,
-    /// How much of the band it takes, in MHz.
+    /// Channel width in MHz.
     pub width: Option<u16>,
-    /// How strong it was heard, in dBm.
+    /// Received signal strength in dBm.
     pub signal: Option<i32>,
-    /// How it is secured.
+    /// Security settings.
     pub security: Option<Security>,
-    /// Rates that every client has to know, in units of 100 kbit/s.
+    /// Basic rates, which every client must support, in units of 100 kbit/s.
     pub basic_rates: Vec<u32>,
-    /// Whether it answers with its neighbours (802.11k).
+    /// Support for neighbour reports (802.11k).
     pub neighbours: Option<bool>,
-    /// Whether it suggests where to go (802.11v, BSS transition).
+    /// Support for BSS transition (802.11v).
     pub transition: Option<bool>,
-    /// No access point: a direct connection of devices, or a mesh.
+    /// The sender is not an access point but a direct connection or a mesh.
     pub direct: bool,
-    /// The maker of the address, where the file names it.
+    /// Vendor of the address, if the file contains it.
     pub vendor: Option<String>,
-    /// It is one half of a pair of an open network and one with Enhanced Open, whose name is hidden.
+    /// The network belongs to an Enhanced Open pair, which is an open network and a hidden encrypted one.
     pub owe_transition: bool,
-    /// Its address was masked, so that nobody can tell which networks are of one device.
+    /// The address was masked, so networks of one device cannot be recognised.
     pub masked: bool,
-    /// The first line of it that could not be read, and what was expected.
+    /// First unreadable line of the record, and the expected content.
     pub unread: Option<(usize, &'static str)>,
-    /// Lines that say so, from 1.
+    /// Line numbers of the properties, from 1.
     pub lines: Lines,
 }
 
-/// Lines of a file, from 1; those that are 0 are that of the thing itself.
+/// Line numbers of properties, from 1. A 0 stands for the first line of the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// Where it begins.
+    /// First line of the record.
     pub begin: usize,
-    /// Its security.
+    /// Line of the security.
     pub security: usize,
-    /// The element of the first WPA.
+    /// Line of the original WPA element.
     pub first_wpa: usize,
-    /// The ciphers, where TKIP is one of them.
+    /// Line of the ciphers, if the ciphers include TKIP.
     pub tkip: usize,
-    /// Whether management frames are protected.
+    /// Line of the management frame protection.
     pub pmf: usize,
-    /// Its channel.
+    /// Line of the channel.
     pub channel: usize,
-    /// Its width.
+    /// Line of the width.
     pub width: usize,
-    /// Its basic rates.
+    /// Line of the basic rates.
     pub rates: usize,
-    /// Whether it is hidden.
+    /// Line from which follows that the name is hidden.
     pub hidden: usize,
-    /// Whether it helps clients to move.
+    /// Line of the roaming protocols.
     pub roaming: usize,
 }
 
-/// A network as it is configured.
+/// A configured network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wlan {
-    /// Its name.
+    /// Name of the network.
     pub ssid: Ssid,
-    /// How it should be secured.
+    /// Configured security.
     pub security: Option<Security>,
-    /// Whether it names a RADIUS profile that is there; none where it needs none, or that is not told.
+    /// The RADIUS profile of the network exists. `None` if the network needs none or the file does not contain
+    /// it.
     pub radius: Option<bool>,
-    /// Whether its name is kept back.
+    /// The network hides its name.
     pub hidden: Option<bool>,
-    /// Whether 802.11k is on.
+    /// 802.11k is enabled.
     pub neighbours: Option<bool>,
-    /// Whether 802.11v is on.
+    /// 802.11v is enabled.
     pub transition: Option<bool>,
-    /// The slowest rate in 2.4 GHz, in kbit/s; none where nothing is said.
+    /// Lowest rate in 2.4 GHz, in kbit/s; `None` if not configured.
     pub slowest: Option<u64>,
-    /// It is one half of a pair of an open network and one with Enhanced Open, whose name is hidden.
+    /// The network belongs to an Enhanced Open pair, which is an open network and a hidden encrypted one.
     pub owe_transition: bool,
-    /// It is meant for guests, who are let in by a page of their own.
+    /// Guest network with a login page.
     pub guest: bool,
-    /// The first line of it that could not be read, and what was expected.
+    /// First unreadable line of the record, and the expected content.
     pub unread: Option<(usize, &'static str)>,
-    /// Lines that say so.
+    /// Line numbers of the properties.
     pub lines: Lines,
 }
 
-/// A radio of an access point of one's own, as it is configured.
+/// A configured radio of one of the user's access points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Radio {
-    /// Name of its access point.
+    /// Name of the access point.
     pub access_point: String,
-    /// Which of its radios: `2.4 GHz`.
+    /// Band of the radio.
     pub band: crate::channel::Band,
-    /// Its channel; none where it chooses by itself.
+    /// Channel; `None` for automatic selection.
     pub channel: Option<Channel>,
-    /// Its width in MHz.
+    /// Channel width in MHz.
     pub width: Option<u16>,
     /// Line of the channel.
     pub channel_line: usize,
@@ -157,21 +157,21 @@ pub struct Radio {
     pub width_line: usize,
 }
 
-/// Lines that could not be read.
+/// Unreadable lines of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// How many.
+    /// Number of unreadable lines.
     pub count: usize,
-    /// The first of them: line from 1, and what was expected.
+    /// The first ones: line number from 1, and the expected content.
     pub first: Vec<(usize, &'static str)>,
-    /// How many belong to no network that is known all the same.
+    /// Number of unreadable lines that belong to no known network.
     pub lost: usize,
-    /// The first of these.
+    /// The first lines that belong to no known network.
     pub first_lost: Vec<(usize, &'static str)>,
 }
 
 impl Unread {
-    /// Notes one that may have been a network.
+    /// Records an unreadable line that may describe a network.
     pub fn note(&mut self, line: usize, expected: &'static str) {
         self.note_part(line, expected);
         self.lost += 1;
@@ -180,7 +180,7 @@ impl Unread {
         }
     }
 
-    /// Notes one of a network that is known, and notes it there, too.
+    /// Records an unreadable line of a known network.
     pub fn note_part(&mut self, line: usize, expected: &'static str) {
         self.count += 1;
         if self.first.len() < TOLD {
@@ -189,31 +189,31 @@ impl Unread {
     }
 }
 
-/// All that a file tells.
+/// Parsed content of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Its format.
+    /// Format of the file.
     pub format: Format,
-    /// What was heard.
+    /// Received networks.
     pub heard: Vec<Bss>,
-    /// What is configured; only that is switched on.
+    /// Configured and enabled networks.
     pub configured: Vec<Wlan>,
-    /// Radios of one's own.
+    /// The user's own radios.
     pub radios: Vec<Radio>,
-    /// Access points of one's own; none where the file does not tell.
+    /// Number of the user's own access points; `None` if unknown.
     pub access_points: Option<usize>,
-    /// Ids of RADIUS profiles; none where the file does not tell.
+    /// Ids of the RADIUS profiles; `None` if unknown.
     pub profiles: Option<BTreeSet<String>>,
-    /// Ids of the profiles that networks ask for, by their place in `configured`.
+    /// RADIUS profiles that networks refer to: index in `configured`, and id.
     pub asks: Vec<(usize, Option<String>)>,
-    /// Networks outside of 2.4, 5 and 6 GHz, which no rule is about.
+    /// Number of networks outside of 2.4, 5 and 6 GHz, for which there are no rules.
     pub other_bands: usize,
-    /// What could not be read.
+    /// Unreadable lines.
     pub unread: Unread,
 }
 
 impl Reading {
-    /// An empty one.
+    /// Creates an empty reading.
     #[must_use]
     pub fn new(format: Format) -> Self {
         Self {
@@ -230,29 +230,29 @@ impl Reading {
     }
 }
 
-/// Why nothing of a file can be read.
+/// Reasons why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It holds nothing.
+    /// The file is empty.
     #[error("it is empty; expected {EXPECTED}")]
     Empty,
-    /// Its content is none of what is read.
+    /// The format is unknown.
     #[error("line {line}: this is none of the formats that are read; expected {EXPECTED}")]
     Unknown {
-        /// The first line that says something.
+        /// The first line with content.
         line: usize,
     },
-    /// It is no JSON.
+    /// The text is not valid JSON.
     #[error("line {line}, column {column}: not JSON: {what}")]
     Json {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// From 1.
+        /// Column, from 1.
         column: usize,
-        /// What the reader says.
+        /// Message of the JSON parser.
         what: String,
     },
-    /// JSON of something else.
+    /// The JSON does not come from a UniFi controller.
     #[error(
         "this JSON holds no networks, devices or neighbours of a UniFi controller; expected the answer of rest/wlanconf, stat/device or stat/rogueap, or these collections in one object"
     )]
@@ -260,31 +260,31 @@ pub enum ReadError {
     /// The controller answered with an error.
     #[error("line {line}: the controller refused to answer: log in again and export once more")]
     Refused {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// A controller's backup.
+    /// The file is an encrypted backup of a controller.
     #[error(
         "this is an encrypted backup of a controller (.unf), which is not read; save the answers of rest/wlanconf, stat/device and stat/rogueap instead"
     )]
     Backup,
-    /// A column that is needed is missing.
+    /// A required column is missing.
     #[error("line {line}: no column {column}; expected the heading of a {format}")]
     Column {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// Its name.
+        /// Name of the column.
         column: &'static str,
-        /// What the file claims to be.
+        /// Detected format.
         format: Format,
     },
-    /// It has too many networks.
+    /// The file contains too many networks.
     #[error("line {line}: more than {MOST} networks; split the file")]
     TooMany {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
 
-/// What is read, for messages.
+/// List of supported formats, for messages.
 const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON of a UniFi controller, hostapd.conf, a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";

@@ -1,23 +1,23 @@
-//! The registry of the IEEE: which maker an address belongs to. Its lists are CSV with the heading
-//! `Registry,Assignment,Organization Name,Organization Address`; Debian's package ieee-data brings them.
+//! IEEE registry of address prefixes and their vendors. The lists are CSV with the heading
+//! `Registry,Assignment,Organization Name,Organization Address`; Debian's package ieee-data contains them.
 
 use crate::address::Address;
 use crate::table::{Heading, Records};
 use assay_render::text::escape_line;
 use std::collections::HashMap;
 
-/// Lengths of assignments in bits: MA-S, MA-M, MA-L. The longest one that fits is meant.
+/// Prefix lengths in bits: MA-S, MA-M, MA-L. The longest matching prefix applies.
 const LENGTHS: [usize; 3] = [36, 28, 24];
-/// More assignments than this are not taken: the IEEE has made some 50,000.
+/// Maximum number of assignments. The IEEE has made about 50,000.
 const MOST: usize = 1_000_000;
 
-/// Makers by the first bits of addresses.
+/// Vendors by address prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     makers: HashMap<(usize, u64), String>,
 }
 
-/// A list that is none of the IEEE's.
+/// The file is not a list of the IEEE.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line 1: no list of the IEEE: its heading is `Registry,Assignment,Organization Name,Organization Address` (oui.csv, mam.csv or oui36.csv of the package ieee-data)"
@@ -25,10 +25,10 @@ pub struct Registry {
 pub struct RegistryError;
 
 impl Registry {
-    /// Takes a list.
+    /// Adds a list.
     ///
     /// # Errors
-    /// It has another heading.
+    /// The heading differs.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), RegistryError> {
         let mut records = Records::new(bytes, b',', true);
         let first = records.next().and_then(|(_, fields)| fields);
@@ -53,7 +53,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The maker of an address. A local address has none.
+    /// Returns the vendor of an address; `None` for a local address.
     #[must_use]
     pub fn maker(&self, address: Address) -> Option<&str> {
         if address.is_local() {
@@ -66,7 +66,7 @@ impl Registry {
             .map(String::as_str)
     }
 
-    /// Whether it holds nothing.
+    /// Returns whether the registry is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.makers.is_empty()

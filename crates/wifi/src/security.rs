@@ -1,79 +1,79 @@
-//! Who may join a network, and how what is sent is kept secret.
+//! Security settings of a network: authentication and encryption.
 
 use std::collections::BTreeSet;
 
-/// What somebody has to know to join.
+/// Authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// A password, with the handshake of WPA2.
+    /// Password with the WPA2 handshake.
     Psk,
-    /// A password, with the handshake of WPA3.
+    /// Password with the WPA3 handshake.
     Sae,
-    /// An account of one's own (802.1X).
+    /// Personal account (802.1X).
     Eap,
-    /// Nothing; what is sent is encrypted all the same (Enhanced Open).
+    /// No authentication, but encrypted (Enhanced Open).
     Owe,
-    /// Something that is not known.
+    /// Unknown method.
     Other,
 }
 
-/// Whether frames that manage a connection are protected (802.11w).
+/// Protection of management frames (802.11w).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pmf {
-    /// They are not.
+    /// Disabled.
     Off,
-    /// For clients that can.
+    /// Optional for clients.
     Capable,
-    /// For all.
+    /// Required.
     Required,
 }
 
-/// The security of one BSS, or of a configured network.
+/// Security of a BSS or of a configured network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
-    /// WEP.
+    /// WEP is offered.
     pub wep: bool,
-    /// The first WPA is offered.
+    /// The original WPA is offered.
     pub wpa1: bool,
     /// WPA2 or WPA3 is offered.
     pub rsn: bool,
-    /// The cipher TKIP is offered to clients.
+    /// Clients are offered the cipher TKIP.
     pub tkip: bool,
-    /// Ways to join; none where it is open, or WEP.
+    /// Authentication methods; empty for open networks and WEP.
     pub keys: BTreeSet<Key>,
-    /// Fast transition (802.11r) is offered; none where the source does not tell.
+    /// Fast transition (802.11r) is offered; `None` if unknown.
     pub ft: Option<bool>,
-    /// None where the source does not tell.
+    /// Protection of management frames; `None` if unknown.
     pub pmf: Option<Pmf>,
 }
 
 impl Security {
-    /// Whether anybody can join, and read what others send.
+    /// Returns whether anybody can join and read the traffic of others.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.wep && !self.wpa1 && !self.rsn && self.keys.is_empty()
     }
 
-    /// Whether one has to know something to join.
+    /// Returns whether joining requires a secret.
     #[must_use]
     pub fn is_protected(&self) -> bool {
         self.wep || self.keys.iter().any(|key| *key != Key::Owe)
     }
 
-    /// Whether it is WPA2 or WPA3 with a secret.
+    /// Returns whether the network uses WPA2 or WPA3 with a secret.
     #[must_use]
     pub fn is_modern(&self) -> bool {
         self.rsn && self.is_protected()
     }
 
-    /// Whether its clients need management frames to be protected: it offers WPA3 or Enhanced Open.
+    /// Returns whether clients need protected management frames: the network offers WPA3 or Enhanced Open.
     #[must_use]
     pub fn needs_protected_frames(&self) -> bool {
         let modern = |key: &Key| matches!(key, Key::Sae | Key::Owe);
         self.rsn && self.keys.iter().any(modern)
     }
 
-    /// In words: `WPA2 PSK`, `WPA2/WPA3 PSK SAE`, `open`.
+    /// Formats the settings: `WPA2 PSK`, `WPA2/WPA3 PSK SAE`, `open`.
     #[must_use]
     pub fn name(&self) -> String {
         if self.is_open() {
@@ -109,8 +109,8 @@ impl Security {
         words.join(" ")
     }
 
-    /// From the words with which lists tell it: `[WPA2-PSK-CCMP][ESS]`, `WPA2,AES-CCM,PSK`, `None`. None
-    /// where no word is known.
+    /// Parses the notation of Wi-Fi lists: `[WPA2-PSK-CCMP][ESS]`, `WPA2,AES-CCM,PSK`, `None`. Returns `None`
+    /// if no word is known.
     #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
         let mut found = Self::default();
@@ -120,7 +120,7 @@ impl Security {
             known |= found.word(word);
         }
         if found.wpa1 || found.rsn {
-            // Some lists say WEP of everything that is encrypted.
+            // Some lists write WEP for every encrypted network.
             found.wep = false;
             if found.keys.is_empty() {
                 let key = match upper.contains("WPA3") {

@@ -1,9 +1,9 @@
-//! Names of networks (SSIDs): up to 32 bytes of anything.
+//! Network names (SSIDs): up to 32 arbitrary bytes.
 
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// What a network without a name is called.
+/// Text for a network without a name.
 pub const NAMELESS: &str = "(no name)";
 
 /// The name of a network.
@@ -11,7 +11,7 @@ pub const NAMELESS: &str = "(no name)";
 pub struct Ssid(Vec<u8>);
 
 impl Ssid {
-    /// From its bytes. A name of zeros only is one that is not told (IEEE 802.11, 9.4.2.2).
+    /// Creates a name from bytes. A name of only zeros is hidden (IEEE 802.11, 9.4.2.2).
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         match bytes.iter().all(|byte| *byte == 0) {
@@ -20,7 +20,7 @@ impl Ssid {
         }
     }
 
-    /// From what `iw` prints: `\x` and two digits stand for bytes that it does not print.
+    /// Parses a name from the output of `iw`, which prints some bytes as `\x` and two digits.
     #[must_use]
     pub fn from_escaped(text: &str) -> Self {
         let mut bytes = Vec::with_capacity(text.len());
@@ -44,14 +44,14 @@ impl Ssid {
         Self::new(&bytes)
     }
 
-    /// Whether no name is told.
+    /// Returns whether the name is hidden.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The name for people: bytes that are no UTF-8 as `\xNN`, invisible characters and backslashes
-    /// escaped, so that two names never look the same.
+    /// Formats the name for people. Escapes invalid UTF-8 as `\xNN`, and also invisible characters and
+    /// backslashes, so that different names look different.
     #[must_use]
     pub fn shown(&self) -> String {
         if self.is_hidden() {
@@ -70,8 +70,8 @@ impl Ssid {
         }
     }
 
-    /// What is left when everything is taken away in which a name can differ without looking different:
-    /// case, spaces, punctuation, letters that look like others. None when that is too little to compare.
+    /// Removes all differences that are hard to see: case, spaces, punctuation and similar letters. Returns
+    /// `None` if too little remains for a comparison.
     #[must_use]
     pub fn folded(&self) -> Option<String> {
         let text = std::str::from_utf8(&self.0).ok()?;
@@ -85,7 +85,7 @@ impl Ssid {
     }
 }
 
-/// The letter that a reader takes a character for (a part of Unicode TS 39, confusables.txt).
+/// Returns the letter that a character looks like (part of Unicode TS 39, confusables.txt).
 fn alike(c: char) -> char {
     match c {
         '0' | 'о' | 'ο' => 'o',

@@ -1,17 +1,17 @@
-//! Lists with a record in each line and a character between fields.
+//! Reads lists with one record per line and a separator between fields.
 
 use crate::reading::LONGEST_LINE;
 
-/// One record: its line from 1, and its fields. None where it has no end or is too long.
+/// A record: line number from 1, and fields. `None` if the record is unterminated or too long.
 pub(crate) type Record = (usize, Option<Vec<Vec<u8>>>);
 
-/// Records of a list.
+/// Iterates over the records of a list.
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
     line: usize,
     separator: u8,
-    /// Whether a field may stand in quotes, and hold a line's end then (RFC 4180).
+    /// Fields may be quoted and then contain line ends (RFC 4180).
     quoted: bool,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Goes behind the line that begins at `begin`.
+    /// Skips the line that starts at `begin`.
     fn give_up(&mut self, begin: usize, line: usize) {
         let rest = self.bytes.get(begin..).unwrap_or_default();
         let length = rest.iter().position(|byte| *byte == b'\n');
@@ -53,7 +53,7 @@ impl Iterator for Records<'_> {
             self.at += 1;
             match byte {
                 None if within => {
-                    // A quote that nothing ends takes one line with it, not the rest of the file.
+                    // An unterminated quote makes only its own line unreadable, not the rest of the file.
                     self.give_up(begin, line);
                     return Some((line, None));
                 }
@@ -84,7 +84,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Columns of a list, by their names in its heading.
+/// Column names in the heading of a list.
 pub(crate) struct Heading(Vec<String>);
 
 impl Heading {
@@ -93,7 +93,7 @@ impl Heading {
         Self(fields.iter().map(name).collect())
     }
 
-    /// The place of a column. Case does not count.
+    /// Returns the index of a column, ignoring case.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.0
             .iter()

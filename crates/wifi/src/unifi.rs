@@ -1,7 +1,6 @@
-//! JSON of a UniFi controller: the answers of `rest/wlanconf`, `stat/device`, `stat/rogueap` and
-//! `rest/radiusprofile`, as such or as lists in one object. Names and values of the fields are those that the
-//! controller's own definitions list (`ace.jar`, from which clients of its interface are generated). Only the
-//! fields below are looked at; passwords are never taken.
+//! Parses JSON of a UniFi controller: the answers of `rest/wlanconf`, `stat/device`, `stat/rogueap` and
+//! `rest/radiusprofile`, alone or as lists in one object. The names and values of the fields come from the
+//! controller's own definitions (`ace.jar`). Reads only the fields below; passwords are never stored.
 
 use crate::address::read_or_masked;
 use crate::channel::{Band, Channel};
@@ -14,10 +13,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Reads the answers.
+/// Parses the answers.
 ///
 /// # Errors
-/// It is no JSON, or JSON of something else.
+/// The text is not JSON, or not from a UniFi controller.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut reading = Reading::new(Format::Unifi);
@@ -27,7 +26,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         if has(&["meta"]) && refused(object.text) {
             return Err(ReadError::Refused { line: object.line });
         } else if has(&["meta", "data"]) {
-            // An answer without a single element is one all the same.
+            // An answer with an empty list is valid.
             known = true;
         } else if has(&["essid", "bssid"]) {
             heard(&object, &mut reading);
@@ -65,7 +64,7 @@ fn refused(text: &str) -> bool {
     serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.meta.rc == "error")
 }
 
-/// The fields of an object; one that is nested too deeply for them is told.
+/// Parses an object. Reports an object that is nested too deeply.
 fn value_of(object: &Object<'_>, reading: &mut Reading) -> Option<Value> {
     let value = serde_json::from_str(object.text);
     if value.is_err() {
@@ -75,7 +74,7 @@ fn value_of(object: &Object<'_>, reading: &mut Reading) -> Option<Value> {
     value.ok()
 }
 
-/// A number that may be written as text, or be no number at all: `"auto"`.
+/// Parses a number, which may be written as text. Returns `None` for other values such as `"auto"`.
 fn number(value: Option<&Value>) -> Option<u64> {
     match value? {
         Value::String(text) => text.parse().ok(),
@@ -91,7 +90,7 @@ fn yes(value: Option<&Value>) -> Option<bool> {
     value.and_then(Value::as_bool)
 }
 
-/// The bands of the controller's letters.
+/// Maps the controller's names of bands.
 fn band(letters: &str) -> Option<Band> {
     match letters {
         "ng" | "2g" => Some(Band::Two),
@@ -116,7 +115,7 @@ fn width(value: Option<u64>) -> Option<u16> {
     matches!(width, 20 | 40 | 80 | 160 | 240 | 320).then_some(width)
 }
 
-/// An access point that one of the controller's own has heard.
+/// Reads a network that an access point of the controller received.
 fn heard(object: &Object<'_>, reading: &mut Reading) {
     let Some(value) = value_of(object, reading) else {
         return;
@@ -157,7 +156,7 @@ fn heard(object: &Object<'_>, reading: &mut Reading) {
     });
 }
 
-/// A network of the controller.
+/// Reads a configured network.
 fn configured(object: &Object<'_>, reading: &mut Reading) {
     let Some(value) = value_of(object, reading) else {
         return;
@@ -175,7 +174,7 @@ fn configured(object: &Object<'_>, reading: &mut Reading) {
     }
     if text(value.get("security")) == "wpaeap" {
         let profile = text(value.get("radiusprofile_id"));
-        // Before 5.4 a network named its server itself.
+        // Before version 5.4 a network contained its RADIUS server directly.
         let named = !text(value.get("radius_ip_1")).is_empty();
         let asked = (!profile.is_empty()).then(|| profile.to_owned());
         if !named {
@@ -184,7 +183,7 @@ fn configured(object: &Object<'_>, reading: &mut Reading) {
     }
     let slowest = match yes(value.get("minrate_ng_enabled")) {
         Some(true) => number(value.get("minrate_ng_data_rate_kbps")),
-        // Without a limit the slowest rate of 802.11b is offered.
+        // Without a limit, the lowest rate is that of 802.11b.
         Some(false) => Some(1000),
         None => None,
     };
@@ -220,7 +219,7 @@ fn configured(object: &Object<'_>, reading: &mut Reading) {
 
 fn security(value: &Value) -> Option<Security> {
     let mut found = Security {
-        // What is not said is not known: older controllers have fewer fields.
+        // A missing field is unknown, because older controllers have fewer fields.
         ft: yes(value.get("fast_roaming_enabled")),
         pmf: match text(value.get("pmf_mode")) {
             "disabled" => Some(Pmf::Off),
@@ -262,7 +261,7 @@ fn security(value: &Value) -> Option<Security> {
     Some(found)
 }
 
-/// A device of the controller: its radios, and the networks that they send.
+/// Reads a device of the controller: its radios and their networks.
 fn device(object: &Object<'_>, reading: &mut Reading) {
     let Some(value) = value_of(object, reading) else {
         return;
@@ -337,7 +336,7 @@ fn profile(object: &Object<'_>, reading: &mut Reading) {
     }
 }
 
-/// Whether the profiles that networks ask for are there.
+/// Checks whether the RADIUS profiles of the networks exist.
 fn settle_profiles(reading: &mut Reading) {
     for (at, asked) in &reading.asks {
         let there = match (asked, &reading.profiles) {

@@ -1,5 +1,5 @@
-//! The list of WiGLE (api.wigle.net/csvFormat.html, versions 1.0 to 1.6): a line about the device, a heading,
-//! a record for each time that something was heard.
+//! Parses the list of WiGLE (api.wigle.net/csvFormat.html, versions 1.0 to 1.6): a line about the device, a
+//! heading, and a record for each sighting.
 
 use crate::address::{Address, read_or_masked};
 use crate::channel::Channel;
@@ -9,10 +9,10 @@ use crate::ssid::Ssid;
 use crate::table::{Heading, Records};
 use std::collections::HashMap;
 
-/// Reads a list. What was heard several times is one network.
+/// Parses a list. Several sightings of one network become one network.
 ///
 /// # Errors
-/// A column is missing, or there are too many networks.
+/// A column is missing, or the list contains too many networks.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::new(Format::Wigle);
     let mut records = Records::new(bytes, b',', true).filter(|(_, fields)| {
@@ -53,7 +53,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
                 .note(line, "as many fields as the heading has");
             continue;
         }
-        // Cells of telephones and Bluetooth are in the list too.
+        // The list also contains mobile phone cells and Bluetooth devices.
         if kind.is_some_and(|at| !text(at).eq_ignore_ascii_case("WIFI")) {
             continue;
         }
@@ -66,7 +66,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         let signal = signal
             .and_then(|at| text(at).parse::<i32>().ok())
             .filter(|dbm| (-200..0).contains(dbm));
-        // Rows of one network cannot be found by a masked address.
+        // A masked address does not identify the rows of one network.
         if let Some(at) = read.and_then(|read| known.get(&(read, ssid.clone()))) {
             let before = &mut reading.heard[*at];
             if before.security == security {

@@ -1,4 +1,4 @@
-//! Making the change, through the journal.
+//! Applies a plan through the journal.
 
 use crate::fixes::error::FixError;
 use crate::fixes::outside::{OutsideError, OutsideUndo};
@@ -8,56 +8,58 @@ use crate::{ChangeError, ChangeSession, Journal, RecoveryOutcome, Switch};
 use assay_host::HostMut;
 use assay_model::advice::Advice;
 
-/// What became of waiting for the user's confirmation.
+/// Result of waiting for the user's confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// It came.
+    /// The user confirmed.
     Given,
-    /// It did not come in time.
+    /// The time limit passed without a confirmation.
     Late,
-    /// The user said no, or interrupted.
+    /// The user refused or interrupted.
     Refused,
 }
 
-/// What a caller lends to the making of a change.
+/// Data and functions that a caller provides to apply a change.
 pub struct Wish<'a> {
     /// The machine.
     pub host: &'a dyn HostMut,
-    /// Where the change is entered.
+    /// The journal that records the change.
     pub journal: &'a Journal,
-    /// All pages: what is read back.
+    /// All pages; their checks are repeated after the change.
     pub pages: &'a [&'a Advice],
-    /// Starts what stands by for a session, given its number. Asked only where somebody may be locked out.
+    /// Starts the process that stands by for the session with the given number. Called only for changes that
+    /// may lock the user out.
     pub stand_by: &'a dyn Fn(&str) -> std::io::Result<StandBy>,
-    /// Lets the machine itself look after a session. Asked only where somebody may be locked out.
+    /// Makes the machine's scheduler watch a session. Called only for changes that may lock the user out.
     pub outside: &'a dyn Fn(&ChangeSession) -> Result<OutsideUndo, OutsideError>,
-    /// Waits for the user's confirmation. Asked only where somebody may be locked out.
+    /// Waits for the user's confirmation. Called only for changes that may lock the user out.
     pub confirm: &'a mut dyn FnMut(&ChangeSession, Option<&OutsideUndo>) -> Confirmation,
-    /// Whether the user wants it to end.
+    /// Whether the user wants to stop.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-/// What became of it.
+/// Result of applying a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FixOutcome {
-    /// The change is kept; the number by which it can be taken back.
+    /// The change is kept; the number identifies it for a later rollback.
     Kept(String),
-    /// It was made and taken back, because it was not confirmed in time.
+    /// The change was made and rolled back, because the user did not confirm it in time.
     NotConfirmed,
-    /// It was taken back, because the user wanted so.
+    /// The change was rolled back because the user interrupted.
     Interrupted,
 }
 
-/// What a session of a rule is called.
+/// Returns the label of a session that applies a rule's remedy.
 #[must_use]
 pub fn session_label(rule: &str) -> String {
     format!("check --fix {rule}")
 }
 
-/// Makes the change of a plan, lets the program check it, reads everything back, and keeps it.
+/// Applies the change of a plan, runs the program's check, reads everything back, and keeps the change.
 ///
 /// # Errors
-/// What went wrong. Everything is taken back then, or [`FixError::NotTakenBack`] says what is not.
+/// Any step that failed. Everything is rolled back then; [`FixError::NotTakenBack`] lists the changes for
+/// which that failed.
 pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixError> {
     let begun = wish
         .journal
@@ -84,7 +86,7 @@ pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixE
         Ok(_) => "it was not confirmed".to_owned(),
         Err(error) => error.cause(),
     };
-    // What `make` left open, because it was to be kept or could not be put back.
+    // Rolls back the settings that `make` left open.
     let closed = session.close(wish.host);
     let failed: Vec<String> = match closed {
         Ok(all) => all
@@ -98,7 +100,7 @@ pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixE
         dismiss(watchers, wish.host);
         return done;
     }
-    // Whoever looks after it tries it once more.
+    // The processes that watch the session retry the rollback.
     drop(watchers);
     Err(FixError::NotTakenBack {
         first: told,
@@ -106,7 +108,7 @@ pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixE
     })
 }
 
-/// Why a setting is not as it was found.
+/// Describes why a setting is not in its original state.
 fn describe_outcome(outcome: &RecoveryOutcome) -> String {
     match outcome {
         RecoveryOutcome::LeftAlone { found, .. } => {
@@ -120,14 +122,14 @@ fn describe_outcome(outcome: &RecoveryOutcome) -> String {
     }
 }
 
-/// Who looks after a change that may lock somebody out.
+/// The two watchers of a change that may lock the user out.
 struct Watchers {
     stand_by: StandBy,
     outside: OutsideUndo,
 }
 
 impl Watchers {
-    /// Posts both, before anything is changed.
+    /// Starts both before anything is changed.
     fn post(plan: &FixPlan, wish: &Wish<'_>, session: &ChangeSession) -> Result<Self, FixError> {
         let outside = (wish.outside)(session).map_err(|source| FixError::NotProtected {
             rule: plan.rule.clone(),
@@ -146,13 +148,13 @@ impl Watchers {
 fn dismiss(watchers: Option<Watchers>, host: &dyn HostMut) {
     if let Some(Watchers { stand_by, outside }) = watchers {
         stand_by.dismiss();
-        // What does not go is removed by the next look of what was armed.
+        // A watcher that cannot be removed here removes itself at its next check.
         let _ = outside.disarm(host);
     }
 }
 
-/// Makes the change; nothing when it is to be kept, else what became of it. On any other end than that
-/// what was set is put back.
+/// Makes the change. Returns `None` if it is to be kept, otherwise the result. In all other cases the settings
+/// are rolled back.
 fn make(
     plan: &FixPlan,
     wish: &mut Wish<'_>,
@@ -164,7 +166,7 @@ fn make(
     let done = set(plan, host, wish, session, watchers, &mut open);
     match done {
         Ok(None) => open.into_iter().for_each(Switch::leave),
-        // The last one first. What fails here stays in the journal, and is told when that is closed.
+        // In reverse order. A failure stays in the journal and is reported when the session is closed.
         _ => while open.pop().is_some() {},
     }
     done
@@ -198,7 +200,8 @@ fn set<'a>(
     if !plan.lockout {
         return Ok(None);
     }
-    // In this order: whoever sees that it waits may rely on the promised time, even if assay is stopped now.
+    // In this order: after the session is marked as waiting, the promised time applies even if assay is
+    // stopped now.
     if let Some(watchers) = watchers.as_deref_mut() {
         watchers.stand_by.waits();
     }
@@ -211,7 +214,8 @@ fn set<'a>(
     })
 }
 
-/// A setting of the plan, entered in the journal, when its file is the one that the plan was made from.
+/// Opens a setting of the plan and records it in the journal, if its file has not changed since the plan was
+/// made.
 fn open_setting<'a>(
     file: &FileChange,
     host: &'a dyn HostMut,

@@ -1,71 +1,72 @@
-//! Why a remedy was not carried out, and the way out.
+//! Errors of applying a remedy, with ways out.
 
 use crate::ChangeError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a remedy was not carried out. Unless it says otherwise, the machine is as it was.
+/// Reason why a remedy was not applied. Unless the variant states otherwise, the machine is in its original
+/// state.
 #[derive(Debug, thiserror::Error)]
 pub enum FixError {
-    /// The page looks for nothing.
+    /// The page has no check.
     #[error("{rule} is a page to read: it has no check, so there is nothing to mend")]
     NoCheck {
-        /// Its id.
+        /// Id of the rule.
         rule: String,
     },
-    /// It was not found here.
+    /// The check found nothing on this machine.
     #[error("{rule} was not found here; `assay check --only {rule}` looks for it")]
     NotFound {
         /// Id of the rule.
         rule: String,
     },
-    /// It could not be found out whether it is so.
+    /// The check could not be decided.
     #[error("{rule}: it is not known whether it is so: {why}")]
     Unknown {
         /// Id of the rule.
         rule: String,
-        /// What could not be read.
+        /// Facts that could not be read.
         why: String,
     },
-    /// The steps in the page would not do here.
+    /// The steps of the page would not remove the finding on this machine.
     #[error("{rule}: nothing was changed, because with the change {}", problems.join("; "))]
     WouldNotDo {
         /// Id of the rule.
         rule: String,
-        /// What would be wrong then.
+        /// Findings that would remain or appear.
         problems: Vec<String>,
     },
-    /// A file is not the one that the plan was made from.
+    /// A file has changed since the plan was made.
     #[error("{}: it was changed since the plan was made; nothing was changed by assay: begin again", path.display())]
     Meanwhile {
         /// The file.
         path: PathBuf,
     },
-    /// A change could not be made, or was not accepted.
+    /// A change failed, or a program did not accept it.
     #[error("{0}; everything is as it was")]
     Change(#[source] ChangeError),
-    /// What the machine says afterwards is not what was wanted.
+    /// After the change the machine is not in the planned state.
     #[error("read back, {}; everything was taken back", problems.join("; "))]
     ReadBack {
-        /// What is wrong.
+        /// Description of each difference.
         problems: Vec<String>,
     },
-    /// Taking back failed; it stays in the journal.
+    /// The rollback failed; the changes stay in the journal.
     #[error("{first}, and taking it back failed: {}; `assay trial --recover` tries it again", failed.join("; "))]
     NotTakenBack {
-        /// Why it was to be taken back.
+        /// Reason for the rollback.
         first: String,
-        /// What could not be taken back.
+        /// Changes that could not be rolled back.
         failed: Vec<String>,
     },
-    /// Nothing outside of the session would take it back.
+    /// No scheduler of the machine can watch the change.
     #[error(
         "{rule}: nothing was changed, because this may lock you out and nothing here would take it back after assay was killed or the machine started again: {source}. Start systemd, cron or atd, or make the change by hand from a console: `assay check --fix {rule} --dry-run` shows its lines"
     )]
     NotProtected {
         /// Id of the rule.
         rule: String,
-        /// Why not.
+        /// Reason.
         source: crate::fixes::OutsideError,
     },
     /// The process that stands by could not be started.
@@ -76,8 +77,8 @@ pub enum FixError {
 }
 
 impl FixError {
-    /// What went wrong, without what is said of the state of the machine: that is not yet known while it is
-    /// being taken back.
+    /// Returns the error without a statement about the state of the machine, which is not yet known during the
+    /// rollback.
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Change(error) => error.to_string(),

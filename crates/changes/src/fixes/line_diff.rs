@@ -1,19 +1,20 @@
-//! Which lines of a text become which others.
+//! Compares two texts line by line.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Lines that are exchanged for others.
+/// Consecutive lines that are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// The first of them, from 1; where nothing goes, the line that the new ones come before.
+    /// Number of the first replaced line, from 1. If no line is removed: number of the line before which the
+    /// new lines are inserted.
     pub line: usize,
-    /// What goes, without line ends.
+    /// Removed lines, without line ends.
     pub before: Vec<String>,
-    /// What comes.
+    /// Inserted lines, without line ends.
     pub after: Vec<String>,
 }
 
-/// What tells two texts apart. Bytes that are not UTF-8 become U+FFFD.
+/// Compares two texts. Bytes that are not UTF-8 become U+FFFD.
 #[must_use]
 pub fn diff_hunks(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     let lines = |text: &[u8]| -> Vec<String> {
@@ -43,12 +44,12 @@ pub fn diff_hunks(before: &[u8], after: &[u8]) -> Vec<Hunk> {
         .collect()
 }
 
-/// Stands where a part of a line is not shown.
+/// Replaces the part of a line that is not shown.
 const LEFT_OUT: &str = "…";
 
 impl Hunk {
-    /// The lines as they may be shown: of each the statement that changes. Whatever else stands in the same line,
-    /// other statements and comments, may hold a secret and is left out.
+    /// Returns the lines as they may be shown: only the statement that changes. Other statements and comments
+    /// in the same line may contain a secret and are omitted.
     #[must_use]
     pub fn shown(&self) -> Self {
         let pair = |lines: &[String], others: &[String]| -> Vec<String> {
@@ -69,7 +70,7 @@ impl Hunk {
     }
 }
 
-/// The statements of a line that the other one has not; of a line without another one the first.
+/// Returns the statements that one line has and the other lacks; without another line, the first statement.
 fn differing_statement(line: &str, other: &str) -> String {
     let others: Vec<&str> = split_statements(other).collect();
     let mut shown = line[..line.len() - line.trim_start().len()].to_owned();
@@ -95,7 +96,7 @@ fn differing_statement(line: &str, other: &str) -> String {
     shown
 }
 
-/// What ends with a semicolon or a bracket that stands in no quotation marks, and the comment.
+/// Splits a line after each semicolon or bracket outside quotation marks, and before the comment.
 fn split_statements(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line.trim();
     std::iter::from_fn(move || {
@@ -123,7 +124,7 @@ fn split_statements(line: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// Secrets that stand in the line of a setting: other statements, comments, headers, addresses.
+    /// Secrets in the same line as a setting: other statements, comments, headers, addresses.
     #[test]
     fn attack_what_stands_in_the_same_line_is_not_shown() {
         for (before, after, shown) in [
@@ -170,7 +171,7 @@ mod tests {
             assert!(!text.contains("hunter2"), "{text}");
             assert_eq!(both, shown);
         }
-        // A line that goes, and has no other one.
+        // A removed line without a replacement.
         let gone = diff_hunks(
             b"a\nautoindex on; set $p hunter2; # hunter2\nb\n",
             b"a\nb\n",

@@ -1,9 +1,8 @@
-//! Takes an unconfirmed change back from outside of the session that made it.
-//!
-//! The process that stands by ([`crate::fixes::StandBy`]) ends with the session's control group, and with the machine.
-//! So something that neither owns looks after the change as well: systemd, cron or atd. Each starts, again and
-//! again and once at boot, a copy of assay that lies in a directory of root's. What that copy does is
-//! [`undo_unconfirmed`]; how each of the three is told is in the files of their names.
+//! Rolls back an unconfirmed change from outside the session that made it.
+//! The process that stands by ([`crate::fixes::StandBy`]) ends with the control group of the session, and at a
+//! reboot. Therefore a scheduler that is independent of both watches the change as well: systemd, cron or atd.
+//! The scheduler periodically, and once at boot, starts a copy of assay in a directory of root. That copy runs
+//! [`undo_unconfirmed`]; one submodule per scheduler installs the jobs.
 #![allow(
     clippy::disallowed_methods,
     reason = "it makes the directory of a change, and reads the clock that no time step moves"
@@ -24,19 +23,19 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where a change that waits for its confirmation has a directory.
+/// Directory that contains one directory for each unconfirmed change.
 const HOME: &str = "var/lib/assay/undo";
 const ORDER: &str = "order";
 const PROGRAM: &str = "assay";
-/// The longest time between two looks.
+/// Longest time between two checks.
 const LOOK: Duration = Duration::from_secs(20);
-/// How long making a change may take, with the time that is left to the assay that makes it and to the process
-/// that stands by: after that time and the user's, whoever still holds the session is ended.
+/// Time that the assay process that makes the change, and the process that stands by, may take in addition to
+/// the user's time. After that, the process that still holds the session is killed.
 const OTHERS_FIRST: Duration = Duration::from_secs(660);
-/// How long a journal that is not there is waited for.
+/// Time to wait for a journal that does not exist, for example because its file system is not mounted.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Who starts the copy of assay.
+/// A scheduler that starts the copy of assay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Scheduler {
@@ -45,62 +44,62 @@ enum Scheduler {
     At,
 }
 
-/// What is known of a change that is looked after, as it is stored.
+/// Stored data of a watched change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     /// Number of the session.
     session: String,
-    /// What it does.
+    /// Description of the change.
     label: String,
     #[serde(with = "assay_host::path_json")]
     journal: PathBuf,
     scheduler: Scheduler,
-    /// How long the user has to confirm, in seconds.
+    /// Seconds that the user has to confirm.
     within: u64,
-    /// When this was written, in seconds of `CLOCK_MONOTONIC` of that boot.
+    /// Time of writing, in seconds of `CLOCK_MONOTONIC` of that boot.
     since: u64,
     boot: String,
-    /// Files that the change is made to.
+    /// Files that the change modifies.
     files: Vec<String>,
-    /// Files and directories that were made outside of its own directory, in this order.
+    /// Files and directories created outside of its own directory, in order of creation.
     made: Vec<String>,
 }
 
-/// Why nothing outside of the session can look after a change.
+/// Reason why no scheduler can watch a change.
 #[derive(Debug, thiserror::Error)]
 pub enum OutsideError {
-    /// None of the three is there, or each refused.
+    /// None of the three schedulers runs, or each failed.
     #[error("{}", reasons.join("; "))]
     Nobody {
-        /// Why, of each.
+        /// Reason for each scheduler.
         reasons: Vec<String>,
     },
     /// A file or directory cannot be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// What is stored is none that this assay understands.
+    /// The stored data cannot be parsed.
     #[error("{}: {source}", path.display())]
     Order {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Error of the parser.
         source: serde_json::Error,
     },
-    /// The machine gave no answer.
+    /// An operation of the machine failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The journal cannot be used, or is not there (yet).
+    /// The journal cannot be used, or does not exist yet.
     #[error(transparent)]
     Journal(#[from] ChangeError),
-    /// The same, because its file system is not mounted.
+    /// The journal does not exist because its file system is not mounted.
     #[error("{}: the journal of the change is not there now", path.display())]
     NoJournal {
-        /// Where it was.
+        /// Former path of the journal.
         path: PathBuf,
     },
 }
@@ -112,7 +111,7 @@ impl OutsideError {
     }
 }
 
-/// The places of a machine that this writes to; tests have a machine of their own.
+/// Directories that this module writes to; tests use other ones.
 #[derive(Clone, Debug)]
 struct Places {
     root: PathBuf,
@@ -132,7 +131,7 @@ impl Places {
     }
 }
 
-/// A change that is looked after from outside. Nothing of it is left after [`OutsideUndo::disarm`].
+/// A change that a scheduler watches. [`OutsideUndo::disarm`] removes everything that was installed for it.
 #[derive(Debug)]
 pub struct OutsideUndo {
     dir: PathBuf,
@@ -140,26 +139,28 @@ pub struct OutsideUndo {
     name: String,
 }
 
-/// What is to be looked after.
+/// Description of a change to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Unconfirmed<'a> {
-    /// The session's number.
+    /// Number of the session.
     pub session: &'a str,
-    /// What it does.
+    /// Description of the change.
     pub label: &'a str,
-    /// Where it is entered.
+    /// Path of the journal that records it.
     pub journal: &'a Path,
-    /// How long the user has to confirm.
+    /// Time that the user has to confirm.
     pub within: Duration,
-    /// The files that are changed.
+    /// Files that are modified.
     pub files: &'a [String],
 }
 
 impl OutsideUndo {
-    /// Lets systemd, cron or atd look after a change that is about to be made: the first of them that runs here.
+    /// Installs the watch for a change that is about to be made, with the first available scheduler of
+    /// systemd, cron and atd.
     ///
     /// # Errors
-    /// None of them does, this user is not root, or no copy of assay can be kept where it survives a boot.
+    /// No scheduler runs, this user is not root, or no copy of assay can be stored in a place that survives a
+    /// reboot.
     pub fn arm(what: Unconfirmed<'_>, host: &dyn HostMut) -> Result<Self, OutsideError> {
         if !rustix::process::geteuid().is_root() {
             let reasons =
@@ -191,10 +192,10 @@ impl OutsideUndo {
         Err(OutsideError::Nobody { reasons })
     }
 
-    /// Ends it: the change was confirmed, or taken back.
+    /// Removes the watch, because the change was confirmed or rolled back.
     ///
     /// # Errors
-    /// Something of it cannot be removed; the next look tries it again.
+    /// A file cannot be removed; the next check retries.
     pub fn disarm(self, host: &dyn HostMut) -> Result<(), OutsideError> {
         match Order::read(&self.dir)? {
             Some(order) => order.remove(&Places::here(), host),
@@ -202,7 +203,7 @@ impl OutsideUndo {
         }
     }
 
-    /// Who looks after the change, for people.
+    /// Returns the scheduler's name for messages.
     #[must_use]
     pub fn describe(&self) -> String {
         let name = &self.name;
@@ -214,12 +215,12 @@ impl OutsideUndo {
     }
 }
 
-/// Looks after one change: takes it back when nobody makes it any more, and ends who makes it when that takes
-/// too long. Removes what was armed when nothing is left to do. Returns what was taken back.
+/// Checks one watched change. Rolls it back if the process that made it has ended, and kills that process if
+/// its time has passed. Removes the watch if nothing is left to do. Returns descriptions of the changes that
+/// were rolled back.
 ///
 /// # Errors
-/// The journal is not there or cannot be used, or something could not be taken back; the next look tries
-/// it again.
+/// The journal does not exist or cannot be used, or a change could not be rolled back; the next check retries.
 pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>, OutsideError> {
     let places = Places::here();
     let Some(order) = Order::read(dir)? else {
@@ -237,7 +238,7 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     let limit = OTHERS_FIRST + Duration::from_secs(order.within);
     if let SessionState::Live { holder } = journal.standing(&order.session)? {
         match holder.filter(|_| age > limit) {
-            // It keeps to no time: what it has changed is taken back below.
+            // The process exceeded its time; its changes are rolled back below.
             Some(holder) => host.kill(holder)?,
             None => return order.look_again(host).map(|()| Vec::new()),
         }
@@ -253,7 +254,8 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     Ok(recovered)
 }
 
-/// Removes what was armed for changes that are confirmed or taken back by now: an assay was killed just then.
+/// Removes watches of changes that are confirmed or rolled back already; they remain if assay is killed before
+/// it removes them.
 pub fn sweep_outside(host: &dyn HostMut) {
     let places = Places::here();
     let Ok(all) = fs::read_dir(places.home()) else {
@@ -261,7 +263,7 @@ pub fn sweep_outside(host: &dyn HostMut) {
     };
     for dir in all.flatten().map(|one| one.path()) {
         let Ok(Some(order)) = Order::read(&dir) else {
-            // It goes only when it is empty: an assay was killed before it wrote anything.
+            // Succeeds only for an empty directory: assay was killed before it wrote a file.
             let _ = fs::remove_dir(&dir);
             continue;
         };
@@ -309,7 +311,7 @@ impl Order {
         Ok(order)
     }
 
-    /// What its files are called.
+    /// Returns the base name of its files.
     fn name(&self) -> String {
         format!("assay-undo-{}", self.session)
     }
@@ -318,18 +320,18 @@ impl Order {
         places.home().join(&self.session)
     }
 
-    /// The command line that looks after it, without a blank in any word.
+    /// Returns the command line of the check; no word contains a blank.
     fn command(&self) -> String {
         let dir = format!("/{HOME}/{}", self.session);
         format!("{dir}/{PROGRAM} dev undo-unconfirmed --dir {dir}")
     }
 
-    /// The time between two looks.
+    /// Returns the time between two checks.
     fn interval(&self) -> Duration {
         LOOK.min(Duration::from_secs(self.within))
     }
 
-    /// How long it is armed. After a boot, as long as the machine runs.
+    /// Returns the time since the watch was installed; after a reboot, the time since boot.
     fn age(&self) -> Result<Duration, OutsideError> {
         let since = match boot_id()? == self.boot {
             true => self.since,
@@ -351,7 +353,7 @@ impl Order {
         }
     }
 
-    /// Writes everything down, then tells the scheduler.
+    /// Writes all files, then starts the scheduler's job.
     fn carry_out(&self, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
         self.write(places)?;
         copy::of_this_program(&self.dir(places), PROGRAM, host)?;
@@ -362,7 +364,7 @@ impl Order {
         }
     }
 
-    /// Enters it, before anything is made for it.
+    /// Stores the data before any other file is created.
     fn write(&self, places: &Places) -> Result<(), OutsideError> {
         let (home, dir) = (places.home(), self.dir(places));
         directory_owner::check(&home)?;
@@ -384,7 +386,7 @@ impl Order {
         Ok(())
     }
 
-    /// Makes sure that there is a next look, where one is not made by itself.
+    /// Schedules the next check for schedulers that do not repeat by themselves.
     fn look_again(&self, host: &dyn HostMut) -> Result<(), OutsideError> {
         match self.scheduler {
             Scheduler::Systemd | Scheduler::Cron => Ok(()),
@@ -392,7 +394,7 @@ impl Order {
         }
     }
 
-    /// Removes everything that was made for it, itself last.
+    /// Removes all files created for the watch; its own directory last.
     fn remove(&self, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
         let dir = self.dir(places);
         match self.scheduler {
@@ -403,7 +405,7 @@ impl Order {
         for path in self.made.iter().rev().map(|path| places.at(path)) {
             let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
             match is_dir {
-                // Others may have put something there since.
+                // Other programs may have put files there in the meantime.
                 true => drop(fs::remove_dir(&path)),
                 false => {
                     absent_is_fine(fs::remove_file(&path)).map_err(OutsideError::file(&path))?
@@ -418,14 +420,14 @@ impl Order {
             absent_is_fine(fs::remove_file(&path)).map_err(OutsideError::file(&path))?;
         }
         absent_is_fine(fs::remove_dir(&dir)).map_err(OutsideError::file(&dir))?;
-        // As long as others wait, it stays.
+        // Fails and is ignored while other changes are watched.
         let _ = fs::remove_dir(places.home());
         Ok(())
     }
 }
 
 impl Scheduler {
-    /// Whether it runs here; else why not.
+    /// Checks whether the scheduler runs here; the error is the reason why not.
     fn runs(self, host: &dyn HostMut) -> Result<(), String> {
         match self {
             Self::Systemd => systemd::check_running(host),
@@ -442,7 +444,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes a new file and forces it to disk.
+/// Writes a new file and makes it durable.
 fn write_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut options = fs::File::options();
     let mut file = options.write(true).create_new(true).mode(mode).open(path)?;
@@ -455,7 +457,7 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 
-/// Seconds that the machine ran, without those that it slept: no step of the clock changes them.
+/// Returns the seconds since boot without suspended time; changes of the wall clock do not affect them.
 fn monotonic_seconds() -> u64 {
     u64::try_from(clock_gettime(ClockId::Monotonic).tv_sec).unwrap_or(0)
 }

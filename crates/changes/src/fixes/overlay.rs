@@ -1,4 +1,4 @@
-//! A machine with some of its files changed, in memory only.
+//! A machine with the contents of some files replaced in memory.
 
 use assay_host::{CommandOutput, Host, HostError, Limits, Stat, StatFs};
 use std::collections::BTreeMap;
@@ -6,19 +6,19 @@ use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Programs that are asked how they read their own configuration. Of files in memory they know nothing, so
-/// what they would say is of another configuration.
+/// Programs that print their own configuration. They would read the files on disk instead of the files in
+/// memory, so they are not run.
 const READERS: [&str; 1] = ["sshd"];
 
-/// Another machine, but for the contents of some files. What commands say is what they say there: they
-/// do not see these files.
+/// Another machine with the contents of some files replaced. Commands run on that machine and do not see the
+/// replaced files.
 pub struct Overlay<'a> {
     below: &'a dyn Host,
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl<'a> Overlay<'a> {
-    /// Nothing is changed yet.
+    /// Creates an overlay without changes.
     #[must_use]
     pub fn new(below: &'a dyn Host) -> Self {
         Self {
@@ -27,14 +27,14 @@ impl<'a> Overlay<'a> {
         }
     }
 
-    /// Lets a file, links resolved, have other contents.
+    /// Replaces the contents of a file; `path` has symbolic links resolved.
     pub fn write(&mut self, path: PathBuf, bytes: Vec<u8>) {
         self.files.insert(path, bytes);
     }
 }
 
 impl Overlay<'_> {
-    /// The other contents of a file.
+    /// Returns the replaced contents of a file.
     fn changed(&self, path: &Path) -> Option<&[u8]> {
         if self.files.is_empty() {
             return None;

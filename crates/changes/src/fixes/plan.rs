@@ -1,4 +1,4 @@
-//! What would be changed: settled against a machine in memory.
+//! Plans the changes of a remedy on an in-memory copy of the machine.
 
 use crate::fixes::error::FixError;
 use crate::fixes::line_diff::{Hunk, diff_hunks};
@@ -14,72 +14,73 @@ use assay_model::finding::{Certainty, Checked, Configured, Edit, Finding, Fix, S
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// One line that was taken away may have hidden another, which counts then.
+/// Maximum rounds of edits. A removed line may have hidden another line, which then takes effect and needs an
+/// edit of its own.
 const ROUNDS: usize = 8;
-/// How often a machine is looked at with the change and without it, before what seems to come with it is believed.
+/// Number of comparisons with and without the change before a new finding is attributed to the change.
 const LOOKS: usize = 3;
 
-/// What would be changed.
+/// The planned changes of a remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixPlan {
     /// Id of the page.
     pub rule: String,
-    /// Its title.
+    /// Title of the page.
     pub title: String,
-    /// What the page says of the risk.
+    /// Description of the risk, from the page.
     pub risk: String,
-    /// Whether it may lock somebody out.
+    /// Whether the change may lock the user out.
     pub lockout: bool,
-    /// The steps in words.
+    /// The steps as text.
     pub steps: Vec<String>,
-    /// How many findings of the rule there are.
+    /// Number of findings of the rule.
     pub found: usize,
-    /// Those that are to be mended by hand, and why.
+    /// Findings that need manual changes, with the reason.
     pub by_hand: Vec<ByHand>,
-    /// What is changed; nothing when all is to be done by hand.
+    /// The changed files; empty if all findings need manual changes.
     pub files: Vec<FileChange>,
-    /// What was found before, by rule and certainty: with the change, nothing may be more.
+    /// Number of findings before the change, by rule and certainty. After the change no number may be greater.
     before: Counts,
 }
 
-/// A finding that assay cannot mend.
+/// A finding that assay cannot fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByHand {
-    /// What it is about, with its place.
+    /// Description of the finding with its position.
     pub what: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// A file and what becomes of it.
+/// A file and its planned contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its name in the configuration.
+    /// Path as named in the configuration.
     pub path: String,
-    /// Where it is, links resolved.
+    /// Path with symbolic links resolved.
     pub real: PathBuf,
-    /// Whose configuration it is.
+    /// Program that reads the file.
     pub program: Configured,
-    /// The settings, and what each becomes; nothing takes it away.
+    /// The settings and their new values; `None` removes the setting.
     pub keys: Vec<(ConfigKey, Option<String>)>,
-    /// The file as it is.
+    /// Present contents.
     pub before: Vec<u8>,
-    /// The file as it will be.
+    /// Planned contents.
     pub after: Vec<u8>,
-    /// What is asked before the service reads it.
+    /// Command that checks the configuration before the service reads it.
     pub validate: Vec<String>,
-    /// What makes the service read it; nothing when it does not run.
+    /// Command that makes the service read the file; empty if the service does not run.
     pub reload: Vec<String>,
 }
 
 impl FileChange {
-    /// The lines that change.
+    /// Returns the lines that change.
     #[must_use]
     pub fn hunks(&self) -> Vec<Hunk> {
         diff_hunks(&self.before, &self.after)
     }
 
-    /// The same as a setting of the journal, and its value.
+    /// Returns the change as a setting of the journal, with its value.
     pub(crate) fn setting(&self) -> (Setting, Option<String>) {
         let file = self.real.to_string_lossy().into_owned();
         let language = self.program.language();
@@ -113,13 +114,13 @@ impl FileChange {
 }
 
 impl FixPlan {
-    /// Whether assay can do something.
+    /// Whether the plan changes any file.
     #[must_use]
     pub fn does_something(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// What the change is made to: there is one change of it at a time.
+    /// Returns the session's target; only one change of a target runs at a time.
     #[must_use]
     pub fn target(&self) -> String {
         let mut names: Vec<&str> = self
@@ -131,8 +132,9 @@ impl FixPlan {
         format!("the configuration of {}", names.join(" and "))
     }
 
-    /// What is wrong with a machine `with` the change: findings that are still there, or that have come. Machines do not stand
-    /// still meanwhile: what has come on one `without` it as well is not of the change. Only what is seen at every look is told.
+    /// Compares a machine `with` the change to the same machine `without` the change. Returns the findings
+    /// that remain or are new. A finding that also appeared `without` the change is not attributed to the
+    /// change. Only findings present at every comparison are returned.
     pub(crate) fn problems(
         &self,
         with: &dyn Host,
@@ -150,7 +152,7 @@ impl FixPlan {
         problems
     }
 
-    /// What is found after the change, and was not before.
+    /// Returns the findings that are new after the change.
     fn more(&self, before: &Counts, after: &Checked) -> Vec<String> {
         let now = count_findings(after);
         let mut problems = Vec::new();
@@ -175,7 +177,7 @@ impl FixPlan {
         problems
     }
 
-    /// A machine that was changed, as it is without the change.
+    /// Returns a changed machine with the change undone in memory.
     pub(crate) fn without<'a>(&self, host: &'a dyn Host) -> Overlay<'a> {
         let mut without = Overlay::new(host);
         for file in &self.files {
@@ -196,7 +198,7 @@ fn count_findings(checked: &Checked) -> Counts {
     counts
 }
 
-/// Holds pages against a machine.
+/// Runs the checks of all pages on a machine.
 pub(crate) fn check(host: &dyn Host, pages: &[&Advice]) -> Checked {
     let options = CollectOptions {
         services: true,
@@ -206,11 +208,11 @@ pub(crate) fn check(host: &dyn Host, pages: &[&Advice]) -> Checked {
     findings(pages.iter().copied(), &collect(host, &options))
 }
 
-/// Settles what the remedy of `page` comes to on a machine. `pages` are all pages: none of the others may
-/// find more than before. Nothing is written.
+/// Plans the remedy of `page` on a machine. `pages` are all pages; no other page may have more findings
+/// afterwards. Nothing is written.
 ///
 /// # Errors
-/// There is nothing to mend, it cannot be known, or the change would not do.
+/// The page has no finding here, its check cannot be decided, or the change would not remove the finding.
 pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan, FixError> {
     let rule = || page.id.clone();
     if page.check.is_none() {
@@ -271,7 +273,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         rule: rule(),
         title: page.title.clone(),
         risk: page.risk.text.clone(),
-        // Whoever configures sshd may be logged in through it.
+        // The administrator of sshd may be logged in through it.
         lockout: page.risk.level == RiskLevel::Lockout
             || files.iter().any(|file| file.program == Configured::Sshd),
         steps,
@@ -292,7 +294,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
     Ok(plan)
 }
 
-/// A finding in words.
+/// Describes a finding.
 fn describe_finding(finding: &Finding) -> String {
     let place = finding.places.first();
     let place = place.map_or_else(String::new, |place| format!(" ({place})"));
@@ -302,16 +304,17 @@ fn describe_finding(finding: &Finding) -> String {
     }
 }
 
-/// A plan in the making.
+/// A plan under construction.
 struct Draft<'a> {
     host: &'a dyn Host,
-    /// The machine with what is planned so far.
+    /// The machine with the edits planned so far.
     work: Overlay<'a>,
     files: BTreeMap<PathBuf, FileChange>,
 }
 
 impl Draft<'_> {
-    /// Makes the edits that a finding asks for; whether anything changed, or why it is to be done by hand.
+    /// Makes the edits for a finding. Returns whether anything changed, or as error the reason why the finding
+    /// needs manual changes.
     fn mend(&mut self, finding: &Finding) -> Result<bool, String> {
         let edits = match &finding.fix {
             Fix::Steps(remedy) if !remedy.edits.is_empty() => &remedy.edits,
@@ -400,7 +403,7 @@ impl Draft<'_> {
     }
 }
 
-/// The fact that an edit goes by, when the finding rests on it.
+/// Returns the fact that an edit refers to, if the finding is based on that fact.
 fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
     let key = match finding.subject.is_machine() {
         true => edit.fact.clone(),
@@ -411,14 +414,14 @@ fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen>
     meant.then_some(seen)
 }
 
-/// What a setting becomes.
+/// Returns the new value of a setting; `None` removes it.
 fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
     if edit.to.is_some() {
         return edit.to.clone();
     }
     let (words, now) = (edit.drop.as_ref()?, now?);
     let bare = now.trim_matches(['"', '\'']);
-    // A sign before a list of OpenSSH says what the whole list does.
+    // A sign before a list of OpenSSH applies to the whole list.
     let (sign, list) = match bare.strip_prefix(['+', '-', '^']) {
         Some(rest) if words.between == ',' => bare.split_at(bare.len() - rest.len()),
         _ => ("", bare),

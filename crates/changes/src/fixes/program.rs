@@ -1,11 +1,11 @@
-//! How each program is asked whether it takes its configuration, and told to read it.
+//! Commands of each program: checking its configuration and reading it again.
 
 use assay_host::{Host, Limits};
 use assay_model::finding::Configured;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What a message calls it.
+/// Returns the program's name for messages.
 pub(crate) fn program_name(program: Configured) -> &'static str {
     match program {
         Configured::Sshd => "sshd",
@@ -17,16 +17,16 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
     }
 }
 
-/// The command that says whether the configuration is acceptable; with `{file}` it looks at a file that is
-/// not in its place yet, without it at everything as it stands.
+/// Returns the command that checks the configuration. With `{file}` it checks a candidate file; without
+/// `{file}` it checks the whole configuration in its present place.
 pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
     let words: &[&str] = match program {
-        // A file that is included is not a whole configuration.
+        // An included file is not a complete configuration.
         Configured::Sshd if file == Path::new("/etc/ssh/sshd_config") => {
             &["sshd", "-t", "-f", "{file}"]
         }
         Configured::Sshd => &["sshd", "-t"],
-        // It connects to nothing: it prints what it would do for a host of that name.
+        // This command does not connect; it prints the settings for a host with that name.
         Configured::Ssh => &["ssh", "-G", "-F", "{file}", "localhost"],
         Configured::Nginx => &["nginx", "-t", "-q"],
         Configured::Postfix => &["postfix", "check"],
@@ -36,10 +36,10 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
     to_owned_words(words)
 }
 
-/// The command that makes the running service read its configuration; nothing when it does not run, or has
-/// none.
+/// Returns the command that makes the running service read its configuration; empty if the service does not
+/// run, or has no such command.
 pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
-    // Debian's units, the name of the process, and the way without systemd.
+    // Debian's unit, the name of the process, and the command without systemd.
     let (unit, process, other): (&str, &str, &[&str]) = match program {
         Configured::Ssh => return Vec::new(),
         Configured::Sshd => ("ssh", "sshd", &["service", "ssh", "reload"]),
@@ -55,7 +55,7 @@ pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
         let argv = ["systemctl", "is-active", "--quiet", unit].map(OsStr::new);
         let active = host.run(&argv, Limits::default());
         return match active.is_ok_and(|output| output.success()) {
-            // A unit that does not run any more is left alone, as at boot before it is started.
+            // This command ignores a unit that does not run, for example at boot before the unit starts.
             true => to_owned_words(&["systemctl", "try-reload-or-restart", unit]),
             false => Vec::new(),
         };
@@ -66,13 +66,13 @@ pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
     }
 }
 
-/// Whether a process of that name is there that sees the same files.
+/// Whether a process with that name and the same view of the files runs.
 fn is_running(host: &dyn Host, name: &str) -> bool {
     !find_processes(host, name).is_empty()
 }
 
-/// The directories of the processes of that name that see the same files (proc(5), `comm`; namespaces(7)): one in a
-/// container has a configuration of its own.
+/// Returns the directories of the processes with that name and the same mount namespace (proc(5), `comm`;
+/// namespaces(7)). A process in a container has its own configuration and is excluded.
 pub(crate) fn find_processes(host: &dyn Host, name: &str) -> Vec<PathBuf> {
     let mounts = |process: &Path| host.link(&process.join("ns/mnt")).ok();
     let Some(ours) = mounts(Path::new("/proc/self")) else {

@@ -1,6 +1,6 @@
 //! A process that stands by while somebody may be locked out, or while a session of tuning runs unattended: it
-//! takes the changes back when the assay that made them is killed, hangs in a dead terminal, or lets the time
-//! pass. It shares nothing with that assay but the journal and a pipe.
+//! rolls back the changes if the assay that made them is killed, hangs in a dead terminal, or exceeds the time
+//! limit. It shares only the journal and a pipe with that process.
 #![allow(
     clippy::disallowed_methods,
     reason = "it waits by the clock of the machine that it sets back"
@@ -17,18 +17,19 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What the assay that makes the change says when nothing is left to take back.
+/// Message of the assay process: nothing is left to roll back.
 const DISMISSED: u8 = b'.';
-/// What it says when it begins to wait for the user.
+/// Message of the assay process: it now waits for the user.
 const WAITS: u8 = b'w';
-/// How long making the change and reading it back may take: commands of services have minutes.
+/// Time limit for making the change and reading it back; commands of services may take minutes.
 const TO_MAKE: Duration = Duration::from_secs(600);
-/// How much longer than the user's time is waited, so that the assay itself comes first.
+/// Time added to the user's time, so that the assay process itself acts first.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a killed assay's locks may take to go.
+/// Time to wait until the kernel releases the locks of a killed process.
 const LOCKS_GO: Duration = Duration::from_secs(10);
 
-/// A process that stands by. When this is dropped without [`StandBy::dismiss`], it takes the change back.
+/// A process that stands by. Dropping this without [`StandBy::dismiss`] makes the process roll back the
+/// change.
 #[derive(Debug)]
 pub struct StandBy {
     pipe: PipeWriter,
@@ -48,12 +49,12 @@ impl StandBy {
         Ok(Self { pipe, process })
     }
 
-    /// From now on the user has the time that was promised.
+    /// Starts the time that the user has to confirm.
     pub(crate) fn waits(&mut self) {
         let _ = self.pipe.write_all(&[WAITS]);
     }
 
-    /// Nothing is left to take back: it ends.
+    /// Ends the process, because nothing is left to roll back.
     pub fn dismiss(mut self) {
         let _ = self.pipe.write_all(&[DISMISSED]);
         drop(self.pipe);
@@ -61,18 +62,19 @@ impl StandBy {
     }
 }
 
-/// Whom a process stands by for.
+/// The session to stand by for.
 #[derive(Clone, Copy, Debug)]
 pub struct StandByOrder<'a> {
-    /// The session's number.
+    /// Number of the session.
     pub session: &'a str,
     /// How long the user has to confirm. Some seconds later its assay is killed: it did not keep to the time
     /// that it promised. None: as long as its assay lives.
     pub within: Option<Duration>,
 }
 
-/// Stands by until `pipe` says that nothing is left to do. When the pipe ends without that word, or time is
-/// up, the session is taken back. Returns what was taken back, in words.
+/// Waits until a message on `pipe` reports that nothing is left to do. If the pipe is closed without this
+/// message, or the time has passed, rolls back the session. Returns descriptions of the changes that were
+/// rolled back.
 ///
 /// # Errors
 /// The journal cannot be read or written.
@@ -82,12 +84,12 @@ pub fn watch(
     journal: &Journal,
     host: &dyn HostMut,
 ) -> Result<Vec<String>, ChangeError> {
-    // Its number is not another's as long as it is our parent.
+    // The process id cannot be reused while that process is the parent.
     let parent = getppid();
     let (tell, told) = channel();
     std::thread::spawn(move || {
         let mut word = [0u8; 1];
-        // It ends with the pipe, and this with it.
+        // The thread ends when the pipe is closed.
         while matches!(pipe.read(&mut word), Ok(1)) && tell.send(word[0]).is_ok() {}
     });
     let mut until = watch.within.map(|_| Instant::now() + TO_MAKE);
@@ -110,7 +112,7 @@ pub fn watch(
     let begun = Instant::now();
     while !journal.is_left(watch.session)? {
         if begun.elapsed() > LOCKS_GO {
-            // It was kept, or taken back by somebody else.
+            // The change was kept, or another process rolled it back.
             return Ok(Vec::new());
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! A plan for people and for programs.
+//! Writes a plan as text and as JSON.
 
 use crate::fixes::line_diff::Hunk;
 use crate::fixes::plan::{FileChange, FixPlan};
@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Before what belongs to a file.
+/// Indentation of the lines below a file name, in columns.
 const INDENT: usize = 2;
-/// How a tab is shown.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 
-/// The plan on a terminal: each line that goes and comes, how it is checked, what it may cost.
+/// Writes the plan for a terminal: every removed and inserted line, the checks, and the risk.
 #[must_use]
 pub fn render_plan(plan: &FixPlan, style: Style) -> String {
     let mut out = String::new();
@@ -62,7 +62,7 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
         let mut line = |sign: &str, colour: &str, number: String, text: &str| {
             let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
             let text: Vec<char> = escape_line(&text.replace('\t', TAB)).chars().collect();
-            // As it stands in the file: it is broken anywhere, and goes on without a sign.
+            // The line is shown unchanged: it is broken at any column and continues without a marker.
             let rows = text
                 .chunks(room)
                 .map(|part| part.iter().collect::<String>());
@@ -95,17 +95,17 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
     style.write_paragraph(out, "  ", INDENT + 2, &read);
 }
 
-/// A plan, and what became of it.
+/// A plan and its result.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct FixDocument<'a> {
     schema: u32,
     rule: &'a str,
-    /// How many findings it is about.
+    /// Number of findings.
     found: usize,
-    /// `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
+    /// Result: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
     became: &'a str,
-    /// The number by which it is taken back.
+    /// Number of the kept change, for a later rollback.
     change: Option<&'a str>,
     may_lock_out: bool,
     files: Vec<File<'a>>,
@@ -121,24 +121,24 @@ struct ByHand<'a> {
 #[derive(Serialize, schemars::JsonSchema)]
 struct File<'a> {
     path: &'a str,
-    /// Behind links.
+    /// Path with symbolic links resolved.
     real: String,
     lines: Vec<Lines>,
-    /// The program's own check.
+    /// The program's check command.
     validate: &'a [String],
-    /// What makes its service read it; empty when none runs.
+    /// Command that makes the service read the file; empty if the service does not run.
     reload: &'a [String],
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
 struct Lines {
-    /// Number of the first line before.
+    /// Number of the first line before the change.
     line: usize,
     before: Vec<String>,
     after: Vec<String>,
 }
 
-/// The plan for programs, and what became of it: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
+/// Returns the plan as JSON with its result `became`: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
 #[must_use]
 pub fn plan_document(plan: &FixPlan, became: &str, change: Option<&str>) -> Value {
     let by_hand = plan.by_hand.iter();
@@ -159,7 +159,7 @@ pub fn plan_document(plan: &FixPlan, became: &str, change: Option<&str>) -> Valu
     })
 }
 
-/// The document where there is nothing to mend.
+/// Returns the JSON document for a rule without findings.
 #[must_use]
 pub fn empty_document(rule: &str) -> Value {
     json!(FixDocument {

@@ -25,7 +25,7 @@ fn write(lines: &[Line]) -> Vec<u8> {
     text
 }
 
-/// As assay 0.1 wrote them.
+/// Writes lines in the format of assay 0.1.
 fn write_first(lines: &[Line]) -> Vec<u8> {
     let mut text = serde_json::to_vec(&header(FIRST_FORMAT)).unwrap();
     for line in lines {
@@ -76,7 +76,7 @@ fn state(lines: &[Line]) -> State {
     state
 }
 
-/// What a journal says, and where it is damaged.
+/// Returns the state of a journal, and the number of its damaged line.
 fn said(bytes: &[u8]) -> Option<(State, Option<usize>)> {
     match read(bytes).unwrap() {
         Read::Unborn => None,
@@ -90,7 +90,7 @@ fn torn_anywhere_it_says_what_its_whole_lines_say() {
         let (lines, whole) = (lines(), write(&lines()));
         for end in 0..=whole.len() {
             let torn = &whole[..end];
-            // A line without its line end is whole all the same when all of it is there.
+            // A complete line without its line end is valid.
             let ends = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
             let count = ends(torn) + usize::from(whole.get(end) == Some(&b'\n'));
             let expected = match count {
@@ -98,7 +98,7 @@ fn torn_anywhere_it_says_what_its_whole_lines_say() {
                 count => Some((state(&lines[..count - 1]), None)),
             };
             assert_eq!(said(torn), expected, "{end}");
-            // A power cut leaves zeros where the rest was to be.
+            // A power cut may leave zero bytes in place of the rest.
             let zeros = [torn, &[0; 100]].concat();
             assert_eq!(said(&zeros), expected, "{end} and zeros");
         }
@@ -118,7 +118,7 @@ fn every_flipped_bit_is_seen_and_no_line_is_made_of_it() {
                     assert_eq!(damaged, number, "{at} {bit}");
                     let others = lines.iter().enumerate();
                     let lost = |index: usize| {
-                        // The line end is lost with both lines.
+                        // The line end is lost together with both lines.
                         let last = number + usize::from(whole[at] == b'\n');
                         (number..=last).contains(&(index + 2))
                     };
@@ -185,7 +185,7 @@ fn in_the_first_format_a_lost_line_is_damage_unless_somebody_took_over_behind_it
     assert_eq!(said(&resumed).unwrap().1, None);
     let damaged = more(torn.clone(), &Line::Closed { id: 1 });
     assert_eq!(said(&damaged).unwrap().1, Some(4));
-    // A line that has its end was written whole.
+    // A line with its line end was written completely.
     assert_eq!(said(&[&torn[..], b"\n"].concat()).unwrap().1, Some(4));
 }
 
@@ -197,7 +197,7 @@ fn other_files_and_later_formats_are_refused() {
     let later = told(b"{\"assay-journal\":3,\"more\":[]}\n");
     assert_eq!(later, told(&sealed));
     insta::assert_snapshot!(later, @"a journal of format 3; this assay knows formats 1 and 2: use the newer assay that wrote it to take its changes back");
-    // What a power cut leaves of a file whose first line never reached the disk.
+    // A power cut may leave such a file if its first line never reached the disk.
     assert_eq!(read(b""), Ok(Read::Unborn));
     assert_eq!(read(b"{\"assay-jou"), Ok(Read::Unborn));
     assert_eq!(read(&[0; 512]), Ok(Read::Unborn));

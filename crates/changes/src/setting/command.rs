@@ -1,4 +1,4 @@
-//! The user's own commands: one reads, one sets, one sets back. No shell is in between.
+//! Settings that the user defines with three commands: read, set and undo. They run without a shell.
 
 use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use crate::error::ChangeError;
@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long one of the user's commands may take: it may restart a service.
+/// Time limit of each of the user's commands; a command may restart a service.
 pub(super) const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
 /// The three commands.
@@ -110,7 +110,7 @@ impl Knob for Commands {
         )
     }
 
-    /// What else the command did is not known: only its undo knows.
+    /// The other effects of the command are unknown; only its undo command can revert them.
     fn settled(
         &self,
         _host: &dyn HostMut,
@@ -120,7 +120,7 @@ impl Knob for Commands {
         Ok(false)
     }
 
-    /// A command that was cut off may have got anywhere.
+    /// An interrupted command may have had any effect.
     fn may_become(&self, _wanted: Option<&str>, _found: Option<&str>) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Settings in configuration files: a candidate beside the file is validated, takes its place in
-//! one step, and is read by the service.
+//! Settings in configuration files. A candidate next to the file is checked, replaces the file atomically, and
+//! is then read by the service.
 
 use super::joined_settings;
 use super::knob::{AsFound, Found, Knob, Original, Reading, ValueOrigin, Work, run};
@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const CANDIDATE: &str = "{file}";
-/// How often a file is put back as it was found while somebody else writes it, and how long after. The last tries no
-/// longer wait for a process that has it open for writing.
+/// Number of attempts to restore a file while another program writes it, and the pause between them. The last
+/// attempts no longer wait for a process that has the file open for writing.
 const TRIES: usize = 20;
 const LAST_TRIES: usize = 5;
 const TRY_AGAIN: Duration = Duration::from_millis(50);
@@ -27,19 +27,19 @@ pub(super) struct InFile {
     pub(super) keys: Keys,
     pub(super) validate: Vec<String>,
     pub(super) reload: Vec<String>,
-    /// The file that a candidate was made from: only that one is replaced.
+    /// Version of the file from which the candidate was made; only this version is replaced.
     pub(super) seen: Mutex<Option<FileVersion>>,
 }
 
-/// Which settings of a file are one change.
+/// The settings of a file that form one change.
 pub(super) enum Keys {
-    /// One; its value is the value.
+    /// One setting; the value is its value.
     One(ConfigKey),
-    /// Several; their value is that of [`several`].
+    /// Several settings; the value is the JSON array of `joined_settings`.
     Several(Vec<ConfigKey>),
 }
 
-/// Where the file itself is, for a name may be a link to it.
+/// Returns the file's path with symbolic links resolved.
 pub(super) fn place(host: &dyn HostMut, file: &str) -> Result<PathBuf, ChangeError> {
     Ok(host.realpath(Path::new(file))?)
 }
@@ -84,7 +84,7 @@ impl InFile {
         })?;
         let mut text = text.to_vec();
         for (key, value) in keys.iter().zip(values) {
-            // What reads so already keeps its bytes.
+            // A setting that already has the value keeps its bytes.
             let now = assay_config::get(self.language, &text, &key.section, &key.key);
             if self.conf(now)?.map(|found| found.value) != value {
                 text = one(&text, key, value.as_deref())?;
@@ -97,7 +97,7 @@ impl InFile {
         self.file.with_file_name(&work.aside)
     }
 
-    /// Lets the service's own check look at a file.
+    /// Runs the service's own check on a file.
     fn validate(&self, host: &dyn HostMut, file: &Path) -> Result<(), ChangeError> {
         if self.validate.is_empty() {
             return Ok(());
@@ -126,7 +126,7 @@ impl InFile {
         run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
     }
 
-    /// Makes the candidate, of the file as it was seen.
+    /// Creates the candidate from the version of the file that was read.
     fn stage(
         &self,
         host: &dyn HostMut,
@@ -143,7 +143,7 @@ impl InFile {
         Ok(())
     }
 
-    /// Gives the candidate the place of the file.
+    /// Exchanges the file and the candidate.
     fn exchange(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
         let seen = self
             .seen
@@ -156,7 +156,7 @@ impl InFile {
         Ok(host.exchange(&self.aside(work), &seen)?)
     }
 
-    /// Gives the file what it shall say to be as it was found.
+    /// Writes the contents that restore the file's original state.
     fn put_former(
         &self,
         host: &dyn HostMut,
@@ -180,7 +180,8 @@ impl InFile {
         Ok(())
     }
 
-    /// Puts an edit back that came out of an exchange when assay was killed before it could look at what came out.
+    /// Restores an edit of another program that an exchange moved away. This is needed if assay was killed
+    /// before it could check the file that was moved away.
     fn put_back_edit(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
         let aside = self.aside(work);
         let Some(noted) = work.noted_candidate()? else {
@@ -209,8 +210,9 @@ impl InFile {
         ))
     }
 
-    /// What the file shall say to be as it was found: its bytes, or, when somebody changed other
-    /// lines meanwhile, only our line taken back. And whether these are the very bytes.
+    /// Returns the contents that restore the original state: the original bytes, or, if another program
+    /// changed other lines in the meantime, the present text with only assay's lines reverted. The second
+    /// value tells whether the contents are the original bytes.
     fn former(
         &self,
         now: &[u8],
@@ -251,7 +253,7 @@ fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// When the file was read and written last before assay came.
+/// Returns the access and modification times of the original file.
 fn original_times(original: &Original) -> Option<Times> {
     original.file.as_ref()?.times
 }
@@ -260,7 +262,7 @@ fn modification_time(times: Option<Times>) -> Option<(i64, i64)> {
     times.map(|times| times.modified)
 }
 
-/// A word of a command line with `{file}` replaced; the name need not be text.
+/// Returns a word of a command line with `{file}` replaced; the name may contain any bytes.
 fn with_file(word: &str, file: &Path) -> OsString {
     let mut out = OsString::new();
     for (index, part) in word.split(CANDIDATE).enumerate() {
@@ -273,7 +275,7 @@ fn with_file(word: &str, file: &Path) -> OsString {
 }
 
 impl Knob for InFile {
-    /// Two settings of one file would undo each other's bytes.
+    /// Two settings of one file would revert each other's bytes, so the file is the identity.
     fn identity(&self) -> String {
         format!("file:{}", self.file.display())
     }
@@ -360,7 +362,7 @@ impl Knob for InFile {
         let mut tries = TRIES;
         loop {
             match self.put_former(host, original, work, tries < LAST_TRIES) {
-                // What somebody writes at this moment is part of the next look.
+                // The next attempt includes what another program writes at this moment.
                 Err(ChangeError::Host(error)) if error.is_meanwhile() && tries > 0 => {
                     tries -= 1;
                     std::thread::sleep(TRY_AGAIN);
@@ -372,7 +374,7 @@ impl Knob for InFile {
         self.reload(host)
     }
 
-    /// The file may be as it was while the service still runs with the other one.
+    /// The file may be in its original state while the service still uses the other configuration.
     fn settled(
         &self,
         host: &dyn HostMut,

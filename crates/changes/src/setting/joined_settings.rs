@@ -1,17 +1,17 @@
-//! Values of several settings as one: a JSON array, in the order of the settings.
+//! Values of several settings as one value: a JSON array in the order of the settings.
 
-/// The values in a text, when it is an array of so many.
+/// Parses the values, if the text is an array of `count` values.
 pub(crate) fn parse_values(text: Option<&str>, count: usize) -> Option<Vec<Option<String>>> {
     let values: Vec<Option<String>> = serde_json::from_str(text?).ok()?;
     (values.len() == count).then_some(values)
 }
 
-/// The text for these values.
+/// Writes the array of these values.
 pub(crate) fn join_values(values: &[Option<String>]) -> String {
     serde_json::Value::from(values.to_vec()).to_string()
 }
 
-/// What a reader wants to see of a text that [`text`] made.
+/// Returns the values as text for messages.
 pub(crate) fn display_values(values: &[Option<String>]) -> String {
     let one = |value: &Option<String>| value.clone().unwrap_or_else(|| "no line for it".to_owned());
     values.iter().map(one).collect::<Vec<_>>().join("; ")

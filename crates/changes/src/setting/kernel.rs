@@ -1,5 +1,5 @@
-//! Attributes in /proc/sys and /sys: sysctls, module parameters, queues of block devices, and others by their
-//! path.
+//! Attributes in /proc/sys and /sys: sysctls, module parameters, queues of block devices, and other attributes
+//! by path.
 
 mod arc;
 
@@ -9,18 +9,18 @@ use assay_host::{FileKind, HostError, HostMut};
 use assay_model::change::Setting;
 use std::path::{Path, PathBuf};
 
-/// Largest page of any architecture in KiB: how far the kernel rounds sizes in KiB.
+/// Largest page of any architecture in KiB; the kernel rounds sizes in KiB to whole pages.
 const LARGEST_PAGE_KIB: u64 = 64;
 
-/// Pairs of sysctls of which the kernel zeroes one when the other is set, and of which some refuse
-/// to be set to 0 themselves (Documentation/admin-guide/sysctl/vm.rst).
+/// Pairs of sysctls of which the kernel sets one to 0 when the other is set. Some of them cannot be set to 0
+/// directly (Documentation/admin-guide/sysctl/vm.rst).
 const COUNTERPARTS: [(&str, &str); 3] = [
     ("vm/dirty_bytes", "vm/dirty_ratio"),
     ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
     ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
 ];
 
-/// What an attribute that is switched off answers.
+/// Error of an attribute that is switched off.
 const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
 
 const SYSCTL: &str = "/proc/sys";
@@ -30,14 +30,14 @@ pub(super) struct Attribute {
     name: String,
     path: PathBuf,
     queue: bool,
-    /// Whether all choices may be shown, the one in force in brackets.
+    /// Whether the file may list all choices, with the present one in brackets.
     choices: bool,
 }
 
-/// The file of a module parameter.
+/// Returns the file of a module parameter.
 pub(super) fn module_parameter(module: &str, name: &str) -> Result<PathBuf, ChangeError> {
     let what = format!("parameter {name} of {module}");
-    // The kernel's name of a module has underscores where its file may have dashes.
+    // The kernel replaces dashes in module names by underscores.
     let module = module.replace('-', "_");
     Ok(Path::new("/sys/module")
         .join(check_component(&what, &module)?)
@@ -45,8 +45,8 @@ pub(super) fn module_parameter(module: &str, name: &str) -> Result<PathBuf, Chan
         .join(check_component(&what, name)?))
 }
 
-/// The file of a sysctl: as in sysctl(8), the first separator decides which of `.` and `/`
-/// separates and which stands for itself.
+/// Returns the file of a sysctl. As in sysctl(8), the first separator decides whether `.` or `/` separates the
+/// parts; the other character is then part of a name.
 pub(super) fn sysctl_path(key: &str) -> Result<PathBuf, ChangeError> {
     let dots = key
         .find(['.', '/'])
@@ -62,7 +62,7 @@ pub(super) fn sysctl_path(key: &str) -> Result<PathBuf, ChangeError> {
     Ok(path)
 }
 
-/// The file of a queue's attribute. The queue is that of the whole disk.
+/// Returns the file of a queue attribute; a partition uses the queue of its disk.
 pub(super) fn queue_attribute_path(
     host: &dyn HostMut,
     device: &str,
@@ -95,8 +95,8 @@ pub(super) fn queue_attribute_path(
     Ok(whole.join("queue").join(attribute))
 }
 
-/// The file of an attribute below /sys. What is a setting of another kind is refused: that kind knows what
-/// changes along with it, and what is never kept.
+/// Returns the file of an attribute below /sys. Attributes that belong to another kind of setting are refused,
+/// because that kind knows the related attributes and the values that are never kept.
 pub(super) fn sysfs_path(host: &dyn HostMut, attribute: &str) -> Result<PathBuf, ChangeError> {
     let what = format!("/sys/{attribute}");
     let mut path = PathBuf::from("/sys");
@@ -104,7 +104,7 @@ pub(super) fn sysfs_path(host: &dyn HostMut, attribute: &str) -> Result<PathBuf,
         path.push(check_component(&what, part)?);
     }
     let path = match host.realpath(&path) {
-        // Said when it is read.
+        // A missing attribute is reported when it is read.
         Err(error) if error.is_absent() => return Ok(path),
         other => other?,
     };
@@ -121,7 +121,7 @@ pub(super) fn sysfs_path(host: &dyn HostMut, attribute: &str) -> Result<PathBuf,
     Err(ChangeError::refused(what, reason))
 }
 
-/// One component of a path and nothing else.
+/// Checks that a name is a single component of a path.
 fn check_component<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
     match name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0', '\n']) {
         true => {
@@ -144,7 +144,7 @@ impl Attribute {
         }
     }
 
-    /// Whether it is the limit of ZFS's ARC, whose file does not tell what is in force.
+    /// Whether this is the size limit of ZFS's ARC, whose file does not show the limit in effect.
     fn is_arc_limit(&self) -> bool {
         self.path == Path::new(arc::PARAMETER)
     }
@@ -153,7 +153,7 @@ impl Attribute {
         self.queue && self.path.ends_with("queue/scheduler")
     }
 
-    /// The other one of a pair of which the kernel zeroes one.
+    /// Returns the other sysctl of a pair of which the kernel sets one to 0.
     fn counterpart(&self) -> Option<PathBuf> {
         let key = self.path.strip_prefix(SYSCTL).ok()?.to_str()?;
         COUNTERPARTS.iter().find_map(|(one, other)| match key {
@@ -163,8 +163,8 @@ impl Attribute {
         })
     }
 
-    /// What changes along with it, as it reads now. A change of the scheduler resets the length of
-    /// the queue, and the scheduler's own attributes are gone with it (block/elevator.c).
+    /// Returns the attributes that change together with this one, with their present values. A change of the
+    /// scheduler resets the queue length and removes the scheduler's own attributes (block/elevator.c).
     fn along(&self, host: &dyn HostMut) -> Result<Vec<(PathBuf, String)>, ChangeError> {
         let mut paths = Vec::new();
         if self.is_scheduler() {
@@ -188,7 +188,7 @@ impl Attribute {
         for path in paths {
             match read_text(host, &path) {
                 Ok(value) => along.push((path, value)),
-                // Not of this kernel, or switched off: nothing to put back.
+                // The attribute does not exist in this kernel or is switched off: nothing to restore.
                 Err(error) if error.is_absent() || error.errno() == Some(EINVAL) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -205,7 +205,7 @@ fn read_text(host: &dyn HostMut, path: &Path) -> Result<String, HostError> {
     Ok(host.read_text(path)?.trim().to_owned())
 }
 
-/// The word in brackets of `[mq-deadline] kyber none`.
+/// Returns the word in brackets of `[mq-deadline] kyber none`.
 fn bracketed_word(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(chosen, _)| chosen)
@@ -213,7 +213,7 @@ fn bracketed_word(text: &str) -> Option<&str> {
 
 impl Knob for Attribute {
     fn identity(&self) -> String {
-        // Set each other.
+        // Setting one resets the other.
         if let Some(other) = self.counterpart() {
             return format!("kernel:{}", self.path.as_path().min(&other).display());
         }
@@ -263,7 +263,7 @@ impl Knob for Attribute {
             true => read_text(host, &self.path)?,
             false => String::new(),
         };
-        // Other attributes of queues are numbers, or words without brackets.
+        // Other queue attributes are numbers, or words without brackets.
         if self.is_scheduler() || bracketed_word(&offered).is_some() {
             let offers = |one: &str| one.trim_matches(['[', ']']) == value;
             if !offered.split_ascii_whitespace().any(offers) {
@@ -318,7 +318,7 @@ impl Knob for Attribute {
     ) -> Result<(), ChangeError> {
         let value = original.value.as_deref().unwrap_or_default();
         if let Some(limit) = arc::limit_of(original) {
-            // Of 0, the automatic value, ZFS keeps the limit that is in force.
+            // After a write of 0 (automatic), ZFS keeps the limit in effect.
             self.put(host, &self.path, limit)?;
             self.put(host, &self.path, value)?;
             return arc::check(host, &self.name, limit);
@@ -353,8 +353,8 @@ impl Knob for Attribute {
         Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))
     }
 
-    /// The kernel writes tabs where people write blanks (`net.ipv4.tcp_rmem`), `Y` where they
-    /// write 1 (module parameters), and no leading zeros or signs.
+    /// The kernel writes tabs where people write blanks (`net.ipv4.tcp_rmem`), `Y` where they write 1 (module
+    /// parameters), and no leading zeros or signs.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         let words = |text: &str| -> Vec<String> {
             let words = text.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! What every kind of setting can do, and what is known of one.
+//! Interface that every kind of setting implements, and the data about one setting.
 
 pub(super) use super::setting_workspace::Work;
 use crate::error::ChangeError;
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// A setting as it was found.
+/// Original state of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Original {
-    /// Its value; nothing when it was inherited, or no line stood in the file.
+    /// Value; `None` if it was inherited, or the file had no line for it.
     pub value: Option<String>,
-    /// The value as a reader wants to see it: what is in effect, and why.
+    /// The value for messages: the value in effect and its source.
     pub shown: String,
-    /// Where the value came from.
+    /// Source of the value.
     pub origin: ValueOrigin,
-    /// The path that it was found at, links resolved; the dataset of a ZFS property.
+    /// Path at the time of reading, with symbolic links resolved; for a ZFS property the dataset.
     #[serde(with = "assay_host::path_json")]
     pub place: PathBuf,
-    /// What else changes with it, and is put back with it: attribute and value.
+    /// Related attributes that change with the setting and are restored with it: path and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<(PathBuf, String)>,
-    /// Of a configuration file: what tells whether it is the one that was found.
+    /// For a configuration file: data that identify the original file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<AsFound>,
 }
 
-/// A configuration file as it was found.
+/// A configuration file in its original state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsFound {
     /// BLAKE3 hash of its bytes, in hex.
     pub blake3: String,
-    /// When it was read and written last.
+    /// Access and modification time.
     #[serde(default)]
     pub times: Option<Times>,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueOrigin {
-    /// It was set there.
+    /// The value was set on this object.
     Set,
-    /// It was not: a default, inherited, or no line in the file.
+    /// The value is a default, is inherited, or has no line in the file.
     Absent,
-    /// It came with a received ZFS stream.
+    /// The value came with a received ZFS stream.
     Received,
 }
 
-/// What a setting reads now.
+/// Present state of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// See [`Original::value`].
@@ -60,22 +60,22 @@ pub(crate) struct Reading {
     pub(crate) shown: String,
 }
 
-/// One kind of setting, at its place.
+/// One kind of setting, bound to its path.
 pub(crate) trait Knob: Send + Sync {
-    /// Two settings with the same identity are in each other's way.
+    /// Identity of the setting; two settings with the same identity cannot be changed at the same time.
     fn identity(&self) -> String;
 
-    /// Reads what there is to put back, and refuses what cannot be changed.
+    /// Reads the original state; fails for a setting that cannot be changed.
     fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError>;
 
-    /// Refuses a value that cannot be set, before anything is touched.
+    /// Checks a value before anything is changed; fails for a value that cannot be set.
     fn check(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError>;
 
-    /// What it reads now.
+    /// Reads the present state.
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError>;
 
-    /// Does what can fail before anything is changed. Leaves behind at most what
-    /// [`Knob::tidy`] removes.
+    /// Does all steps that can fail before anything is changed. Leaves only objects that [`Knob::tidy`]
+    /// removes.
     fn prepare(
         &self,
         _host: &dyn HostMut,
@@ -85,12 +85,12 @@ pub(crate) trait Knob: Send + Sync {
         Ok(())
     }
 
-    /// Removes what a preparation left.
+    /// Removes the objects that [`Knob::prepare`] left.
     fn tidy(&self, _host: &dyn HostMut, _work: &Work) -> Result<(), ChangeError> {
         Ok(())
     }
 
-    /// Sets it, after [`Knob::prepare`].
+    /// Sets the value, after [`Knob::prepare`].
     fn write(
         &self,
         host: &dyn HostMut,
@@ -98,7 +98,7 @@ pub(crate) trait Knob: Send + Sync {
         work: &Work,
     ) -> Result<(), ChangeError>;
 
-    /// Puts it back as it was found, with all that goes along.
+    /// Restores the original state, related attributes included.
     fn restore(
         &self,
         host: &dyn HostMut,
@@ -106,7 +106,7 @@ pub(crate) trait Knob: Send + Sync {
         work: &Work,
     ) -> Result<(), ChangeError>;
 
-    /// Whether nothing is left to put back.
+    /// Whether nothing is left to restore.
     fn settled(
         &self,
         host: &dyn HostMut,
@@ -114,7 +114,8 @@ pub(crate) trait Knob: Send + Sync {
         work: &Work,
     ) -> Result<bool, ChangeError>;
 
-    /// What is not as it was found although the setting reads so, in words.
+    /// Describes related state that differs from the original although the setting itself has its original
+    /// value.
     fn apart(
         &self,
         _host: &dyn HostMut,
@@ -124,31 +125,31 @@ pub(crate) trait Knob: Send + Sync {
         Ok(None)
     }
 
-    /// Whether two values are the same, however they are written.
+    /// Whether two values are equal in any notation.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         one == other
     }
 
-    /// Whether setting `wanted` without seeing the end of it can have led to `found`.
+    /// Whether an unfinished attempt to set `wanted` can have led to `found`.
     fn may_become(&self, wanted: Option<&str>, found: Option<&str>) -> bool {
         self.same(wanted, found)
     }
 }
 
-/// What was found.
+/// State read by [`Knob::find`].
 pub(crate) struct Found {
     pub(crate) original: Original,
-    /// Contents of a file to keep.
+    /// Contents of the file, to be saved.
     pub(crate) contents: Option<Vec<u8>>,
 }
 
-/// A command line as a reader would type it.
+/// Formats a command line for messages.
 pub(crate) fn command_line(argv: &[&OsStr]) -> String {
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }
 
-/// Runs a command that has to succeed; returns its standard output.
+/// Runs a command, returns its standard output, and fails if the command fails.
 pub(super) fn run(
     host: &dyn HostMut,
     what: &str,

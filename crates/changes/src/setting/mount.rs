@@ -1,4 +1,4 @@
-//! Mount options, changed by a remount (mount(8), proc(5)).
+//! Mount options, changed with a remount (mount(8), proc(5)).
 
 use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use super::table::{Mount, parse_mounts};
@@ -8,21 +8,20 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a remount may take: it may write out all dirty data.
+/// Time limit of a remount; it may write all dirty data.
 const REMOUNT_LIMIT: Duration = Duration::from_secs(120);
 
-/// How time stamps of reads are kept. Of these the kernel prints `relatime`, `noatime` or, for
-/// `strictatime`, nothing.
+/// Modes of access-time updates. The kernel prints `relatime`, `noatime`, or nothing for `strictatime`.
 const ATIME: [&str; 3] = ["relatime", "noatime", "strictatime"];
 
-/// One of several options of a mount.
+/// A choice among several options of a mount.
 pub(super) struct OneOf {
     pub(super) name: String,
     pub(super) mountpoint: PathBuf,
     pub(super) choices: Vec<String>,
 }
 
-/// Where something is mounted.
+/// Returns the mount point with symbolic links resolved.
 pub(super) fn place(host: &dyn HostMut, mountpoint: &str) -> Result<PathBuf, ChangeError> {
     Ok(host.realpath(Path::new(mountpoint))?)
 }
@@ -48,7 +47,7 @@ impl OneOf {
             .any(|choice| ATIME.contains(&choice.as_str()))
     }
 
-    /// Which of the choices is in effect, as it is printed.
+    /// Returns the choice in effect, as the kernel prints it.
     fn choice<'a>(&self, mount: &'a Mount) -> Option<&'a str> {
         let mine = |option: &&String| self.choices.contains(option);
         let printed = mount.options.iter().find(mine).map(String::as_str);
@@ -56,7 +55,7 @@ impl OneOf {
             .choices
             .iter()
             .any(|choice| choice.is_empty() || choice == "strictatime");
-        // relatime is printed as well, so a third choice cannot hide behind nothing printed.
+        // relatime is printed too, so an empty output identifies strictatime.
         let hidden = self.atime()
             && mount
                 .options
@@ -65,26 +64,26 @@ impl OneOf {
         printed.or((absent && !hidden).then_some(""))
     }
 
-    /// All other options.
+    /// Returns all other options.
     fn rest(&self, mount: &Mount) -> String {
         let mut rest = mount.options.clone();
         rest.retain(|option| !self.choices.contains(option));
         rest.join(",")
     }
 
-    /// The option that brings a choice about.
+    /// Returns the option that sets a choice.
     fn option(&self, mount: &Mount, wanted: &str) -> Result<String, ChangeError> {
         let now = self.choice(mount).unwrap_or_default();
         Ok(match wanted {
             "" if self.atime() => "strictatime".to_owned(),
-            // Alone it would change nothing: noatime stays in force beside it.
+            // `relatime` alone would have no effect, because noatime stays in force.
             "relatime" => "atime,relatime".to_owned(),
             "" => self.opposite(&mount.fstype, now)?,
             wanted => wanted.to_owned(),
         })
     }
 
-    /// What takes an option away.
+    /// Returns the option that reverts another option.
     fn opposite(&self, fstype: &str, option: &str) -> Result<String, ChangeError> {
         let known = match (fstype, option.split_once('=')) {
             // ext4(5): 0 is the default.
@@ -113,8 +112,8 @@ impl OneOf {
 
     fn remount(&self, host: &dyn HostMut, option: &str) -> Result<(), ChangeError> {
         let options = format!("remount,{option}");
-        // Without the source, mount(8) takes the rest of the options from fstab, which need not
-        // be those in effect.
+        // Without the source, mount(8) takes the other options from fstab, which may differ from those in
+        // effect.
         let words = [
             "mount",
             "--options-source",
@@ -143,7 +142,7 @@ impl OneOf {
     }
 }
 
-/// `strictatime` is never printed.
+/// Returns the option as the kernel prints it; `strictatime` is never printed.
 fn printed_option(choice: &str) -> &str {
     match choice {
         "strictatime" => "",
@@ -152,7 +151,7 @@ fn printed_option(choice: &str) -> &str {
 }
 
 impl Knob for OneOf {
-    /// A remount concerns all options.
+    /// A remount affects all options, so the mount is the identity.
     fn identity(&self) -> String {
         format!("mount:{}", self.mountpoint.display())
     }

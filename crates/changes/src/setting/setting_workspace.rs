@@ -1,5 +1,5 @@
-//! What a session lends to a setting: names beside the file and in its own directory, and a note of the
-//! replacement that is about to take the file's place.
+//! Files that a session provides to a setting: names next to the file and in the session's directory, and a
+//! note about the replacement of the file.
 
 use crate::disk::{new_file, sync_dir};
 use crate::error::ChangeError;
@@ -7,33 +7,33 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// What a session lends to a setting.
+/// Names and files that a session provides to a setting.
 pub(crate) struct Work {
-    /// Where the contents of the file are kept that were found.
+    /// Path of the saved original contents.
     pub(crate) saved: PathBuf,
-    /// A name for a file in between, in the directory of the file.
+    /// Name for a temporary file in the directory of the file.
     pub(crate) aside: OsString,
-    /// The user wants it set back whatever is there.
+    /// Whether the user wants the original state restored regardless of the present one.
     pub(crate) force: bool,
 }
 
-/// A replacement that is whole, and what it is to replace. Whatever else is found beside the file came out of an
-/// exchange, and somebody else wrote it.
+/// A complete replacement and the file that it replaces. Any other file with the temporary name came out of an
+/// exchange and was written by another program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotedCandidate {
     /// Hash of the replacement.
     pub(crate) candidate: String,
-    /// Hash of the file that it was made from; nothing on a machine in memory.
+    /// Hash of the file from which the replacement was made; `None` on a machine in memory.
     pub(crate) before: Option<String>,
 }
 
 impl Work {
-    /// In the session's directory, and gone with it.
+    /// Returns the path of the note; it is removed with the session's directory.
     fn note(&self) -> PathBuf {
         self.saved.with_extension("candidate")
     }
 
-    /// Notes a replacement that is whole, before it takes the place of the file.
+    /// Records a complete replacement before it replaces the file.
     pub(crate) fn note_candidate(
         &self,
         candidate: &str,
@@ -53,7 +53,7 @@ impl Work {
         note().map_err(ChangeError::journal(&path))
     }
 
-    /// The note; nothing before a replacement is whole.
+    /// Reads the note; `None` if no replacement is complete.
     pub(crate) fn noted_candidate(&self) -> Result<Option<NotedCandidate>, ChangeError> {
         let path = self.note();
         let text = match std::fs::read_to_string(&path) {
@@ -67,7 +67,7 @@ impl Work {
         Ok(Some(NotedCandidate { candidate, before }))
     }
 
-    /// Removes the note, before another replacement is made.
+    /// Removes the note before another replacement is created.
     pub(crate) fn forget_candidate(&self) -> Result<(), ChangeError> {
         let path = self.note();
         let forget = || -> io::Result<()> {
@@ -80,7 +80,7 @@ impl Work {
     }
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file. Returns whether it existed.
 fn remove_if_there(path: &std::path::Path) -> io::Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),

@@ -12,7 +12,7 @@ pub(crate) struct Mount {
     pub(crate) options: Vec<String>,
 }
 
-/// The mounts of a table, in its order: a later one on the same directory hides the earlier ones.
+/// Parses the table of mounts in its order; a later mount on the same directory hides the earlier ones.
 pub(crate) fn parse_mounts(table: &[u8]) -> impl Iterator<Item = Mount> + '_ {
     table.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut fields = line.split(|byte| *byte == b' ').map(unescape_field).skip(1);
@@ -26,7 +26,7 @@ pub(crate) fn parse_mounts(table: &[u8]) -> impl Iterator<Item = Mount> + '_ {
     })
 }
 
-/// `\040` and its like: how the kernel writes blanks, tabs, line ends and backslashes.
+/// Decodes `\040` and similar sequences, which the kernel writes for blanks, tabs, line ends and backslashes.
 fn unescape_field(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,4 +1,4 @@
-//! Properties of ZFS datasets (zfsprops(7), zfs-get(8), zfs-set(8), zfs-inherit(8); as of zfs 2.1).
+//! Properties of ZFS datasets (zfsprops(7), zfs-get(8), zfs-set(8), zfs-inherit(8); zfs 2.1).
 
 use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
 use crate::error::ChangeError;
@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long `zfs` may take: setting a property waits for a transaction group to be written.
+/// Time limit of `zfs`; setting a property waits until a transaction group is written.
 const ZFS_LIMIT: Duration = Duration::from_secs(120);
 
-/// Properties that are settled when the dataset is created.
+/// Properties that can be set only when the dataset is created.
 const SET_ONCE: [&str; 7] = [
     "volblocksize",
     "casesensitivity",
@@ -28,7 +28,7 @@ pub(super) struct Property {
     pub(super) property: String,
 }
 
-/// What `zfs get` says of it.
+/// Parsed output of `zfs get`.
 struct Got {
     dataset_type: String,
     value: String,
@@ -221,7 +221,7 @@ impl Property {
     }
 }
 
-/// A size in bytes, or the text as it is (`zfs_nicestrtonum` of libzfs).
+/// Parses a size in bytes; as error, returns the text unchanged (`zfs_nicestrtonum` of libzfs).
 fn parse_zfs_size(text: &str) -> Result<u128, &str> {
     if text == "none" {
         return Ok(0);

@@ -1,6 +1,5 @@
-//! Programs that run for an arm. They work in the arm's directory and are given plain relative
-//! names there, so that no name of a directory, however hostile or long, has to be escaped for
-//! them. The kernel kills them when assay ends.
+//! Programs that run for an arm. They run in the arm's directory and receive plain relative names, so no
+//! directory name needs escaping, however long or unusual. The kernel kills them when assay ends.
 
 use crate::side_by_side::ArmError;
 use assay_host::process::{self, Dies};
@@ -15,21 +14,21 @@ use std::time::Duration;
 /// A running program; killed when dropped.
 pub(crate) struct Running {
     process: process::Running,
-    /// As messages name it.
+    /// Name in messages.
     name: String,
     log: PathBuf,
 }
 
-/// How often a wish to stop is looked for.
+/// Time between two checks for an interruption.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What to run.
+/// A program to run.
 pub(crate) struct Program<'a> {
     /// The executable.
     pub path: &'a Path,
-    /// Work directory.
+    /// Working directory.
     pub dir: &'a Path,
-    /// Name of the file in it that takes standard error.
+    /// Name of the file in that directory that receives standard error.
     pub log: &'a str,
 }
 
@@ -39,7 +38,7 @@ impl Program<'_> {
         name.to_string_lossy().into_owned()
     }
 
-    /// Starts it, with standard output thrown away.
+    /// Starts the program and discards its standard output.
     pub fn start<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Running, ArmError> {
         self.spawn(args, Stdio::null())
     }
@@ -62,7 +61,7 @@ impl Program<'_> {
         })
     }
 
-    /// Runs it to its end and returns its standard output.
+    /// Runs the program to its end and returns its standard output.
     pub fn run<S: AsRef<OsStr>>(&self, args: &[S], cancel: &Cancel) -> Result<String, ArmError> {
         let out = self.dir.join("stdout");
         let file = File::create(&out).map_err(ArmError::io(&out))?;
@@ -90,7 +89,7 @@ impl Running {
         self.process.pid()
     }
 
-    /// Why it ended, when it did.
+    /// Returns the error if the program has ended.
     pub fn ended(&mut self) -> Option<ArmError> {
         let ended = self.process.ended().ok().flatten()?;
         Some(self.complained(&ended))
@@ -103,13 +102,13 @@ impl Running {
         }
     }
 
-    /// Waits until `ready` says yes.
+    /// Waits until `ready` returns true.
     pub fn wait_until(
         &mut self,
         cancel: &Cancel,
         mut ready: impl FnMut() -> bool,
     ) -> Result<(), ArmError> {
-        /// Number of looks before a child that is not ready is given up.
+        /// Maximum number of checks until the program must be ready.
         const LOOKS: u32 = 3000;
         for _ in 0..LOOKS {
             if ready() {
@@ -132,8 +131,8 @@ impl Running {
         })
     }
 
-    /// What standard error says went wrong, in one line: what stands behind the name of the program
-    /// or `ERROR:`, else the first line. Some tools tell their version or their usage as well.
+    /// Returns the error message in standard error, in one line: the text after the program's name or
+    /// `ERROR:`, otherwise the first line. Some tools also print their version or usage.
     fn complaint(&self) -> Option<String> {
         let text = read_start(&self.log);
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());

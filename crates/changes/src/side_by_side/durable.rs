@@ -1,4 +1,4 @@
-//! Numbered blocks, each written so that it has to be durable when the call returns.
+//! Writes numbered blocks, each with a request that it is durable when the call returns.
 
 use crate::side_by_side::ArmError;
 use assay_loads::{Cancel, layout};
@@ -8,11 +8,11 @@ use std::path::Path;
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 4096;
-/// Blocks that are written.
+/// Number of blocks to write.
 pub(crate) const WRITES: u64 = 60;
 
-/// Writes [`WRITES`] blocks of `seed`'s data to a file that is there, over the first `blocks` of its
-/// blocks again and again: by turns with fsync, fdatasync and O_DSYNC.
+/// Writes [`WRITES`] blocks of `seed`'s data to an existing file, repeatedly over its first `blocks` blocks,
+/// in turn with fsync, fdatasync and O_DSYNC.
 pub(crate) fn write(path: &Path, blocks: u64, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
     let fail = |source| ArmError::Io {
         path: path.to_owned(),

@@ -1,30 +1,30 @@
-//! Where an arm is made, and where it is found.
+//! Place where an arm is built, and the endpoint that it provides.
 
 use assay_model::Bytes;
 use std::path::PathBuf;
 
-/// Where an arm is made.
+/// Place where an arm is built.
 #[derive(Clone, Debug)]
 pub struct ArmSite {
-    /// An existing directory, on the storage that is to be measured.
+    /// An existing directory on the storage to measure.
     pub dir: PathBuf,
-    /// Name of the arm, `now` or `changed`: letters, digits, `-` and `_`. It gets a directory of its
-    /// own in `dir`.
+    /// Name of the arm, `now` or `changed`: letters, digits, `-` and `_`. The arm gets its own directory in
+    /// `dir`.
     pub name: String,
-    /// Bytes to measure on: size of the virtual disk, or of the file inside the file system.
+    /// Bytes to measure: size of the virtual disk, or of the file inside the file system.
     pub size: Bytes,
 }
 
-/// What a load is pointed at.
+/// Endpoint to which a load is directed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A file or block device with [`Place::size`] bytes written, inside the arm. Nobody else may
-    /// change what the path leads to as long as the arm is there.
+    /// A file or block device inside the arm, with [`ArmSite::size`] bytes written. No other program may
+    /// replace the file while the arm exists.
     Path(PathBuf),
-    /// An NBD export behind a unix socket. Its path leads through a descriptor of this process. For
-    /// programs that take no such path, link to it from the load's work directory.
+    /// An NBD export on a Unix socket. The path of the socket contains a file descriptor of this process. For
+    /// programs that do not accept such a path, create a symbolic link in the load's working directory.
     Nbd {
-        /// The socket.
+        /// Path of the socket.
         socket: PathBuf,
         /// Name of the export.
         export: String,

@@ -1,14 +1,14 @@
-//! Why an arm could not be made.
+//! Errors of building an arm.
 
 use assay_model::Bytes;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an arm could not be made, or no longer answers.
+/// Reason why an arm could not be built, or no longer answers.
 #[derive(Debug, thiserror::Error)]
 pub enum ArmError {
-    /// The user interrupted it.
+    /// The user interrupted.
     #[error("interrupted")]
     Cancelled,
     /// A tool is not installed.
@@ -16,28 +16,28 @@ pub enum ArmError {
         "{program} is not installed: `apt install {debian}` (Debian, Ubuntu, Proxmox) or `dnf install {fedora}` (Fedora, RHEL)"
     )]
     Missing {
-        /// The program, or programs of which one is needed.
+        /// The program, or several programs of which one is required.
         program: String,
-        /// Debian's package.
+        /// Debian package.
         debian: &'static str,
-        /// Fedora's package.
+        /// Fedora package.
         fedora: &'static str,
     },
-    /// Only root may do it.
+    /// The operation requires root.
     #[error("{what} needs root: run assay with sudo")]
     NotRoot {
-        /// What needs it.
+        /// Name of the operation.
         what: &'static str,
     },
-    /// The arm asks for what assay will not do, or for what excludes itself.
+    /// The arm requests something that assay refuses, or options that exclude each other.
     #[error("{what}: {source}")]
     Refused {
-        /// What was asked for, control characters escaped.
+        /// The request, with control characters escaped.
         what: String,
-        /// Why not, and what to do.
+        /// Reason and remedy.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Too little room.
+    /// The file system has too little free space.
     #[error("{}: {needed} are needed and {free} are free: choose another directory or a smaller size", .dir.display())]
     Space {
         /// The directory.
@@ -47,12 +47,12 @@ pub enum ArmError {
         /// Bytes free.
         free: Bytes,
     },
-    /// A tool said no.
+    /// A tool failed.
     #[error("{program}: {complaint}")]
     Tool {
-        /// The program, with its version where that decides what it knows.
+        /// The program, with its version if the supported options depend on it.
         program: String,
-        /// Its own words.
+        /// Error message of the tool.
         complaint: String,
     },
     /// The server ended, or does not answer.
@@ -60,40 +60,39 @@ pub enum ArmError {
     Server {
         /// The program.
         program: String,
-        /// What is known.
+        /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// An image could not be written to its end.
+    /// An image could not be filled completely.
     #[error("{}: after {written} of {size}: {source}", .path.display())]
     Fill {
         /// The image.
         path: PathBuf,
-        /// Bytes written before.
+        /// Bytes written before the error.
         written: Bytes,
-        /// Bytes wanted.
+        /// Bytes requested.
         size: Bytes,
-        /// The server's answer.
+        /// Error of the server.
         source: io::Error,
     },
-    /// The journal, without which nothing is made.
+    /// Error of the journal; nothing is created without a journal.
     #[error(transparent)]
     Journal(#[from] crate::ChangeError),
-    /// The machine gave no answer.
+    /// An operation of the machine failed.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
-    /// The kernel refused.
+    /// The kernel returned an error.
     #[error("{}: {source}", .path.display())]
     Io {
         /// File or directory.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
 impl ArmError {
-    /// A directory by the name that people know, `shown`, instead of the path `through` its
-    /// descriptor.
+    /// Replaces the path `through` the file descriptor by the directory's real name `shown`.
     pub(crate) fn named(self, through: &Path, shown: &Path) -> Self {
         let path = |path: PathBuf| match path.strip_prefix(through) {
             Ok(rest) => shown.join(rest),
@@ -116,7 +115,7 @@ impl ArmError {
             Self::Server { program, source } => {
                 let said = source.to_string();
                 let told = text(said.clone());
-                // What names no path through the descriptor stays as it is, with its causes.
+                // An error without a path through the descriptor stays unchanged, with its causes.
                 let source = match told == said {
                     true => source,
                     false => told.into(),
@@ -142,7 +141,7 @@ impl ArmError {
         }
     }
 
-    /// For `map_err`: the kernel's answer about `path`.
+    /// Returns a function for `map_err` that adds `path` to an error of the kernel.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }

@@ -1,4 +1,4 @@
-//! A file system of its own on a loop device, with a file laid out inside.
+//! A new file system on a loop device, with one file to measure.
 
 mod power_cut_proof;
 mod read_back;
@@ -22,14 +22,14 @@ const UTIL_LINUX: Package = Package {
 };
 /// Name of the backing file.
 const BACKING: &str = "backing";
-/// What the directory that it is mounted on is kept as.
+/// Name of the mount point.
 pub(crate) const MOUNT: &str = "mnt";
-/// The file to measure, in the mount.
+/// Name of the file to measure, in the mounted file system.
 pub(crate) const FILE: &str = "file";
 
 /// A mounted file system.
 pub(crate) struct FileSystem {
-    /// `/dev/loop7`.
+    /// Path of the loop device, such as `/dev/loop7`.
     device: String,
     fstype: String,
     mkfs: Vec<String>,
@@ -46,7 +46,7 @@ impl FileSystem {
     }
 }
 
-/// What assay knows how to make: `mkfs.TYPE`, how it is told to ask nothing, and its package.
+/// Supported file systems: type, options of `mkfs.TYPE` that suppress questions, and the packages of the tool.
 const KNOWN: [(&str, &[&str], &str, &str); 6] = [
     ("ext2", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
     ("ext3", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
@@ -56,7 +56,7 @@ const KNOWN: [(&str, &[&str], &str, &str); 6] = [
     ("f2fs", &["-q", "-f"], "f2fs-tools", "f2fs-tools"),
 ];
 
-/// What the arm asks for.
+/// Requested type and options.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub fstype: &'a str,
@@ -82,7 +82,7 @@ pub(crate) fn build(
     })
 }
 
-/// Makes and mounts it with room for `size` bytes, and returns its loop device.
+/// Creates and mounts the file system with space for `size` bytes. Returns its loop device.
 pub(crate) fn make_empty_filesystem(
     things: &mut Things<'_>,
     wanted: Wanted<'_>,
@@ -95,8 +95,8 @@ pub(crate) fn make_empty_filesystem(
             what: "making and mounting a file system",
         });
     }
-    // Room for the file system's own tables and logs; the backing file is sparse, so only what is
-    // written takes space.
+    // Space for the file system's own tables and logs; the backing file is sparse, so only written data uses
+    // space.
     let backing_size = (size.0 + size.0 / 4 + (512 << 20)).next_multiple_of(1 << 20);
     things.room(Bytes(size.0 + size.0 / 16 + (128 << 20)))?;
     let backing = things.create(BACKING)?;
@@ -110,7 +110,7 @@ pub(crate) fn make_empty_filesystem(
     Ok(device)
 }
 
-/// An empty file for this user alone.
+/// Creates an empty file for this user only.
 pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
     File::options()
         .write(true)
@@ -121,7 +121,7 @@ pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
     Ok(())
 }
 
-/// Every byte of the file is written, with data that neither compress nor repeat.
+/// Writes every byte of the file with data that neither compress nor repeat.
 pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
     let held = Held::open(path, Access::ReadWrite)?;
     layout::fill(&held, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
@@ -141,7 +141,7 @@ pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Resu
 }
 
 impl Wanted<'_> {
-    /// Refuses what could reach another device or file than the arm's own.
+    /// Refuses options that could affect a device or file outside the arm.
     fn check(&self) -> Result<(), ArmError> {
         let refuse = |what: &str, reason: String| {
             Err(ArmError::Refused {
@@ -169,7 +169,7 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// mkfs.
+    /// Runs mkfs.
     pub fn make(
         &self,
         things: &Things<'_>,
@@ -198,7 +198,7 @@ impl Wanted<'_> {
         program.run(&args, cancel).map(drop)
     }
 
-    /// Mounts on the directory that is kept as `name`; messages go to a file in `dir`.
+    /// Mounts the file system on the directory with this name; messages go to a file in `dir`.
     pub fn mount(
         &self,
         things: &mut Things<'_>,

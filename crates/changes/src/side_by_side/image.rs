@@ -1,5 +1,5 @@
-//! A disk image, made by qemu-img and served over NBD by QEMU's own block layer: no guest and no
-//! root needed.
+//! A disk image, created with qemu-img and served over NBD by QEMU's block layer, without a guest and without
+//! root.
 
 pub(crate) mod arguments;
 mod power_cut_proof;
@@ -23,7 +23,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Written over NBD at once.
+/// Bytes per write over NBD.
 const CHUNK: usize = 1 << 20;
 
 /// A served image.
@@ -31,18 +31,18 @@ pub(crate) struct Image {
     server: Running,
     tool: Tool,
     arm: ImageArm,
-    /// Bytes on disk after it was made.
+    /// Allocated bytes after the image was created.
     on_disk: Bytes,
 }
 
-/// What serves it.
+/// Program that serves the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     Daemon,
     QemuNbd,
 }
 
-/// Makes the image and serves it.
+/// Creates the image and serves it.
 pub(crate) fn build(
     things: &mut Things<'_>,
     arm: &ImageArm,
@@ -50,8 +50,8 @@ pub(crate) fn build(
     cancel: &Cancel,
 ) -> Result<Image, ArmError> {
     arguments::check(arm)?;
-    // The load may write every byte. Tables take 8 bytes for a cluster of 512 at worst, and
-    // reference counts as much again.
+    // The load may write every byte. Tables need at most 8 bytes per cluster of 512, and reference counts the
+    // same.
     things.room(Bytes(size.0.saturating_add(size.0 / 32 + (4 << 20))))?;
     if arm.luks {
         make_key(&things.path(KEY))?;
@@ -72,7 +72,7 @@ pub(crate) fn build(
         });
     }
     if arm.luks {
-        // The server has read it; nobody needs it any more.
+        // The server has read the key; the file is no longer needed.
         let key = things.path(KEY);
         fs::remove_file(&key).map_err(ArmError::io(&key))?;
     }
@@ -89,7 +89,7 @@ pub(crate) fn build(
     })
 }
 
-/// A key for this image alone. It is never shown, and nobody will need it again.
+/// Creates a random key for this image. It is never shown and not needed later.
 fn make_key(path: &Path) -> Result<(), ArmError> {
     let make = || -> std::io::Result<()> {
         let mut random = [0u8; 32];
@@ -105,8 +105,7 @@ fn make_key(path: &Path) -> Result<(), ArmError> {
     make().map_err(ArmError::io(path))
 }
 
-/// `qemu-img create` in `dir`; a complaint names the version, because versions differ in the
-/// options they know.
+/// Runs `qemu-img create` in `dir`. Errors contain the version, because the supported options depend on it.
 fn create(
     host: &dyn HostMut,
     dir: &Path,
@@ -121,8 +120,8 @@ fn create(
     };
     let args = arguments::create(arm, size);
     let mut made = program.run(&args, cancel);
-    // QEMU times its key stretching by getrusage, and gives up when a kernel that counts CPU time
-    // in ticks shows none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
+    // QEMU measures its key stretching with getrusage. It fails if a kernel that counts CPU time in ticks
+    // reports 0 (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters), so it is retried.
     for _ in 0..20 {
         match &made {
             Err(ArmError::Tool { complaint, .. }) if complaint.contains("accurate CPU usage") => {
@@ -143,7 +142,7 @@ fn create(
     }
 }
 
-/// `qemu-img 7.2.22`.
+/// Returns the version, such as `qemu-img 7.2.22`.
 fn read_version(program: &Program<'_>, cancel: &Cancel) -> String {
     let text = program.run(&["--version"], cancel).unwrap_or_default();
     let number = text
@@ -163,7 +162,7 @@ fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     find(host, "qemu-img", package)
 }
 
-/// The daemon, which has a monitor to ask, else qemu-nbd.
+/// Finds the server: the storage daemon, which has a monitor, otherwise qemu-nbd.
 fn find_server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
     let daemon = storage_daemon(host).ok();
     let nbd = || host.which(OsStr::new("qemu-nbd"));
@@ -213,7 +212,7 @@ fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmErro
         }
     };
     let mut client = connect_client(things)?;
-    // Two arms differ in their data too, or a file system might store them once.
+    // The arms have different data, because a file system might store equal data once.
     let mut data = layout::Data::new(things.seed());
     let mut at = 0;
     while at < size.0 {
@@ -262,7 +261,7 @@ mod tests {
     use assay_host::Host as _;
     use assay_model::change::{Aio, CacheMode, ImageFormat};
 
-    /// Machines without the daemon have qemu-nbd; here, where both are, nothing else would try it.
+    /// Machines without the storage daemon use qemu-nbd; on machines with both, only this test runs it.
     #[test]
     fn qemu_nbd_serves_the_same_arms() {
         let state = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! LVM logical volumes of their own in a volume group that the user named, plain or in a thin pool
-//! (lvcreate(8)).
+//! Creates LVM logical volumes in a volume group that the user names, plain or in a thin pool (lvcreate(8)).
 
 use crate::side_by_side::filesystem::fill;
 use crate::side_by_side::teardown::Things;
@@ -14,21 +13,21 @@ const PACKAGE: Package = Package {
     debian: "lvm2",
     fedora: "lvm2",
 };
-/// Sizes are multiples of this, the smallest sector that device mapper counts in.
+/// Sizes are multiples of this, the smallest sector of the device mapper, in bytes.
 const SECTOR: u64 = 512;
 
-/// A logical volume that is written from end to end. Dropping it takes it away.
+/// A logical volume that is completely written. Dropping it removes it.
 pub struct LogicalVolume<'a> {
     path: PathBuf,
     // Dropped last.
     _things: Things<'a>,
 }
 
-/// Makes a logical volume of [`Place::size`] bytes, rounded up to the group's extents; in a thin pool
-/// when one is named. Only LVM decides whether there is room: look first.
+/// Creates a logical volume of [`ArmSite::size`] bytes, rounded up to the group's extents; in a thin pool if
+/// one is named. This function does not check the free space of the group; LVM fails if there is too little.
 ///
 /// # Errors
-/// Not root, LVM is missing or refuses, or it was interrupted. What was made before is gone again.
+/// Not root, LVM is missing or fails, or the user interrupted. Everything created before is removed.
 pub fn logical_volume<'a>(
     host: &'a dyn HostMut,
     session: &'a ChangeSession,
@@ -48,19 +47,19 @@ pub fn logical_volume<'a>(
         group: group.to_owned(),
         name: name.clone(),
     };
-    // Looked at first: what is entered is removed again.
+    // Checked before the journal entry, because recovery removes every recorded object.
     if is_name_taken(host, group, &name)? {
         return Err(ArmError::Refused {
             what: made.to_string(),
             source: "there is one already, which assay did not make".into(),
         });
     }
-    // Refused here when LVM has no such names, so that no word below is taken for an option.
+    // Names that LVM does not allow are refused here, so that no word below is taken for an option.
     things.enter(&made)?;
     let size = format!("{}b", place.size.0.next_multiple_of(SECTOR));
     let tag = things.tag();
     let kind = match thin_pool {
-        // What an older volume left in these blocks must not be taken for a file system or a RAID.
+        // Old data in these blocks must not be taken for a file system or a RAID.
         None => vec!["--wipesignatures=y", "--zero=y", "--size", &size],
         // Blocks of a thin volume are new.
         Some(pool) => vec!["--type=thin", "--virtualsize", &size, "--thinpool", pool],
@@ -79,7 +78,7 @@ pub fn logical_volume<'a>(
 }
 
 impl LogicalVolume<'_> {
-    /// Its device.
+    /// Returns the device's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,8 +1,7 @@
-//! A second sshd with a copy of the configuration, on a loopback port of its own.
-//!
-//! As root every user can log in as to the first one. Without root only the user who runs assay
-//! can, by key: neither passwords nor PAM can be asked, no other user can be become, and a
-//! configuration that only root may read cannot be copied.
+//! A second sshd with a copy of the configuration, on its own loopback port.
+//! As root, every user can log in as on the first sshd. Without root, only the user who runs assay can log in,
+//! with a key: passwords and PAM cannot be checked, sshd cannot switch to another user, and a configuration
+//! that only root may read cannot be copied.
 
 mod copy;
 mod read_back;
@@ -36,7 +35,7 @@ const CLIENT: Package = Package {
 const CONFIG: &str = "sshd_config";
 /// Name of the throwaway host key.
 const HOST_KEY: &str = "host_key";
-/// Of other files, which belong to the first sshd, and of its own address.
+/// Keywords that assay sets: files that belong to the first sshd, and the address.
 const OWN: [&str; 7] = [
     "port",
     "listenaddress",
@@ -46,9 +45,9 @@ const OWN: [&str; 7] = [
     "hostcertificate",
     "hostkeyagent",
 ];
-/// sshd itself follows no more (servconf.c, SERVCONF_MAX_DEPTH).
+/// Maximum depth of includes; sshd has the same limit (servconf.c, SERVCONF_MAX_DEPTH).
 const DEEPEST: usize = 16;
-/// A free port may be taken by somebody else before sshd has it.
+/// Attempts to find a port; another process may take a free port before sshd does.
 const ATTEMPTS: usize = 5;
 
 /// A running sshd.
@@ -57,11 +56,11 @@ pub(crate) struct Sshd<'a> {
     host: &'a dyn HostMut,
     program: PathBuf,
     address: SocketAddr,
-    /// Keywords that were set, in lower case.
+    /// Keywords that the arm sets, in lower case.
     set: Vec<String>,
 }
 
-/// Copies the configuration and starts sshd on it.
+/// Copies the configuration and starts sshd with the copy.
 pub(crate) fn build<'a>(
     things: &mut Things<'a>,
     config: &Path,
@@ -111,7 +110,7 @@ pub(crate) fn build<'a>(
         args.push("-e".into());
         let mut server = things.start(&sshd, &args)?;
         let ready = server.wait_until(cancel, || sends_ssh_greeting(&address));
-        // Whoever greets may be somebody else, who was faster.
+        // Another process may have taken the port and sent the greeting.
         let ended = server.ended().map_or(Ok(()), Err);
         match ready.and(ended) {
             Ok(()) => {
@@ -130,8 +129,8 @@ pub(crate) fn build<'a>(
     }
 }
 
-/// Arguments of every call. The key is named here and not in the configuration, because here
-/// nothing in its path has a meaning of its own.
+/// Returns the arguments of every call. The key is an argument instead of a configuration line, because
+/// special characters in its path have no meaning here.
 fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
     vec![
         mode.into(),
@@ -142,7 +141,7 @@ fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
     ]
 }
 
-/// The configuration: what is set comes first, because the first value of a keyword counts.
+/// Writes the configuration. The arm's settings come first, because the first value of a keyword takes effect.
 fn render_configuration(
     address: &SocketAddr,
     set: &BTreeMap<String, String>,
@@ -156,7 +155,7 @@ fn render_configuration(
     text
 }
 
-/// The address to listen on, and what else is set, by keyword in lower case.
+/// Separates the address to listen on from the other settings; keywords in lower case.
 fn split_settings(
     set: &BTreeMap<String, String>,
 ) -> Result<(IpAddr, BTreeMap<String, String>), ArmError> {
@@ -198,19 +197,18 @@ fn free_address(address: IpAddr) -> Result<SocketAddr, ArmError> {
     })
 }
 
-/// Whether an SSH server says its version (RFC 4253, 4.2).
+/// Whether an SSH server at the address sends its version (RFC 4253, 4.2).
 fn sends_ssh_greeting(address: &SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(address, Duration::from_secs(1)) else {
         return false;
     };
     let mut start = [0; 4];
-    // A slow name server may keep it from answering; it is tried again.
+    // A slow name server may delay the answer; the caller retries.
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     stream.read_exact(&mut start).is_ok() && &start == b"SSH-"
 }
 
-/// sshd names the copies, and lines of the configuration that leads to them; the user knows the
-/// originals, and what was set.
+/// Replaces the names of copies in sshd's messages by the original paths, because the user knows only those.
 fn with_original_paths(error: ArmError, own: &str, originals: &[PathBuf]) -> ArmError {
     let ArmError::Tool { program, complaint } = error else {
         return error;
@@ -236,15 +234,16 @@ fn with_original_paths(error: ArmError, own: &str, originals: &[PathBuf]) -> Arm
     ArmError::Tool { program, complaint }
 }
 
-/// Copies of a configuration and all that it includes.
+/// Copies of a configuration and of all files that it includes.
 struct Copies<'a, 'b> {
     things: &'a Things<'b>,
     keywords: Vec<String>,
-    /// By number of the copy.
+    /// Paths of the originals, by number of the copy.
     originals: Vec<PathBuf>,
 }
 
-/// sshd reads its configuration before it leaves its work directory.
+/// Returns the name of a copy; it is relative because sshd reads its configuration before it leaves its
+/// working directory.
 fn copy_name(index: usize) -> String {
     format!("/proc/self/cwd/config.{index}")
 }
@@ -304,7 +303,7 @@ impl Sshd<'_> {
 }
 
 impl Drop for Sshd<'_> {
-    /// Ends the sessions too, which sshd leaves alone when it ends itself.
+    /// Also ends the login sessions, which sshd does not end itself.
     fn drop(&mut self) {
         for process in find_descendants(self.host, self.server.pid()) {
             let _ = self.host.kill(process);
@@ -312,7 +311,7 @@ impl Drop for Sshd<'_> {
     }
 }
 
-/// All descendants of a process, youngest generation last.
+/// Returns all descendants of a process, the youngest generation last.
 fn find_descendants(host: &dyn HostMut, of: u32) -> Vec<ProcessId> {
     let mut parents = BTreeMap::new();
     for name in host.list(Path::new("/proc")).unwrap_or_default() {

@@ -1,9 +1,8 @@
-//! What was made for one arm: entered in the journal first, taken away in the opposite order.
-//!
-//! The directory that the user named may belong to somebody who renames and replaces what lies in it.
-//! So the arm's directory is held by its descriptor, nobody else may enter it, and every path below
-//! leads through the descriptor. Whatever needs a path that the kernel tells others, which is a
-//! mount, lies in the session's own directory instead.
+//! Objects created for one arm: recorded in the journal first, and removed in reverse order.
+//! The directory that the user names may belong to another user, who can rename and replace its entries.
+//! Therefore the arm's directory is held by its file descriptor, no other user may enter it, and all paths
+//! below it begin at the descriptor. An object whose path the kernel reports to other programs, such as a
+//! mount, goes to the session's own directory instead.
 
 use crate::side_by_side::child::{Program, Running};
 use crate::side_by_side::endpoint::ArmSite;
@@ -17,7 +16,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// The arm's directory and everything that hangs on it.
+/// The arm's directory and all objects that belong to the arm.
 pub(crate) struct Things<'a> {
     pub host: &'a dyn HostMut,
     session: &'a ChangeSession,
@@ -26,7 +25,7 @@ pub(crate) struct Things<'a> {
 }
 
 impl<'a> Things<'a> {
-    /// Makes the arm's directory, for this user alone.
+    /// Creates the arm's directory, for this user only.
     pub fn new(
         host: &'a dyn HostMut,
         session: &'a ChangeSession,
@@ -55,17 +54,17 @@ impl<'a> Things<'a> {
         })
     }
 
-    /// Through the descriptor: for programs, and for looking at.
+    /// Returns a path through the file descriptor, for programs and for inspection.
     pub fn dir(&self) -> &Path {
         self.own.through()
     }
 
-    /// The session's mark, which the name of everything that is entered holds.
+    /// Returns the session's tag, which the name of every recorded object contains.
     pub fn tag(&self) -> String {
         self.session.tag()
     }
 
-    /// The arm's name with the mark, not hidden: `assay-0123456789abcdef-now`.
+    /// Returns the arm's name with the tag, not hidden: `assay-0123456789abcdef-now`.
     pub fn tagged(&self) -> String {
         let name = self.own.name().to_string_lossy();
         name.trim_start_matches('.').to_owned()
@@ -75,28 +74,28 @@ impl<'a> Things<'a> {
         self.own.through().join(name)
     }
 
-    /// The arm's directory by the name that it was made with.
+    /// Returns the path of the arm's directory at its creation.
     pub fn shown(&self) -> &Path {
         self.own.shown()
     }
 
-    /// An error with the arm's directory by the name that people know.
+    /// Replaces the descriptor's path in an error by the directory's real name.
     pub fn named(&self, error: ArmError) -> ArmError {
         error.named(self.dir(), self.shown())
     }
 
-    /// A new, empty file in the arm's directory.
+    /// Creates an empty file in the arm's directory.
     pub fn create(&self, name: &str) -> Result<Held, ArmError> {
         Ok(self.own.held.create(OsStr::new(name))?)
     }
 
-    /// Where something of this arm lies that has to keep its path: in the session's directory, in
-    /// which nobody else may rename anything.
+    /// Returns a path in the session's directory, for an object whose path must stay valid; no other user can
+    /// rename anything there.
     pub fn kept(&self, name: &str) -> PathBuf {
         self.session.dir().join(self.own.name()).join(name)
     }
 
-    /// As [`Things::kept`], a directory, which is made when it is not there.
+    /// As [`Things::kept`], but creates the directory if it is missing.
     pub fn keep(&self, name: &str) -> Result<PathBuf, ArmError> {
         let dir = self.kept(name);
         let made = fs::DirBuilder::new()
@@ -107,8 +106,8 @@ impl<'a> Things<'a> {
         Ok(dir)
     }
 
-    /// Puts a loop device on an open file. `shown` is the file's name, which nobody else may change
-    /// where the file is not `lasting`: where it may not answer any more when the device has to go.
+    /// Attaches a loop device to an open file. `shown` is the path of the file. `lasting`: the file can still
+    /// be accessed when the device is detached. If it is not lasting, no other program may rename it.
     pub fn attach(
         &mut self,
         file: &File,
@@ -124,8 +123,8 @@ impl<'a> Things<'a> {
         Ok((id, node.display().to_string()))
     }
 
-    /// Differs between arms, whose data therefore differ too: a file system that stores equal
-    /// blocks once must not see any.
+    /// Returns a seed that differs between arms, so that their data differ; a file system that stores equal
+    /// blocks once must not find any.
     pub fn seed(&self) -> u64 {
         // FNV-1a.
         let bytes = self.own.shown().as_os_str().as_encoded_bytes();
@@ -134,7 +133,7 @@ impl<'a> Things<'a> {
         })
     }
 
-    /// Refuses when less than this is free.
+    /// Fails if less space is free.
     pub fn room(&self, needed: Bytes) -> Result<(), ArmError> {
         let free = Bytes(self.host.statfs(self.own.through())?.available);
         match free < needed {
@@ -147,22 +146,22 @@ impl<'a> Things<'a> {
         }
     }
 
-    /// Writes down what is about to be made.
+    /// Records an object that is about to be created.
     pub fn enter(&mut self, thing: &Made) -> Result<MadeId, ArmError> {
         let id = self.session.made(thing)?;
         self.made.push(id);
         Ok(id)
     }
 
-    /// Takes one thing away before all others.
+    /// Removes one object before all others.
     pub fn remove(&mut self, id: MadeId) -> Result<(), ArmError> {
         self.session.unmake(self.host, id)?;
         self.made.retain(|other| *other != id);
         Ok(())
     }
 
-    /// Does something in a directory of its own inside the arm's, and takes away what it made,
-    /// however it ended.
+    /// Runs a function in a new directory inside the arm's directory, and removes everything that the function
+    /// created, whatever its result.
     pub fn aside<T>(
         &mut self,
         name: &str,
@@ -182,7 +181,7 @@ impl<'a> Things<'a> {
             gone = gone.and(self.session.unmake(self.host, id));
         }
         let removed = match gone {
-            // Never through a mount that did not go.
+            // Never removes files through a mount that could not be unmounted.
             Ok(()) => self.host.remove_tree(&dir).map_err(ArmError::from),
             Err(error) => Err(error.into()),
         };
@@ -208,10 +207,11 @@ impl<'a> Things<'a> {
 impl Drop for Things<'_> {
     fn drop(&mut self) {
         for id in self.made.drain(..).rev() {
-            // What does not go stays in the journal, and is tried again when the session is closed.
+            // An object that cannot be removed stays in the journal; closing the session retries.
             let _ = self.session.unmake(self.host, id);
         }
-        // Mount points. What is still mounted keeps them, and nothing in them is touched.
+        // The directory of mount points. It stays if something is still mounted there, and mounted files are
+        // never removed.
         let kept = self.session.dir().join(self.own.name());
         for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
             let _ = fs::remove_dir(entry.path());

@@ -1,4 +1,4 @@
-//! The machine's own programs: where they are, and the packages that bring them.
+//! Programs of the machine: their paths and their packages.
 
 use crate::side_by_side::ArmError;
 use assay_host::{CommandFailure, HostMut, Limits, run_successfully};
@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long `zfs` and LVM may take: they wait for a transaction group, or for udev.
+/// Time limit of `zfs` and LVM; they wait for a transaction group, or for udev.
 const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// What to install when a program is missing.
+/// Packages that contain a program.
 #[derive(Clone, Copy)]
 pub(crate) struct Package {
     pub debian: &'static str,
@@ -28,7 +28,7 @@ impl Package {
     }
 }
 
-/// Where a program is.
+/// Finds a program.
 pub(crate) fn find(
     host: &dyn HostMut,
     program: &str,
@@ -38,7 +38,7 @@ pub(crate) fn find(
     found.ok_or_else(|| package.missing(program))
 }
 
-/// Runs a command to its successful end; what it printed.
+/// Runs a command, fails if the command fails, and returns its output.
 pub(crate) fn run(
     host: &dyn HostMut,
     argv: &[impl AsRef<OsStr>],
@@ -58,7 +58,7 @@ pub(crate) fn run(
     }
 }
 
-/// The server of images that has a monitor and shows disks as files.
+/// Finds QEMU's storage daemon, which has a monitor and exports disks as files.
 pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     let package = Package {
         debian: "qemu-system-common",

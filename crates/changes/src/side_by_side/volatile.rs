@@ -1,6 +1,6 @@
-//! A file on a disk with a volatile write cache, for whoever opens files: image servers and loop
-//! devices. QEMU's storage daemon shows the disk ([`crate::side_by_side::nbd::disk`]) as a file by FUSE, so that
-//! every write and every fsync of the file arrives at the disk as one, and no root is needed.
+//! A file on a disk with a volatile write cache, for image servers and loop devices. QEMU's storage daemon
+//! exports the disk ([`crate::side_by_side::nbd::disk`]) as a file with FUSE. Each write and each fsync of the
+//! file reaches the disk as one request, and root is not required.
 
 use crate::side_by_side::ArmError;
 use crate::side_by_side::child::{Program, Running};
@@ -18,21 +18,21 @@ use std::path::{Path, PathBuf};
 
 const DISK: &str = "disk.sock";
 const MOUNTPOINT: &str = "disk";
-/// What the directory of both is kept as.
+/// Name of the directory that contains both files.
 const PLACE: &str = "volatile";
 
-/// A file that forgets what it was not told to keep.
+/// A file that loses unflushed data at a power cut.
 pub(crate) struct VolatileFile {
     disk: Disk,
     daemon: Running,
     mount: MadeId,
-    /// Where the file's lasting contents are while it is mounted.
+    /// Path of the file's permanent contents while it is mounted.
     kept: PathBuf,
     path: PathBuf,
     mountpoint: PathBuf,
 }
 
-/// The same file after its last use, to cut the power at one moment after the other.
+/// The same file after its last use, to compute the contents after power cuts at successive moments.
 pub(crate) struct AfterCut {
     disk: Disk,
     file: File,
@@ -41,7 +41,7 @@ pub(crate) struct AfterCut {
 }
 
 impl VolatileFile {
-    /// Puts an existing file of a directory of this arm on such a disk.
+    /// Puts an existing file in a directory of this arm on such a disk.
     pub fn mount(
         things: &mut Things<'_>,
         dir: &Path,
@@ -49,7 +49,7 @@ impl VolatileFile {
         cancel: &Cancel,
     ) -> Result<Self, ArmError> {
         let daemon = storage_daemon(things.host)?;
-        // libfuse mounts by itself as root, and by this helper otherwise.
+        // As root libfuse mounts directly, otherwise with this helper.
         if !rustix::process::geteuid().is_root()
             && things.host.which(OsStr::new("fusermount3")).is_none()
         {
@@ -60,10 +60,11 @@ impl VolatileFile {
             });
         }
         let [path, kept, now, log] = [name, "kept", "now", "log"].map(|name| dir.join(name));
-        // A mount is found again by its path, so it lies where nobody else may rename anything.
+        // A mount is found by its path after a crash, so it is in a directory where no other user can rename
+        // anything.
         let left = things.kept(PLACE);
         if things.host.exists(&left)? {
-            // Of an attempt that was interrupted; refused when it is still mounted.
+            // Remains of an interrupted attempt; the removal fails if something is still mounted.
             things.host.remove_tree(&left)?;
         }
         let place = things.keep(PLACE)?;
@@ -124,17 +125,17 @@ impl VolatileFile {
         })
     }
 
-    /// The file itself: the name that it had is a link to it as long as it is mounted.
+    /// Returns the mounted file; while it is mounted, its former name is a symbolic link to it.
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// How much has happened: a moment to cut the power at.
+    /// Returns the number of events so far; it identifies a moment for a power cut.
     pub fn moment(&self) -> usize {
         self.disk.moment()
     }
 
-    /// Ends its use. The file has the contents that it had before, until the power is cut.
+    /// Ends the use of the file. The file has its initial contents until [`AfterCut::cut`] is called.
     pub fn unmount(self, things: &mut Things<'_>) -> Result<AfterCut, ArmError> {
         drop(self.daemon);
         things.remove(self.mount)?;
@@ -152,8 +153,7 @@ impl VolatileFile {
 }
 
 impl AfterCut {
-    /// Gives the file the contents that a power cut at `moment` leaves; not earlier than the last
-    /// one.
+    /// Gives the file the contents after a power cut at `moment`; moments must not decrease.
     pub fn cut(&mut self, moment: usize) -> Result<(), ArmError> {
         let cut = self.disk.cut(&self.file, self.from, moment);
         self.from = cut.map_err(ArmError::io(&self.path))?;
@@ -161,7 +161,7 @@ impl AfterCut {
     }
 }
 
-/// Copies a file, holes as holes.
+/// Copies a file and keeps its holes.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
     let to = File::options().write(true).create_new(true).open(to)?;

@@ -1,5 +1,5 @@
-//! ZFS file systems and volumes of their own, children of a data set that the user named, each with
-//! the properties that make the difference (zfs-create(8), zfsprops(7)).
+//! Creates ZFS file systems and volumes below a dataset that the user names, each with the properties of its
+//! arm (zfs-create(8), zfsprops(7)).
 
 mod intent_log_proof;
 mod read_back;
@@ -19,9 +19,9 @@ const PACKAGE: Package = Package {
     debian: "zfsutils-linux",
     fedora: "zfs",
 };
-/// How long udev may take to make a volume's device node.
+/// Time limit for udev to create a volume's device node.
 const NODE: Duration = Duration::from_secs(60);
-/// Properties that reach beyond the arm, or that assay sets itself.
+/// Properties that affect objects outside the arm, or that assay sets itself.
 const REFUSED: [&str; 17] = [
     "canmount",
     "encryption",
@@ -42,7 +42,7 @@ const REFUSED: [&str; 17] = [
     "volsize",
 ];
 
-/// What the arm asks for.
+/// Requested kind and properties.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub parent: &'a str,
@@ -50,11 +50,11 @@ pub(crate) struct Wanted<'a> {
     pub volume: bool,
 }
 
-/// A file system or volume that is there.
+/// An existing file system or volume.
 pub(crate) struct Dataset {
-    /// `tank/data/assay-0123456789abcdef-now`.
+    /// Name, such as `tank/data/assay-0123456789abcdef-now`.
     name: String,
-    /// A file inside, or the device of a volume.
+    /// Path of the file inside, or of the volume's device.
     path: PathBuf,
     size: Bytes,
 }
@@ -71,22 +71,22 @@ pub(crate) fn build(
             what: "making and mounting a ZFS file system or volume",
         });
     }
-    // The indirect blocks and what goes with them; parity is not known here, and running full is an
-    // error that is told.
+    // Includes the indirect blocks and their overhead. Parity is unknown here; a full pool is reported as an
+    // error.
     things.room(Bytes(size.0 + size.0 / 16 + (16 << 20)))?;
     let name = format!("{}/{}", wanted.parent, things.tagged());
     let mark = format!("{}={}", Made::ZFS_MARK, things.tag());
     let mut argv = vec!["zfs".to_owned(), "create".to_owned()];
     let mut set = |pair: String| argv.extend(["-o".to_owned(), pair]);
     set(mark);
-    // ZFS mounts by path, so the path lies where nobody else may rename anything.
+    // ZFS mounts by path, so the path is in a directory where no other user can rename anything.
     let mount = things.kept("mnt");
     match wanted.volume {
-        // As a bare device: nobody looks for partitions in it.
+        // A bare device: the kernel does not search it for partitions.
         true => set("volmode=dev".to_owned()),
         false => {
             set(format!("mountpoint={}", path_as_text(&mount)?));
-            // Not at a boot that comes before recovery.
+            // Prevents a mount at boot before recovery runs.
             set("canmount=noauto".to_owned());
         }
     }
@@ -99,7 +99,7 @@ pub(crate) fn build(
     }
     argv.push(name.clone());
     let made = Made::Dataset { name: name.clone() };
-    // Looked at first: what is entered is destroyed again.
+    // Checked before the journal entry, because recovery destroys every recorded object.
     let listed = ["zfs", "list", "-H", "-o", "name", "--", &name];
     if run(things.host, &listed, PACKAGE).is_ok() {
         return Err(ArmError::Refused {
@@ -124,14 +124,14 @@ pub(crate) fn build(
 }
 
 impl Dataset {
-    /// The file or device to measure.
+    /// Returns the file or device to measure.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl Wanted<'_> {
-    /// Refuses what reaches beyond the arm, before anything is made.
+    /// Refuses properties that affect objects outside the arm, before anything is created.
     fn check(&self) -> Result<(), ArmError> {
         let refuse = |what: &str, reason: &str| {
             Err(ArmError::Refused {
@@ -159,14 +159,15 @@ impl Wanted<'_> {
     }
 }
 
-/// The device of a new volume. A blank in its name is a plus there (cmd/zvol_id/zvol_id.c).
+/// Waits for the device of a new volume and returns it. udev replaces a blank in its name by a plus
+/// (cmd/zvol_id/zvol_id.c).
 fn wait_for_device(name: &str, cancel: &Cancel) -> Result<PathBuf, ArmError> {
     let path = Path::new("/dev/zvol").join(name.replace(' ', "+"));
     wait_for(&path, cancel)?;
     Ok(path)
 }
 
-/// Waits until udev has made a device's node.
+/// Waits until udev has created a device node.
 pub(crate) fn wait_for(path: &Path, cancel: &Cancel) -> Result<(), ArmError> {
     let deadline = Instant::now() + NODE;
     while !path.exists() {

@@ -1,4 +1,4 @@
-//! ZFS data sets that assay made: there or not, ours or not (zfs(8), OpenZFS 2.1).
+//! ZFS datasets that assay created: checks their existence and their mark (zfs(8), OpenZFS 2.1).
 
 use super::Made;
 use crate::error::ChangeError;
@@ -6,12 +6,12 @@ use assay_host::{CommandOutput, HostMut, Limits};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// How long `zfs` may take: it waits for a transaction group to be written.
+/// Time limit of `zfs`; it waits for a transaction group to be written.
 const ZFS_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// A file system or volume with a pool above it: no snapshot, no bookmark, no pool, no option.
+/// Whether the name is a file system or volume below a pool, and not a snapshot, bookmark, pool or option.
 pub(super) fn is_below_a_pool(name: &str) -> bool {
     let plain = |part: &str| {
         part != "."
@@ -29,7 +29,7 @@ pub(super) fn is_there(host: &dyn HostMut, name: &str) -> Result<bool, ChangeErr
     if output.success() {
         return Ok(true);
     }
-    // Of a pool that is not imported `zfs` says the same as of what does not exist.
+    // `zfs` prints the same message for a pool that is not imported and for a missing dataset.
     let pool = name.split('/').next().unwrap_or_default();
     query_zfs(host, name, &["zpool", "list", "-H", "-o", "name", pool])?;
     match output.complaint().contains("does not exist") {
@@ -38,8 +38,8 @@ pub(super) fn is_there(host: &dyn HostMut, name: &str) -> Result<bool, ChangeErr
     }
 }
 
-/// Refuses what does not carry the session's mark itself: a mark that is inherited or came with a
-/// stream is none.
+/// Refuses a dataset that does not have the session's mark as a local property; an inherited or received mark
+/// does not count.
 pub(super) fn check_mark(host: &dyn HostMut, name: &str, tag: &str) -> Result<(), ChangeError> {
     let mark = Made::ZFS_MARK;
     let argv = ["zfs", "get", "-H", "-o", "value", "-s", "local", mark, name];
@@ -52,7 +52,7 @@ pub(super) fn check_mark(host: &dyn HostMut, name: &str, tag: &str) -> Result<()
     }
 }
 
-/// Programs that take snapshots of everything took some of ours, too.
+/// Destroys the dataset's snapshots, which programs that take snapshots of everything may have created.
 pub(super) fn destroy_snapshots(host: &dyn HostMut, name: &str) -> Result<(), ChangeError> {
     let argv = [
         "zfs", "list", "-H", "-o", "name", "-t", "snapshot", "-d", "1", name,

@@ -1,4 +1,4 @@
-//! Logical volumes that assay made: there or not, ours or not (lvs(8), lvremove(8), LVM 2.03).
+//! Logical volumes that assay created: checks their existence and their tags (lvs(8), lvremove(8), LVM 2.03).
 
 use super::Made;
 use crate::error::ChangeError;
@@ -6,19 +6,19 @@ use assay_host::{HostMut, Limits};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// How long LVM may take: it waits for udev.
+/// Time limit of LVM; it waits for udev.
 const LVM_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// What decides whether a volume may go.
+/// Data that decide whether a volume may be removed.
 pub(super) struct Found {
     tags: Vec<String>,
-    /// Snapshots that would go with it.
+    /// Snapshots that would be removed with the volume.
     snapshots: Vec<String>,
 }
 
-/// A name as LVM allows it for groups and volumes (lvm(8), "Valid names").
+/// Whether LVM allows the name for groups and volumes (lvm(8), "Valid names").
 #[must_use]
 pub fn is_lvm_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
@@ -28,8 +28,7 @@ pub fn is_lvm_name(name: &str) -> bool {
         && name.chars().all(allowed)
 }
 
-/// The volume, when it is there. A group that is not to be seen is an error: its volumes may still
-/// be there.
+/// Finds the volume. A volume group that is not visible is an error, because its volumes may still exist.
 pub(super) fn find(
     host: &dyn HostMut,
     group: &str,
@@ -67,7 +66,7 @@ fn of_listing(text: &str, name: &str) -> Option<Found> {
     });
     let rows: Vec<_> = rows.collect();
     let (_, tags, ..) = rows.iter().find(|(lv, ..)| *lv == name)?;
-    // A thin snapshot lives on without its origin; any other goes with it.
+    // A thin snapshot survives its origin; any other snapshot is removed with the origin.
     let depends =
         |(_, _, origin, kind): &&(&str, &str, &str, &str)| *origin == name && *kind != "thin";
     Some(Found {
@@ -80,7 +79,7 @@ fn of_listing(text: &str, name: &str) -> Option<Found> {
     })
 }
 
-/// Refuses what does not carry the session's tag, and what something of somebody else's depends on.
+/// Refuses a volume without the session's tag, and a volume on which an object of another program depends.
 pub(super) fn check_removable(
     found: &Found,
     group: &str,
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_or_has_dependants_stays() {
-        // `lvs` of LVM 2.03.16 with these options.
+        // Output of `lvs` of LVM 2.03.16 with these options.
         let text = "  assay-1-lv|assay-1,backup||linear\n  data|||linear\n  root||data|linear\n  \
                     snap||assay-1-lv|linear\n  thin||assay-1-t|thin\n  assay-1-t|assay-1||thin\n";
         let check = |name: &str, tag: &str| {

@@ -1,4 +1,4 @@
-//! What the tests share: a host that kills its process, and real things to change.
+//! Common parts of the tests: a host that kills its process, and real objects to change.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
     clippy::disallowed_methods,
@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the process is killed.
+/// Point at which the process is killed.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// At which call; never for 0.
+    /// Number of the call; 0 never kills.
     pub call: usize,
-    /// After it rather than before it.
+    /// Whether the kill comes after the call instead of before it.
     pub after: bool,
-    /// Only calls that change something count.
+    /// Whether only calls that change something are counted.
     pub writes: bool,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for Point {
     }
 }
 
-/// This machine, on which the process is killed at one call.
+/// This machine; the process is killed at one call.
 pub struct Deadly {
     point: Point,
     calls: AtomicUsize,
@@ -65,7 +65,7 @@ impl Deadly {
         }
     }
 
-    /// Lets everybody live.
+    /// Creates a host that kills nothing.
     pub fn never() -> Self {
         Self::new(Point {
             call: 0,
@@ -74,7 +74,7 @@ impl Deadly {
         })
     }
 
-    /// With a directory of locks of its own, in memory, where the test takes place.
+    /// Gives the host its own lock directory in memory, in the directory of the test.
     pub fn with_locks(self, dir: &Path) -> Self {
         let locks = Some(dir.join("journal/locks"));
         Self { locks, ..self }
@@ -183,20 +183,20 @@ impl HostMut for Deadly {
     }
 }
 
-/// What a machine in memory does with commands and writes.
+/// Behaviour of a machine in memory for commands and writes.
 pub trait Twist: Send + Sync {
     /// Answers a command.
     fn run(&self, argv: &[&str]) -> CommandOutput {
         panic!("{argv:?}")
     }
 
-    /// Takes what is written to an attribute.
+    /// Handles a write to an attribute.
     fn write(&self, rest: &Recorded, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         rest.write_in_place(path, bytes)
     }
 }
 
-/// A machine in memory with a twist.
+/// A machine in memory with this behaviour.
 pub struct Twisted<T> {
     pub twist: T,
     pub rest: Recorded,
@@ -279,7 +279,7 @@ impl<T: Twist> HostMut for Twisted<T> {
     }
 }
 
-/// Runs a command that has to succeed; returns what it printed.
+/// Runs a command, fails if the command fails, and returns its output.
 pub fn sh(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
     assert!(output.status.success(), "{argv:?}: {output:?}");
@@ -290,7 +290,7 @@ pub fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A loop device on a file of its own, unmounted and detached on drop.
+/// A loop device on its own file, unmounted and detached on drop.
 pub struct LoopDevice(pub String);
 
 impl LoopDevice {
@@ -308,7 +308,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Whatever it is mounted on, so that the directory can be removed.
+        // Unmounts any mount of it, so that the directory can be removed.
         let _ = Command::new("umount")
             .arg(&self.0)
             .stderr(Stdio::null())
@@ -317,7 +317,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A file system in memory that is soon full, unmounted on drop.
+/// A small file system in memory, unmounted on drop.
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -342,14 +342,14 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A small ext4 image.
+/// Creates a small ext4 image.
 pub fn image(path: &Path) {
     let file = std::fs::File::create(path).unwrap();
     file.set_len(4 << 20).unwrap();
     sh(&["mkfs.ext4", "-q", "-F", path.to_str().unwrap()]);
 }
 
-/// Processes whose command line has these bytes in it, zombies apart (theirs is empty).
+/// Counts the processes whose command line contains these bytes; zombies have none.
 pub fn processes_with(text: &str) -> usize {
     let pids = LiveHost.list(Path::new("/proc")).unwrap();
     let line = |pid: &OsString| {
@@ -363,8 +363,8 @@ pub fn processes_with(text: &str) -> usize {
         .count()
 }
 
-/// Runs a test of this file again where mounts and sysctls of the network are its own; true when
-/// this is that run. Without root nothing is run.
+/// Runs a test of this file again in its own mount and network namespaces. Returns true in that second run.
+/// Without root nothing is run.
 pub fn inside(test: &str) -> bool {
     if std::env::var_os("ASSAY_TEST_INSIDE").is_some() {
         return true;

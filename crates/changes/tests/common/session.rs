@@ -1,4 +1,4 @@
-//! Sessions on a machine in memory, and one that dies.
+//! Sessions on a machine in memory, and one whose process ends.
 
 use assay_changes::{ChangeSession, Journal, Made, Switch};
 use assay_host::{Host as _, HostMut, LiveHost, Recorded};
@@ -25,14 +25,14 @@ pub fn value(host: &dyn HostMut) -> String {
         .to_owned()
 }
 
-/// What somebody else does meanwhile.
+/// Changes the setting as another program.
 pub fn meddle(host: &dyn HostMut, value: &str) {
     host.write_in_place(Path::new(SWAPPINESS), value.as_bytes())
         .unwrap();
 }
 
-/// Leaves a session as `kill -9` does: no destructor runs, and the kernel releases its lock. It
-/// has set swappiness to 10 and entered a file.
+/// Leaves a session as `kill -9` does: no destructor runs, and the kernel releases its lock. The session has
+/// set swappiness to 10 and recorded a file.
 pub fn die(journal: &Journal, host: &Recorded, target: &str) {
     let session = Box::leak(Box::new(journal.begin("trial 7", target).unwrap()));
     session.made(&Made::File("/srv".into())).unwrap_err();
@@ -45,7 +45,7 @@ pub fn die(journal: &Journal, host: &Recorded, target: &str) {
     bury(session);
 }
 
-/// What the kernel does to the locks of a session whose process is gone.
+/// Releases the locks of a session as the kernel does when the process ends.
 pub fn bury(session: &ChangeSession) {
     let dir = fs::canonicalize(session.dir()).unwrap();
     let locks = [dir.join("lock"), dir];
@@ -58,7 +58,7 @@ pub fn bury(session: &ChangeSession) {
     }
 }
 
-/// The same open file by another number; its lock is the same lock.
+/// Returns the same open file under another descriptor; both share the lock.
 fn rustix_file(fd: i32) -> rustix::fd::OwnedFd {
     let pid = rustix::process::getpid();
     let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
@@ -79,7 +79,7 @@ pub fn sessions(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A line as the journal has them, with its number and checksum.
+/// Returns a journal line with its number and checksum.
 pub fn sealed(number: usize, inner: &str) -> String {
     let line = format!("{{\"n\":{number},{inner}");
     let mut sum = blake3::hash(line.as_bytes()).to_hex().to_string();
@@ -87,7 +87,7 @@ pub fn sealed(number: usize, inner: &str) -> String {
     format!("{line},\"sum\":\"{sum}\"}}\n")
 }
 
-/// A journal with something in its lines replaced, sealed again: what somebody else could write.
+/// Replaces text in the lines of a journal and computes the checksums again, as another user could.
 pub fn reseal(text: &str, from: &str, to: &str) -> String {
     let lines = text.lines().enumerate().map(|(number, line)| {
         let inner = line.replace(from, to);

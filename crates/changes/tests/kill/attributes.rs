@@ -1,11 +1,11 @@
-//! Everything about a file that is not its contents.
+//! All attributes of a file except its contents.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Gives a file an owner, a mode, an access control list, an extended attribute and times that are
-/// nobody's default, as far as this user and this file system allow.
+/// Gives a file an owner, a mode, an access control list, an extended attribute and times that differ from all
+/// defaults, as far as this user and this file system permit.
 pub fn adorn(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
     let _ = std::os::unix::fs::chown(path, Some(12345), Some(54321));
@@ -46,7 +46,7 @@ pub fn adorn(path: &Path) {
     fs::File::open(path).unwrap().set_times(times).unwrap();
 }
 
-/// Everything about a file but its contents, and when it was read.
+/// Returns all attributes of a file except its contents and its access time.
 pub fn attributes(path: &Path) -> String {
     let found = fs::metadata(path).unwrap();
     let mut names = vec![0; 4096];

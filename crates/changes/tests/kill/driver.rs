@@ -1,4 +1,4 @@
-//! Carries scenarios out in processes that are killed, and looks at what is left.
+//! Runs scenarios in processes that are killed, and checks the remaining state.
 
 use super::common::{Deadly, LoopDevice, Point, inside, root};
 use assay_changes::{ChangeError, ChangeSession, Foreign, Journal, RecoveryOutcome};
@@ -10,26 +10,27 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What is changed, on things that the driver prepares in a directory.
+/// A scenario: a change of objects that the driver prepares in a directory.
 pub struct Scenario {
     /// Name of the test.
     pub name: &'static str,
-    /// Prepares real things; what it returns is kept alive.
+    /// Prepares real objects; the returned value is kept until the end.
     pub prepare: fn(&Path) -> Option<LoopDevice>,
-    /// What must be the same afterwards.
+    /// Returns the state that must be the same afterwards.
     pub look: fn(&Path) -> String,
-    /// Needs no root.
+    /// Whether the scenario runs without root.
     pub unprivileged: bool,
-    /// Has tools of its own in `bin`, which only children find.
+    /// Whether the scenario has its own tools in `bin`, which only child processes find.
     pub tools: bool,
-    /// Also killed at every system call; slower, and with no news where the kernel does the work.
+    /// Whether the process is also killed at every system call; slower, and without new cases if the kernel
+    /// does the work.
     pub traced: bool,
-    /// Changes things and takes them back.
+    /// Changes objects and rolls them back.
     pub act: fn(&Path, &ChangeSession, &dyn HostMut) -> Result<(), ChangeError>,
 }
 
 const STEP: &str = "ASSAY_TEST_STEP";
-/// Tells a child where the things are.
+/// Variable with the directory of the objects, for child processes.
 pub const DIR: &str = "ASSAY_TEST_DIR";
 
 pub fn journal(dir: &Path) -> Journal {
@@ -47,7 +48,7 @@ fn act(scenario: &Scenario, dir: &Path, host: &dyn HostMut) -> Result<(), Change
     done
 }
 
-/// Runs this very test again as a child that acts or recovers, and is killed at a point.
+/// Runs the same test again as a child process that acts or recovers, and is killed at a point.
 fn child(scenario: &Scenario, dir: &Path, what: &str, point: Point) -> ExitStatus {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", scenario.name, "--nocapture"])
@@ -59,7 +60,7 @@ fn child(scenario: &Scenario, dir: &Path, what: &str, point: Point) -> ExitStatu
         .unwrap()
 }
 
-/// Where a child looks for programs.
+/// Returns the child's `PATH`.
 fn path(dir: &Path) -> OsString {
     let mut path = OsString::from(dir.join("bin"));
     path.push(":");
@@ -81,12 +82,12 @@ const NEVER: Point = Point {
     writes: false,
 };
 
-/// How often a change is made and taken back: more often when the whole set is run.
+/// Returns how many times a change is made and rolled back; more in the complete form.
 pub fn rounds() -> u64 {
     assay_testing::attack_factor().min(3)
 }
 
-/// The short form passes over calls between two kills; the whole set is killed at each.
+/// Returns the step between two kills: the short form skips calls, the complete form kills at each call.
 fn stride() -> usize {
     match assay_testing::attack_factor() {
         1 => 4,
@@ -105,7 +106,8 @@ fn step(scenario: &Scenario, step: &str) {
     }
 }
 
-/// Takes back what was left, and then what was kept: either way the machine is as it was.
+/// Rolls back the changes that were left, and then those that were kept; the machine must be in its original
+/// state in both cases.
 pub fn recover(dir: &Path, host: &dyn HostMut) {
     let journal = journal(dir);
     let mut all = journal.recover(host, Foreign::Leave).unwrap();
@@ -143,7 +145,7 @@ pub fn everywhere(scenario: &Scenario) {
     if !plain && !inside(scenario.name) {
         return;
     }
-    // In memory: a thousand small processes that each wait for the disk would take minutes.
+    // In memory, because a thousand small processes that wait for the disk would take minutes.
     let place = tempfile::tempdir_in("/dev/shm").unwrap();
     let dir = place.path();
     let _device = (scenario.prepare)(dir);
@@ -152,13 +154,13 @@ pub fn everywhere(scenario: &Scenario) {
 
     let (mut kills, mut changed, mut recoveries) = (0, 0, 0);
     for after in [false, true] {
-        // Both ways begin elsewhere, so that few calls are passed over in both.
+        // The two variants begin at different calls, so that few calls are skipped in both.
         let first = 1 + usize::from(after) * stride() / 2;
         for call in (first..).step_by(stride()) {
             let point = Point {
                 call,
                 after,
-                // After reading the machine is as before it.
+                // A kill after a read has the same state as a kill before it.
                 writes: after,
             };
             if !killed(child(scenario, dir, "act", point)) {
@@ -166,7 +168,7 @@ pub fn everywhere(scenario: &Scenario) {
             }
             kills += 1;
             changed += u64::from((scenario.look)(dir) != before);
-            // Recovery is killed at its first write, what is left of it at its second, and so on.
+            // Recovery is killed at its first write, the next recovery at its second, and so on.
             for call in (1..).step_by(stride().min(2)) {
                 if after {
                     recovered(scenario, dir);
@@ -196,7 +198,7 @@ pub fn everywhere(scenario: &Scenario) {
     );
     let all = |seen: u64| seen * stride() as u64;
     assert!(all(kills) > 10 && all(changed) > 3 && all(recoveries) > 3);
-    // Each was compared above.
+    // Each case was compared above.
     let name = format!("kills while something is changed: {}", scenario.name);
     assay_testing::attacked(&name, changed, changed);
 
@@ -221,9 +223,9 @@ pub fn everywhere(scenario: &Scenario) {
     }
 }
 
-/// The finest grain: killed at every system call that writes, those on the journal among them.
-/// Where a command that was started reaches that number first, it is killed in its middle, and the
-/// scenario fails and takes back by itself what it did.
+/// The finest variant: killed at every system call that writes, including those on the journal. If a command
+/// that was started reaches that number first, the command is killed, and the scenario fails and rolls back by
+/// itself.
 fn every_system_call(scenario: &Scenario, dir: &Path, before: &str) {
     if !scenario.traced {
         return;

@@ -1,4 +1,4 @@
-//! Changes that are kept, and taken back when somebody wants so.
+//! Changes that are kept, and rolled back later at the user's request.
 
 use crate::attributes::{adorn, attributes};
 use crate::driver::{Scenario, everywhere, journal};
@@ -7,7 +7,7 @@ use assay_host::{Host as _, LiveHost};
 use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use std::fs;
 
-/// Several settings of two files are changed in one session, kept, and taken back again.
+/// Several settings of two files are changed in one session, kept, and rolled back.
 #[test]
 fn attack_kept() {
     const ONE: &str =
@@ -63,7 +63,7 @@ fn attack_kept() {
             };
             let one = Switch::open(session, host, &one)?;
             let other = Switch::open(session, host, &other)?;
-            // The journal is the other way round: what is told must not hang on the order.
+            // The journal has the reverse order: the result must not depend on the order.
             assert_eq!(one.original().shown, "yes; yes");
             assert_eq!(other.set(Some(r#"["3",null]"#))?, "3; no line for it");
             one.set(Some("[null,null]"))?;
@@ -75,7 +75,7 @@ fn attack_kept() {
             for wrong in [None, Some("x"), Some("[null]")] {
                 match one.set(wrong) {
                     Err(ChangeError::Refused { .. }) => {}
-                    // The fault that is tried just now.
+                    // The fault under test.
                     Err(other) => return Err(other),
                     Ok(set) => panic!("{wrong:?} was set: {set}"),
                 }
@@ -94,7 +94,7 @@ fn attack_kept() {
     });
 }
 
-/// What somebody changed since a change was kept stays theirs.
+/// Values that another program changed after a change was kept stay.
 #[test]
 fn what_is_kept_is_taken_back_around_what_others_wrote() {
     let place = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn what_is_kept_is_taken_back_around_what_others_wrote() {
         .take_back_kept(&second, &host, Foreign::Leave)
         .unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "a = 2\nb = 1\n");
-    // Somebody else changed the very setting.
+    // Another program changed the same setting.
     fs::write(&file, "a = 7\nb = 1\n").unwrap();
     let back = journal
         .take_back_kept(&first, &host, Foreign::Leave)

@@ -1,6 +1,5 @@
-//! A process is killed at every single call to the machine while it changes real things and takes
-//! them back. Whatever the moment, recovery leaves the machine as it was, also when recovery is
-//! itself killed at every step.
+//! A process is killed at every single call to the machine while it changes real objects and rolls them back.
+//! Recovery must restore the original state in all cases, also if recovery is killed at every step.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -24,7 +23,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Back and forth, as a trial does.
+/// Sets and restores a value, as a trial does.
 fn toggle(switch: &Switch<'_>, value: &str) -> Result<(), ChangeError> {
     for _ in 0..rounds() {
         assert_eq!(switch.set(Some(value))?, value);
@@ -50,7 +49,7 @@ fn attack_queue() {
             let device = LoopDevice::new(&dir.join("image"));
             fs::write(dir.join("device"), &device.0).unwrap();
             let queue = format!("/sys/block/{}/queue", device.name());
-            // A scheduler with a setting of its own that is not the default.
+            // A scheduler with a setting that differs from its default.
             fs::write(format!("{queue}/scheduler"), "mq-deadline").unwrap();
             fs::write(format!("{queue}/iosched/fifo_batch"), "7").unwrap();
             fs::write(format!("{queue}/nr_requests"), "33").unwrap();
@@ -305,7 +304,7 @@ fn attack_languages() {
                     switch.restore()?;
                 }
                 switch.set(Some(value))?;
-                // The last one of each is taken back with the session.
+                // The last change of each is rolled back with the session.
                 std::mem::forget(switch);
             }
             Ok(())
@@ -313,7 +312,7 @@ fn attack_languages() {
     });
 }
 
-/// A tool that answers as `zfs` does, with its properties in files: what a kill leaves is real.
+/// A tool that answers like `zfs` and stores its properties in files, so that a kill leaves a real state.
 const ZFS: &str = r#"#!/bin/sh
 store="$ASSAY_TEST_DIR/pool"
 case "$1" in
@@ -431,7 +430,7 @@ fn attack_commands() {
                     .map(|&word| word.into())
                     .collect::<Vec<String>>()
             };
-            // Cut off in the middle it leaves something that was neither before nor wanted.
+            // If it is interrupted, the value is neither the old nor the new one.
             let write = "echo half >\"$2\"; printf %s \"$1\" >\"$2\"";
             let switch = Switch::open(
                 session,
@@ -514,7 +513,7 @@ fn attack_made() {
                 name.as_ref(),
             ])?;
 
-            // Sits in the mount, so that it cannot be unmounted before this is gone.
+            // This process uses the mount, so it must end before the mount can be unmounted.
 
             let mut tail = Command::new("tail");
             tail.arg("-f").arg(&template).current_dir(&mountpoint);
@@ -523,7 +522,7 @@ fn attack_made() {
             let reaper = std::thread::spawn(move || tail.wait());
             session.made(&Made::from(process))?;
 
-            // Some things are taken back on the way, the others at the end.
+            // Some objects are removed in between, the others at the end.
             host.kill(process)?;
             reaper.join().unwrap().unwrap();
             session.unmake(host, mount)
@@ -531,8 +530,7 @@ fn attack_made() {
     });
 }
 
-/// A command of the user's that is cut off in the middle, with assay: it must not go on behind
-/// the back of a recovery.
+/// A user's command is interrupted together with assay: it must not continue during a recovery.
 #[test]
 fn in_the_middle_of_a_command() {
     let words = |words: &[&str]| {
@@ -556,7 +554,7 @@ fn in_the_middle_of_a_command() {
             assert!(killed(status.unwrap()));
             assert_eq!(fs::read_to_string(&file).unwrap(), "half");
             recover(place.path(), &LiveHost);
-            // Time enough for a command that lived on.
+            // Enough time for a command that is still running.
             std::thread::sleep(std::time::Duration::from_millis(400));
             assert_eq!(fs::read_to_string(&file).unwrap(), "old");
             assert_eq!(left(place.path()), 0);

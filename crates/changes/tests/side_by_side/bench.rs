@@ -1,4 +1,4 @@
-//! A directory to make arms in, with a journal.
+//! A directory for arms, with a journal.
 #![allow(dead_code, reason = "each test binary uses its share")]
 
 use assay_changes::side_by_side::ArmSite;
@@ -14,15 +14,15 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// In a directory that is not a tmpfs, so that O_DIRECT works.
+    /// Creates it in a directory that is not a tmpfs, so that O_DIRECT works.
     pub fn new() -> Self {
         Self::below("")
     }
 
-    /// In a directory of that name.
+    /// Creates it in a directory with that name.
     pub fn below(name: &str) -> Self {
         let base = tempfile::tempdir_in("/var/tmp").unwrap();
-        // The journal's forced writes are tested where it is at home; here they may be quick.
+        // Durable writes of the journal have their own tests; here they may be fast.
         let memory = std::path::Path::new("/dev/shm");
         let state = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
         let state = state.unwrap();
@@ -45,7 +45,7 @@ impl Bench {
         }
     }
 
-    /// The directory of the arm of that name.
+    /// Returns the directory of the arm with that name.
     pub fn arm(&self, name: &str) -> PathBuf {
         self.dir.join(self.session.name(name))
     }
@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-/// Whether a process runs; one that only waits for its parent to ask after it does not.
+/// Whether a process runs; a zombie does not count.
 pub fn alive(pid: u32) -> bool {
     assay_host::ProcessId::of(pid).is_some()
 }

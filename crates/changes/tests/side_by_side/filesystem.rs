@@ -1,4 +1,4 @@
-//! File systems on loop devices, for real. Needs root.
+//! Real file systems on loop devices. Needs root.
 #![allow(clippy::disallowed_methods, reason = "it looks at what was made")]
 
 use crate::bench::Bench;
@@ -140,7 +140,7 @@ fn write_barriers_decide_what_survives() {
         let proof = built
             .prove_durability(Side::Changed, &Cancel::default())
             .unwrap();
-        // Not all of them: somebody else may have flushed the whole machine meanwhile.
+        // Not all blocks: another program may have flushed the whole machine in the meantime.
         let lost = proof.lost;
         assert_eq!(lost == 0, safe, "{fstype} {mount:?}: {lost}");
         drop(built);

@@ -1,5 +1,4 @@
-//! `kill -9` of the process that owns arms: its servers end with it, and recovery takes away the
-//! rest.
+//! `kill -9` of the process that owns arms: its servers end with it, and recovery removes the rest.
 #![allow(clippy::disallowed_methods, reason = "it kills its own child")]
 
 use crate::bench::alive;
@@ -35,8 +34,8 @@ fn arms() -> Vec<Arm> {
     arms
 }
 
-/// Not a test: what the process runs that is killed. It tells its servers, and goes on proving
-/// durability until then, so that this too is interrupted somewhere.
+/// Not a test: the code of the process that is killed. It prints its servers and repeats the power-cut proof
+/// until it is killed, so that the proof is interrupted too.
 #[test]
 #[ignore = "run by the other test"]
 fn owner() {
@@ -86,7 +85,7 @@ fn start(dir: &Path) -> (Child, Vec<u32>) {
     panic!("the owner ended: {:?}", child.wait());
 }
 
-/// A test that fails leaves nothing either.
+/// Recovers on drop, so that a failed test leaves nothing.
 struct Recover<'a>(&'a Path);
 
 impl Drop for Recover<'_> {
@@ -107,7 +106,7 @@ fn nothing_is_left_after_recovery() {
         child.kill().unwrap();
         child.wait().unwrap();
         let journal = Journal::open(&dir.path().join("journal")).unwrap();
-        // A server that was just being forked holds the session's lock until it is killed too.
+        // A server that is just being forked holds the session's lock until it is killed too.
         let mut patience = 0..500;
         while journal.pending().unwrap().is_empty() {
             assert!(patience.next().is_some(), "the lock is never released");

@@ -1,4 +1,4 @@
-//! Two variants alive side by side, made from real images, file systems and servers.
+//! Two arms at the same time, built from real images, file systems and servers.
 
 mod bench;
 mod durability;

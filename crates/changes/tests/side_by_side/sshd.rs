@@ -1,4 +1,4 @@
-//! A second sshd, for real, with a real login.
+//! A second real sshd with a real login.
 #![allow(clippy::disallowed_methods, reason = "it makes keys and logs in")]
 
 use crate::bench::{Bench, alive};
@@ -82,7 +82,7 @@ fn two_sshds_side_by_side_take_logins() {
     let files = tempfile::tempdir().unwrap();
     key(files.path());
     let at = |name: &str| files.path().join(name);
-    // Includes with an address of their own, and conditions that must not leak.
+    // Includes that set an address, and conditions that must not affect other lines.
     std::fs::create_dir(at("more d")).unwrap();
     std::fs::write(
         at("more d/1.conf"),
@@ -117,7 +117,7 @@ fn two_sshds_side_by_side_take_logins() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.stdout, b"logged in\n", "{said}");
     }
-    // One that is still logged in has to go as well.
+    // A user who is still logged in must be logged out too.
     let mut stays = ssh(files.path(), port(&now))
         .arg("echo here; sleep 600")
         .stdout(Stdio::piped())

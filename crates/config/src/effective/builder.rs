@@ -10,21 +10,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// More files than this are included by nobody; includes that double at each level would end only
-/// after hours.
+/// Maximum number of included files. Includes that double at each level would otherwise run for hours.
 const MOST_FILES: usize = 4096;
-/// More bytes than this neither: what is kept of each setting takes many times its own length.
+/// Maximum bytes of all files. The data kept per setting is many times as long as the setting.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Longer ones the kernel refuses (PATH_MAX, path_resolution(7)): files that include each other from one
-/// directory deeper each time end there.
+/// Maximum length of a path in bytes (PATH_MAX, path_resolution(7)); the kernel refuses longer paths. The
+/// limit ends includes that go one directory deeper each time.
 const LONGEST_PATH: usize = 4096;
 
 /// A file that was read.
 pub struct SourceFile {
     pub path: PathBuf,
     pub text: Vec<u8>,
-    /// Where its lines begin, since a line is looked up for each setting.
+    /// Offsets at which the lines begin, to find the line of each setting quickly.
     starts: Vec<usize>,
 }
 
@@ -60,9 +59,9 @@ impl SourceFile {
 pub struct Builder<'a> {
     pub files: &'a dyn Files,
     pub out: Effective,
-    /// Nothing more is read: the program would have refused the configuration.
+    /// Whether reading has stopped because the program would have refused the configuration.
     pub stopped: bool,
-    /// Bytes of all files that were read.
+    /// Bytes of all files read so far.
     read: usize,
 }
 
@@ -102,18 +101,18 @@ impl<'a> Builder<'a> {
         Ok(SourceFile::new(path, text))
     }
 
-    /// How many bytes may still be read, or put together to values from others: one that names itself
-    /// twice doubles with each line.
+    /// Returns the bytes that may still be read, or built from other values. The limit is needed because a
+    /// value that names itself twice doubles with each line.
     pub fn room(&self) -> usize {
         MOST_BYTES.saturating_sub(self.read)
     }
 
-    /// Takes room for a value that was put together.
+    /// Subtracts the length of a value that was built from other values.
     pub fn take(&mut self, bytes: usize) {
         self.read = self.read.saturating_add(bytes);
     }
 
-    /// Reads a file that another one includes; `None` when that is a problem, which is noted.
+    /// Reads an included file. Returns `None` and records a problem if that fails.
     pub fn open_included(
         &mut self,
         path: &Path,
@@ -143,13 +142,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Includes that do not end, or soon would not.
+    /// Stops reading and records that the includes do not end.
     pub fn stop(&mut self, scope: ScopeId, from: &SettingPlace) {
         self.stopped = true;
         self.problem(scope, from.clone(), Trouble::Endless);
     }
 
-    /// What a file says; what is no file of the language is a problem, which is noted.
+    /// Parses a file. Records a problem if the text is not of the language.
     pub fn parsed(
         &mut self,
         language: Language,
@@ -179,7 +178,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// A scope of its own.
+    /// Adds a new scope.
     pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
         let id = ScopeId(self.out.scopes.len());
         self.out.inner.entry((parent, head.clone())).or_insert(id);
@@ -191,7 +190,7 @@ impl<'a> Builder<'a> {
         id
     }
 
-    /// The scope with this head, made when there is none yet.
+    /// Returns the scope with this head; adds it if it does not exist.
     pub fn same_scope(
         &mut self,
         parent: ScopeId,
@@ -216,7 +215,7 @@ impl<'a> Builder<'a> {
         place: SettingPlace,
     ) {
         let number = self.out.settings.len();
-        // Most keys come many times.
+        // Most keys occur many times, so the key is copied only once.
         if !self.out.by_key.contains_key(&key) {
             self.out.by_key.insert(key.clone(), BTreeMap::new());
         }

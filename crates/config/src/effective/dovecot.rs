@@ -1,13 +1,11 @@
-//! Dovecot 2.3: `src/config/config-parser.c` of 2.3.19.
-//!
-//! Blocks with a name are one with those of the same name, and so are `plugin` and `dict`; other blocks
-//! without a name are each their own.
-//! `protocol`, `local`, `remote` and `local_name` are filters: what stands in them wins over what
-//! stands outside, whichever comes first. A `$name` as a word of a value without quotes is what the
-//! setting, which belongs to no other block, says up to that line: its own name there or outside of
-//! the filter, any other name in this filter alone. One that is not set stays as it is written, since
-//! its default is Dovecot's. Dovecot 2.4 has another language; its files are
-//! known by `dovecot_config_version` and told as a problem.
+//! Dovecot 2.3: follows `src/config/config-parser.c` of 2.3.19.
+//! Named blocks with the same name are merged, and so are `plugin` and `dict`; other blocks without a name
+//! stay separate. `protocol`, `local`, `remote` and `local_name` are filters: a setting inside a filter takes
+//! precedence over a setting outside, whichever comes first.
+//! An unquoted word `$name` in a value is replaced by the value of that setting up to this line. The setting's
+//! own name is looked up in this filter and outside it; any other name in this filter only. If the named
+//! setting has no value, the word stays as written, because the default is not known here. Dovecot 2.4 has
+//! another language; its files are recognised by `dovecot_config_version` and recorded as a problem.
 
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
@@ -18,8 +16,8 @@ use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// It holds each of them open while it reads the next, and has no limit of its own but that of descriptors
-/// (1024, getrlimit(2)); nobody's lie so deep.
+/// Maximum depth of includes. Dovecot keeps every including file open and is limited only by file descriptors
+/// (1024, getrlimit(2)); real configurations are not that deep.
 const DEEPEST: usize = 100;
 
 const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
@@ -31,8 +29,8 @@ impl ProgramRules for Dovecot {
         Language::Dovecot
     }
 
-    /// It calls a file that includes itself recursive, by its name as it is written. (Paths are compared part
-    /// by part from their ends, which takes long where deep ones are alike.)
+    /// Whether Dovecot opens the file. Dovecot refuses a file that includes itself, compared by its name as
+    /// written. (Paths are compared part by part from the end, which takes long for deep similar paths.)
     fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool {
         let recursive = from.iter().any(|open| open.as_os_str() == path.as_os_str());
         from.len() < DEEPEST && !recursive
@@ -99,7 +97,7 @@ impl ProgramRules for Dovecot {
     }
 }
 
-/// `config_write_keyvariable`: words that begin with `$`.
+/// Replaces words that begin with `$`, as `config_write_keyvariable` does.
 fn expand_variables<'a>(
     so_far: &'a Effective,
     key: &str,
@@ -142,14 +140,14 @@ pub fn included_files(
     }
 }
 
-/// A scope, then the same one with one filter less after the other, the innermost first.
+/// Returns the scope, then the same scope with one filter less each time, the innermost filter removed first.
 pub fn scope_chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
     let path: Vec<&[String]> = all.path(scope);
     let mut chain = vec![scope];
     let mut rest: Vec<&[String]> = path.clone();
     while let Some(at) = rest.iter().rposition(|head| is_filter(head)) {
         rest.remove(at);
-        // A block without a name is nobody else's, so it is none of those outside.
+        // A block without a name is separate, so it does not exist outside the filter.
         if rest
             .iter()
             .any(|head| !merges_blocks(Language::Dovecot, head))

@@ -1,10 +1,9 @@
-//! Directories of drop-ins: sysctl.d(5) with `sysctl --system` of procps 4.0, and the configuration
-//! files of systemd 252 (systemd-system.conf(5), "Configuration Directories and Precedence").
-//!
-//! Files are read in the order of their names, whatever directory they lie in; of several with one name
-//! the one in the first directory is read, which is how one in /etc hides one of a package. A link to
-//! /dev/null hides it without saying anything. Patterns in names (`net.ipv4.conf.*.rp_filter`) are
-//! told as they are written.
+//! Directories of drop-ins: sysctl.d(5) with `sysctl --system` of procps 4.0, and the configuration files of
+//! systemd 252 (systemd-system.conf(5), "Configuration Directories and Precedence").
+//! Files are read in the order of their names, regardless of their directory. Of several files with one name,
+//! only the file in the first directory is read; in this way a file in /etc hides a file of a package. A
+//! symbolic link to /dev/null hides a file without setting anything. Patterns in names
+//! (`net.ipv4.conf.*.rp_filter`) stay as written.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -17,7 +16,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// `sysctl --system`: all drop-ins, then sysctl.conf.
+/// Reads what `sysctl --system` reads: all drop-ins, then sysctl.conf.
 pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let dirs = [
         "etc/sysctl.d",
@@ -29,14 +28,14 @@ pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     drop_ins(builder, main, &dirs, Language::KeyValue);
     match builder.open(main) {
         Ok(source) => add(builder, &source, Language::KeyValue),
-        // It need not be there: systemd-sysctl does not know it.
+        // The file is optional: systemd-sysctl does not read it.
         Err(FileFault::Absent) => {}
         Err(fault) => return Err(fault),
     }
     Ok(())
 }
 
-/// The main file, then its drop-ins.
+/// Reads the main file, then its drop-ins.
 pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     add(builder, &source, Language::Ini);
@@ -53,14 +52,14 @@ pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> 
     Ok(())
 }
 
-/// One file.
+/// Reads one file without drop-ins.
 pub fn alone(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     add(builder, &source, Language::Nsswitch);
     Ok(())
 }
 
-/// Reads the drop-ins below the root under which `main` lies in etc.
+/// Reads the drop-ins below the root directory whose `etc` contains `main`.
 fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Language) {
     let etc = main.ancestors().find(|dir| dir.ends_with("etc"));
     let root = etc.and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -82,7 +81,7 @@ fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Lan
     for path in by_name.into_values() {
         match builder.open(&path) {
             Ok(source) => add(builder, &source, language),
-            // A link that leads nowhere.
+            // A dangling symbolic link.
             Err(FileFault::Absent) => {}
             Err(fault) => unread(builder, &path, fault, from.clone()),
         }
@@ -131,13 +130,13 @@ fn items(
     }
 }
 
-/// The name that a line means: a hyphen in front lets failures pass (sysctl.d(5)).
+/// Returns the name that a line sets, without the leading hyphen that makes failures harmless (sysctl.d(5)).
 fn sysctl_name(written: &str) -> String {
     dotted_name(written.strip_prefix('-').unwrap_or(written).trim_start())
 }
 
-/// A name with dots between its parts: when the first separator is a slash, slashes separate and dots
-/// belong to a name (sysctl.d(5)). One that has dots already stays as it is.
+/// Converts a name to dots between its parts. If the first separator is a slash, slashes separate the parts
+/// and dots belong to a part (sysctl.d(5)); a name that already has dots as separators stays unchanged.
 pub fn dotted_name(name: &str) -> String {
     match name.find(['.', '/']).map(|at| &name[at..=at]) {
         Some("/") => name

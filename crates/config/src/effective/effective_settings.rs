@@ -1,4 +1,4 @@
-//! What is told of a configuration: settings, their scopes and places, and what cannot be told.
+//! Types of an effective configuration: settings, scopes, places and problems.
 
 use super::files::FileFault;
 use assay_model::{FactPlace, Span};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A program whose configuration is understood as a whole.
+/// A program whose complete configuration can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Program {
     /// OpenSSH's server; its main file is sshd_config.
@@ -30,7 +30,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// All, each with the main file that Debian gives it; of the client that of root.
+    /// All programs, each with the main file that Debian installs; for `ssh` the system-wide file.
     pub const USUAL: [(Self, &'static str); 9] = [
         (Self::Sshd, "/etc/ssh/sshd_config"),
         (Self::Ssh, "/root/.ssh/config"),
@@ -44,16 +44,16 @@ impl Program {
     ];
 }
 
-/// Where something stands.
+/// Position of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
     /// The file.
     pub path: PathBuf,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The statement within that line.
+    /// Range of the statement within that line.
     pub within: Span,
-    /// Bytes in the file, from the key's first to the statement's last.
+    /// Byte range in the file, from the first byte of the key to the last byte of the statement.
     pub span: Range<usize>,
 }
 
@@ -73,53 +73,52 @@ impl From<&SettingPlace> for FactPlace {
     }
 }
 
-/// A scope of an [`Effective`]: an index into its scopes.
+/// Identifies a scope of an [`Effective`]: an index into its scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeId(pub(crate) usize);
 
 impl ScopeId {
-    /// Outside of all blocks.
+    /// The scope outside all blocks.
     pub const ROOT: Self = Self(0);
 }
 
-/// Where a setting holds: a block, or everything outside of blocks.
+/// Part of a configuration in which a setting applies: a block, or everything outside of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The block around it; none for the root.
+    /// The enclosing block; `None` for the root.
     pub parent: Option<ScopeId>,
-    /// Its head, unquoted: `["location", "/api"]`, `["Match", "User", "bob"]`,
-    /// `["smtp", "inet"]`; nothing for the root.
+    /// Words of the block's head, unquoted: `["location", "/api"]`, `["Match", "User", "bob"]`, `["smtp",
+    /// "inet"]`; empty for the root.
     pub head: Vec<String>,
-    /// Where it begins.
+    /// Position at which the block begins.
     pub place: SettingPlace,
 }
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Where it holds.
+    /// Scope in which the setting applies.
     pub scope: ScopeId,
-    /// The key as the program knows it: in lower case and without aliases in sshd, with dots in
-    /// sysctl.
+    /// Normalised key: in lower case and without aliases for sshd, with dots for sysctl.
     pub key: String,
-    /// The value in one line, as [`crate::get`] tells it; Dovecot's variables are put in where these
-    /// files give them a value.
+    /// The value in one line, as [`crate::get`] returns it. Variables of Dovecot are replaced if these files
+    /// set them.
     pub value: Vec<u8>,
-    /// Its words without quotes and backslashes, in the languages that have words (ssh, nginx);
-    /// else the value alone.
+    /// Words of the value without quotes and backslashes in languages that have words (ssh, nginx); otherwise
+    /// the whole value as one word.
     pub words: Vec<Vec<u8>>,
-    /// Where it stands.
+    /// Position of the statement.
     pub place: SettingPlace,
 }
 
 impl Setting {
-    /// The value as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the value as text; bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         crate::text::to_lossy_text(&self.value)
     }
 
-    /// The first word as text, such as the `yes` of `UsePAM "yes"`.
+    /// Returns the first word as text, for example `yes` of `UsePAM "yes"`.
     #[must_use]
     pub fn word(&self) -> Option<String> {
         self.words
@@ -128,22 +127,22 @@ impl Setting {
     }
 }
 
-/// Something in the configuration that the program refuses, or that was not read here.
+/// A part of the configuration that the program refuses, or that could not be read here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {trouble}")]
 pub struct ConfigProblem {
-    /// Where it came up.
+    /// Position of the problem.
     pub place: SettingPlace,
-    /// The scope it came up in.
+    /// Scope of the problem.
     pub scope: ScopeId,
-    /// What it is.
+    /// Kind of problem.
     #[source]
     pub trouble: Trouble,
-    /// How many settings came before.
+    /// Number of settings read before the problem.
     pub(crate) before: usize,
 }
 
-/// What is wrong.
+/// Kind of problem in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// An included file or its directory cannot be read here.
@@ -151,24 +150,25 @@ pub enum Trouble {
     Unread {
         /// The path or pattern.
         include: String,
-        /// Why.
+        /// Reason.
         #[source]
         fault: FileFault,
     },
-    /// An include that the program wants has no file; the program refuses the configuration.
+    /// A required include matches no file; the program refuses the configuration.
     #[error("the program refuses the configuration: nothing matches `{include}`")]
     NoMatch {
         /// The path or pattern.
         include: String,
     },
-    /// Files include each other without end, or values that name others grow without end; the program
-    /// refuses the configuration.
+    /// Files include each other without end, or values that name others grow without end; the program refuses
+    /// the configuration.
     #[error("the includes do not end, or they and the values are more than 16 MiB")]
     Endless,
-    /// A file is not of its language; the program most likely refuses the configuration.
+    /// A file cannot be parsed; the program most likely refuses the configuration.
     #[error(transparent)]
     Syntax(crate::ConfError),
-    /// A line that the program refuses, and the whole configuration with it; the line is no setting.
+    /// The program refuses this line and with it the whole configuration; the line is not recorded as a
+    /// setting.
     #[error(
         "the program refuses the configuration: `{keyword}` is not allowed within a Match block"
     )]
@@ -176,13 +176,13 @@ pub enum Trouble {
         /// The keyword in lower case.
         keyword: String,
     },
-    /// Something is not understood here.
+    /// This crate does not understand a statement.
     #[error("{0}")]
     Unknown(String),
 }
 
 impl Trouble {
-    /// Whether it hides what other settings there may be.
+    /// Whether the problem may hide settings.
     #[must_use]
     pub fn hides(&self) -> bool {
         let absent = matches!(
@@ -199,16 +199,16 @@ impl Trouble {
 /// The effective configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// Whose it is.
+    /// The program.
     pub program: Program,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) settings: Vec<Setting>,
-    /// Numbers of the settings by key and scope, each list in their order.
+    /// Indices of the settings by key and scope, each list in reading order.
     pub(crate) by_key: HashMap<String, BTreeMap<ScopeId, Vec<usize>>>,
-    /// The first scope with this head in that one.
+    /// The first scope with this head inside the given parent scope.
     pub(crate) inner: HashMap<(ScopeId, Vec<String>), ScopeId>,
-    /// What could not be read or would be refused.
+    /// Parts that could not be read or that the program would refuse.
     pub problems: Vec<ConfigProblem>,
-    /// The files that were read, in their order, as often as they were read.
+    /// All files that were read, in reading order; a file that was read twice appears twice.
     pub files: Vec<PathBuf>,
 }

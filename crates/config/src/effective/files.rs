@@ -1,49 +1,48 @@
-//! The files of a configuration, as somebody who may read them gives them to us.
+//! Access to the files of a configuration; the caller implements it.
 
 use assay_host::{Host, HostError};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Why a file or directory gave nothing.
+/// Reason why a file or directory could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// It is not there.
+    /// The file does not exist.
     #[error("it does not exist")]
     Absent,
-    /// It is there, or may be, but cannot be read: the reason.
+    /// The file exists, or may exist, but cannot be read; the text is the reason.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// Where the files of a configuration come from: a machine, a capture of one, or a test. Paths are
-/// absolute.
+/// Source of the files of a configuration: a machine, a capture of a machine, or a test. Paths are absolute.
 pub trait Files {
-    /// Contents of a file.
+    /// Returns the contents of a file.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// The file does not exist or cannot be read.
     fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault>;
 
-    /// Names in a directory, in any order, without `.` and `..`.
+    /// Returns the names in a directory, in any order, without `.` and `..`.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// The directory does not exist or cannot be read.
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, FileFault>;
 
-    /// Whether there is a file or directory of this name.
+    /// Whether a file or directory with this name exists.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// The existence cannot be determined.
     fn exists(&self, path: &Path) -> Result<bool, FileFault>;
 }
 
-/// The files of a machine, or of what was captured of one.
+/// The files of a machine, or of a capture of a machine.
 pub struct OfHost<'a>(pub &'a dyn Host);
 
 impl Files for OfHost<'_> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault> {
         self.0.read(path).or_else(|error| {
-            // A link to it masks a drop-in: an empty file.
+            // A symbolic link to /dev/null masks a drop-in; it counts as an empty file.
             let target = self.0.realpath(path);
             match target.is_ok_and(|target| target == Path::new("/dev/null")) {
                 true => Ok(Vec::new()),
@@ -57,7 +56,7 @@ impl Files for OfHost<'_> {
     }
 
     fn exists(&self, path: &Path) -> Result<bool, FileFault> {
-        // glob(3) finds a link that leads nowhere too.
+        // glob(3) also matches a dangling symbolic link.
         match self.0.link(path) {
             Ok(_) => Ok(true),
             Err(_) => self.0.exists(path).map_err(to_fault),

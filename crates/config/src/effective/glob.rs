@@ -1,31 +1,30 @@
-//! glob(3): which files a pattern in an include line means.
-//!
-//! Written from glob(7) and POSIX.1-2017, 2.13 "Pattern Matching Notation": `*`, `?` and `[…]` with
-//! ranges, `!` and classes of characters; a backslash takes a character's meaning away; a
-//! leading dot is matched by a dot alone; the result is sorted by bytes, as in the C locale, which the
-//! programs read here never leave. Braces mean something only with `GLOB_BRACE`, which Dovecot sets.
+//! glob(3): finds the files that a pattern in an include line matches.
+//! Implements glob(7) and POSIX.1-2017, 2.13 "Pattern Matching Notation": `*`, `?` and `[…]` with ranges, `!`
+//! and character classes. A backslash escapes a character; a leading dot is matched only by a dot. The result
+//! is sorted by bytes as in the C locale, which the supported programs always use. Braces are special only
+//! with `GLOB_BRACE`, which Dovecot sets.
 
 use super::files::{FileFault, Files};
 use globset::{GlobBuilder, GlobMatcher};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// In what the glob(3) of a program differs.
+/// Variant of glob(3) that a program uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// OpenBSD's, which OpenSSH brings along: `^` in brackets is a letter.
+    /// The OpenBSD version, which OpenSSH contains: `^` in brackets is an ordinary character.
     OpenBsd,
-    /// That of the C library: `^` in brackets negates as `!` does.
+    /// The C library's version: `^` in brackets negates like `!`.
     Libc,
-    /// The same with `GLOB_BRACE`.
+    /// The C library's version with `GLOB_BRACE`.
     Braces,
 }
 
-/// More paths than this of one pattern are no configuration.
+/// Maximum number of paths of one pattern.
 const MOST: usize = 10_000;
 
-/// The files that an absolute pattern means; none is for the caller to judge. With braces, each
-/// alternative is a pattern of its own, and their results follow each other.
+/// Returns the files that an absolute pattern matches; the result may be empty. With braces, each alternative
+/// is expanded as a separate pattern and the results are appended in order.
 pub fn expand(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, FileFault> {
     let patterns = match style {
         Style::Braces => expand_alternatives(pattern)?,
@@ -53,8 +52,9 @@ fn match_pattern(
         let dotted = unescape_component(component).starts_with('.');
         let mut next = Vec::new();
         for dir in found {
-            // What is no directory, or may not be listed, holds no match to glob(3) without GLOB_ERR;
-            // but what may not be listed may hold one for the program, which is another user.
+            // Without GLOB_ERR, glob(3) finds no match in a path that is not a directory or cannot be
+            // listed. A directory that cannot be listed here may still be readable for the program, which runs
+            // as another user.
             let names = match files.list(&dir) {
                 Err(FileFault::Absent) => continue,
                 other => other?,
@@ -83,7 +83,7 @@ fn match_pattern(
     Ok(there)
 }
 
-/// The component without its backslashes.
+/// Returns the component without its escaping backslashes.
 fn unescape_component(component: &str) -> String {
     let mut out = String::new();
     let mut letters = component.chars();
@@ -96,7 +96,7 @@ fn unescape_component(component: &str) -> String {
     out
 }
 
-/// What matches a component; `None` when it has no wildcard.
+/// Builds the matcher of a component; `None` if the component has no wildcard.
 fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, FileFault> {
     let letters: Vec<char> = component.chars().collect();
     let (mut wild, mut out, mut at) = (false, String::new(), 0);
@@ -105,7 +105,7 @@ fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher
         match letter {
             '*' => {
                 wild = true;
-                // Two stars are one here; to globset they would mean directories.
+                // Two stars are written as one, because `**` has another meaning in globset.
                 if !out.ends_with('*') || out.ends_with("\\*") {
                     out.push('*');
                 }
@@ -120,7 +120,7 @@ fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher
                     out.push_str(&class);
                     at += length;
                 }
-                // A bracket that is not closed is a bracket.
+                // A bracket that is not closed is an ordinary character.
                 None => escape('[', &mut out),
             },
             '\\' => {
@@ -147,7 +147,7 @@ fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher
     Ok(Some(glob.compile_matcher()))
 }
 
-/// A letter without a meaning to globset, which knows braces too.
+/// Appends an ordinary character, escaped if it is special in globset (which also supports braces).
 fn escape(letter: char, out: &mut String) {
     if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '!' | '\\') {
         out.push('\\');
@@ -155,7 +155,8 @@ fn escape(letter: char, out: &mut String) {
     out.push(letter);
 }
 
-/// What follows `[`, up to its `]`, for globset: the class and how many letters it takes.
+/// Parses a bracket expression after `[` up to its `]`. Returns the class for globset and the number of
+/// characters consumed.
 fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
     let mut at = 0;
     let negated = match letters.first() {
@@ -192,7 +193,7 @@ fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
             }
             _ => letter,
         };
-        // A range from the greater to the lesser holds nothing.
+        // A range from a greater to a lesser character is empty.
         if letter <= to {
             ranges.push((letter, to));
         }
@@ -200,11 +201,11 @@ fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
     Some((render_class(&ranges, negated), at + 1))
 }
 
-/// A class as globset reads it, where neither a backslash nor an empty class is possible: the
-/// letters with a meaning stand where they have none.
+/// Writes a class for globset, which supports neither backslashes nor empty classes: special characters are
+/// put where they are not special.
 fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     if ranges.is_empty() {
-        // Nothing, or anything; a name has no NUL.
+        // An empty class matches nothing, a negated one every character; names contain no NUL.
         return if negated { "?" } else { "[\0]" }.to_owned();
     }
     let mut out = String::from(if negated { "[!" } else { "[" });
@@ -212,7 +213,8 @@ fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     let holds = |letter: char| ranges.iter().any(|&(a, b)| a <= letter && letter <= b);
     out.extend(holds(']').then_some(']'));
     for &(from, to) in ranges {
-        // A range that begins or ends with such a letter is cut by it; the letter is added apart.
+        // A range that begins or ends with a special character is shortened, and the character is added
+        // separately.
         let from = if special(&from) { next(from) } else { from };
         let to = if special(&to) { previous_char(to) } else { to };
         match from.cmp(&to) {
@@ -221,7 +223,7 @@ fn render_class(ranges: &[(char, char)], negated: bool) -> String {
             std::cmp::Ordering::Greater => {}
         }
     }
-    // At first they would negate.
+    // In the first place these characters would negate the class.
     if out == "[" && (holds('!') || holds('^')) {
         out.push('\0');
     }
@@ -239,7 +241,7 @@ fn previous_char(letter: char) -> char {
     char::from_u32((letter as u32).saturating_sub(1)).unwrap_or(letter)
 }
 
-/// The ranges of `digit:]` and the like, and the length of the name.
+/// Parses a named class such as `digit:]`. Returns its ranges and the length of the name.
 fn parse_named_class(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
     let (name, _) = rest.split_once(":]")?;
     let ranges: &[(char, char)] = match name {
@@ -260,7 +262,8 @@ fn parse_named_class(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
     Some((ranges.to_vec(), name.len()))
 }
 
-/// `a{b,c}d` is `abd` and `acd`; braces without a comma at their level stay (csh, and GLOB_BRACE).
+/// Expands braces: `a{b,c}d` becomes `abd` and `acd`. Braces without a comma at their own level stay (csh, and
+/// GLOB_BRACE).
 fn expand_alternatives(pattern: &str) -> Result<Vec<String>, FileFault> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_owned()];
@@ -287,7 +290,8 @@ fn expand_alternatives(pattern: &str) -> Result<Vec<String>, FileFault> {
     Ok(done)
 }
 
-/// The first brace that is closed: where it opens, its commas, where it closes. `{}` is text.
+/// Finds the first closed brace. Returns the offsets of the opening brace, of its commas and of the closing
+/// brace. `{}` is ordinary text.
 fn find_brace(pattern: &str) -> Option<(usize, Vec<usize>, usize)> {
     let bytes = pattern.as_bytes();
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! Which settings count in a scope.
+//! Finds the settings that take effect in a scope.
 
 use super::ssh_match::Connection;
 use super::{
@@ -6,23 +6,22 @@ use super::{
 };
 use std::collections::HashSet;
 
-/// How several lines for one key come together in one scope.
+/// Rule that combines several lines for one key in one scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     First,
     Last,
-    /// One that says `none`, wherever it stands, else the first.
+    /// A line with the value `none` if one exists, otherwise the first line.
     NoneOrFirst,
-    /// The first, and where it lacks the second of its two words, or says `none` for it, the first that
-    /// has one.
+    /// The first line. If its second word is missing or `none`, also the first line that has a second word.
     Halves,
-    /// The last, and where it is a number alone, the last before it that has three.
+    /// The last line. If it is a single number, also the last earlier line with three numbers.
     LastWithRate,
     All,
 }
 
 impl Effective {
-    /// All scopes in the order in which they begin; the first is the root.
+    /// Iterates over all scopes in the order in which they begin; the first is the root.
     pub fn scopes(&self) -> impl Iterator<Item = (ScopeId, &Scope)> {
         self.scopes
             .iter()
@@ -30,20 +29,20 @@ impl Effective {
             .map(|(at, scope)| (ScopeId(at), scope))
     }
 
-    /// All settings in the order in which the program reads them.
+    /// Returns all settings in the order in which the program reads them.
     #[must_use]
     pub fn settings(&self) -> &[Setting] {
         &self.settings
     }
 
-    /// The scope.
+    /// Returns a scope.
     #[must_use]
     pub fn scope(&self, id: ScopeId) -> &Scope {
-        // Ids of another configuration lead to the root.
+        // An id of another configuration returns the root.
         self.scopes.get(id.0).unwrap_or(&self.scopes[0])
     }
 
-    /// Heads of the blocks around a scope and of the scope itself, outermost first.
+    /// Returns the heads of the enclosing blocks and of the scope itself, outermost first.
     #[must_use]
     pub fn path(&self, id: ScopeId) -> Vec<&[String]> {
         let mut path: Vec<&[String]> = self
@@ -55,8 +54,8 @@ impl Effective {
         path
     }
 
-    /// The scopes with this path of heads, each in one line with single spaces: `["http", "server"]`
-    /// may be many, `["http"]` is one, `[]` is the root.
+    /// Returns the scopes with this path of heads. Each head is one line with single spaces: `["http",
+    /// "server"]` may match many scopes, `["http"]` matches one, `[]` is the root.
     #[must_use]
     pub fn find(&self, path: &[&str]) -> Vec<ScopeId> {
         let is = |id: &ScopeId| {
@@ -70,18 +69,17 @@ impl Effective {
         self.scopes().map(|(id, _)| id).filter(is).collect()
     }
 
-    /// The settings that count for a key in a scope, inherited ones too: one, or all of a list;
-    /// none when the program has its default. Two where the one has what the other one does not say:
-    /// the interval of a `RekeyLimit`, the rate of a `MaxStartups`.
-    ///
-    /// In sshd and ssh only this scope and those around it are looked at, not other blocks that may
-    /// match at the same time: that is [`Effective::get_for`].
+    /// Returns the settings that take effect for a key in a scope, inherited ones included: one setting, or
+    /// all settings of a list. Empty if the program uses its default. Two settings if the second supplies a
+    /// part that the first omits: the interval of `RekeyLimit`, the rate of `MaxStartups`.
+    /// For sshd and ssh this considers only this scope and the enclosing ones, not other blocks that may match
+    /// at the same time; see [`Effective::get_for`].
     #[must_use]
     pub fn get(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
         self.at(self.counting(scope, &self.key(key)))
     }
 
-    /// As [`Effective::get`], by number.
+    /// As [`Effective::get`], but returns indices.
     fn counting(&self, scope: ScopeId, key: &str) -> Vec<usize> {
         let rule = self.rule(key);
         let chain = self.chain(scope, key);
@@ -105,16 +103,16 @@ impl Effective {
         Vec::new()
     }
 
-    /// The setting that counts; of a list the first.
+    /// Returns the setting that takes effect; for a list the first setting.
     #[must_use]
     pub fn value(&self, scope: ScopeId, key: &str) -> Option<&Setting> {
         self.get(scope, key).into_iter().next()
     }
 
-    /// As [`Effective::value`].
+    /// As [`Effective::value`], but fails if the value is not certain.
     ///
     /// # Errors
-    /// The problem because of which it may be another one: a file that could not be read may say it.
+    /// The problem that may hide another value, such as a file that could not be read.
     pub fn certain(&self, scope: ScopeId, key: &str) -> Result<Option<&Setting>, &ConfigProblem> {
         let key = &self.key(key)[..];
         let at = self.counting(scope, key).first().copied();
@@ -123,7 +121,7 @@ impl Effective {
             let related =
                 around.contains(&problem.scope) || self.chain(scope, key).contains(&problem.scope);
             let reaches = match (self.program, self.rule(key), at) {
-                // What hides others stands before them.
+                // A keyword that hides other settings comes before them.
                 _ if !ssh::hidden_by(self.program, key).is_empty() => true,
                 (_, _, None) | (Program::Nginx, ..) => true,
                 (_, Rule::First, Some(at)) => problem.before <= at,
@@ -138,8 +136,8 @@ impl Effective {
         }
     }
 
-    /// The lines for a key that do not count in a scope because others win over them, there or in
-    /// the scopes it inherits from.
+    /// Returns the lines for a key that have no effect in a scope because other lines take precedence, in the
+    /// scope or in the scopes from which it inherits.
     #[must_use]
     pub fn overridden(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
         let key = &self.key(key)[..];
@@ -148,12 +146,11 @@ impl Effective {
         self.at(said.into_iter().filter(|at| !counts.contains(at)))
     }
 
-    /// sshd and ssh: the settings that count for a key and a connection, over all blocks that match.
-    /// For other programs, those of the root.
+    /// For sshd and ssh: returns the settings that take effect for a key and a connection, over all matching
+    /// blocks. For other programs: returns the settings of the root.
     ///
     /// # Errors
-    /// The block whose criteria cannot be judged from what is known of the connection, where it has
-    /// a line for this key.
+    /// A block with a line for this key has criteria that the known data of the connection cannot decide.
     pub fn get_for(&self, connection: &Connection, key: &str) -> Result<Vec<&Setting>, &Scope> {
         if !matches!(self.program, Program::Sshd | Program::Ssh) {
             return Ok(self.get(ScopeId::ROOT, key));
@@ -169,7 +166,7 @@ impl Effective {
         let hider = |out: bool| hiders.iter().find(|at| outside(at) == out);
         let hiders = [hider(false), hider(true)];
         applies.retain(|at| hiders[usize::from(outside(at))].is_none_or(|hider| at < hider));
-        // To sshd a matching block wins over what stands outside of all.
+        // In sshd a matching block takes precedence over the lines outside of blocks.
         if self.program == Program::Sshd {
             match rule {
                 Rule::Halves => applies.sort_by_key(outside),
@@ -180,7 +177,7 @@ impl Effective {
         Ok(self.at(self.pick(applies, rule)))
     }
 
-    /// The lines for a key in all blocks that match a connection.
+    /// Returns the lines for a key in all blocks that match a connection.
     fn applying(
         &self,
         connection: &Connection,
@@ -206,7 +203,7 @@ impl Effective {
                     enough |= self.program == Program::Ssh || scope != ScopeId::ROOT;
                 }
                 Some(false) => {}
-                // A line that comes too late does not matter.
+                // A later line has no effect, so the undecided block is harmless.
                 None if rule == Rule::First && enough => {}
                 None => return Err(self.scope(scope)),
             }
@@ -214,12 +211,12 @@ impl Effective {
         Ok(applies)
     }
 
-    /// The scopes around one, from itself outwards.
+    /// Iterates over a scope and its enclosing scopes, innermost first.
     fn outward(&self, id: ScopeId) -> impl Iterator<Item = ScopeId> {
         std::iter::successors(Some(id), |id| self.scope(*id).parent)
     }
 
-    /// Where a key is looked up, the first place first.
+    /// Returns the scopes in which a key is looked up, in order of precedence.
     fn chain(&self, scope: ScopeId, key: &str) -> Vec<ScopeId> {
         match self.program {
             Program::Sshd | Program::Ssh | Program::Postfix | Program::Samba => {
@@ -231,7 +228,7 @@ impl Effective {
         }
     }
 
-    /// The lines for a key, in their order.
+    /// Returns the lines for a key, in their order.
     fn said(&self, key: &str) -> Vec<usize> {
         let scopes = self.by_key.get(key).into_iter().flatten();
         let mut said: Vec<usize> = scopes.flat_map(|(_, said)| said).copied().collect();
@@ -239,13 +236,13 @@ impl Effective {
         said
     }
 
-    /// The lines for a key in a scope alone, in their order.
+    /// Returns the lines for a key in exactly one scope, in their order.
     fn within_one(&self, scope: ScopeId, key: &str) -> &[usize] {
         let said = self.by_key.get(key).and_then(|scopes| scopes.get(&scope));
         said.map_or(&[], |said| &said[..])
     }
 
-    /// The lines for a key in these scopes, in their order.
+    /// Returns the lines for a key in these scopes, in their order.
     fn within(&self, scopes: &[ScopeId], key: &str) -> Vec<usize> {
         let said = scopes.iter().flat_map(|scope| self.within_one(*scope, key));
         let mut said: Vec<usize> = said.copied().collect();
@@ -258,7 +255,7 @@ impl Effective {
         numbers.filter_map(|at| self.settings.get(at)).collect()
     }
 
-    /// A key as the settings have it.
+    /// Returns the normalised key, as the settings store it.
     fn key(&self, key: &str) -> String {
         match self.program {
             Program::Sshd | Program::Ssh => ssh::normalize_keyword(self.program, key),
@@ -276,7 +273,7 @@ impl Effective {
         }
     }
 
-    /// Which of several lines count.
+    /// Selects the lines that take effect.
     fn pick(&self, said: impl IntoIterator<Item = usize>, rule: Rule) -> Vec<usize> {
         let mut said = said.into_iter();
         let found = |at: &usize| &self.settings[*at];

@@ -1,9 +1,8 @@
-//! nginx 1.22: `ngx_conf_include` and `ngx_conf_read_token` (src/core/ngx_conf_file.c); what is
-//! inherited is the merging of `ngx_http_core_module` and its like, as nginx.org tells it for each
-//! directive.
-//!
-//! A directive is inherited from the block around when the inner one has no line for it, lists as a
-//! whole. A file that includes itself is read until memory or descriptors run out.
+//! nginx 1.22: follows `ngx_conf_include` and `ngx_conf_read_token` (src/core/ngx_conf_file.c). Inheritance
+//! follows the merge functions of `ngx_http_core_module` and similar modules, as nginx.org documents them for
+//! each directive.
+//! A block inherits a directive from the enclosing block if it has no line for it; lists are inherited as a
+//! whole. nginx reads a file that includes itself until memory or descriptors run out.
 
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
@@ -15,7 +14,7 @@ use crate::tree::{Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// nginx itself has no limit but memory.
+/// Maximum depth of includes; nginx is limited only by memory.
 const DEEPEST: usize = 64;
 
 pub struct Nginx;
@@ -30,7 +29,7 @@ impl ProgramRules for Nginx {
     }
 
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
-        // A name without wildcards has to be there; that it is not is told as unread.
+        // A name without wildcards must exist; a missing file is recorded as unread.
         (vec![said.pattern.clone()], false)
     }
 
@@ -66,11 +65,12 @@ pub fn included_files(
     pattern: &str,
     files: &dyn Files,
 ) -> Result<Vec<PathBuf>, FileFault> {
-    // The prefix of the configuration is its directory.
+    // The prefix of relative paths is the directory of the configuration.
     let dir = main.parent().unwrap_or(Path::new("/"));
     let path = dir.join(pattern);
     match path.to_str() {
-        // glob(3) is asked only then; a backslash in another name is part of it.
+        // nginx calls glob(3) only for names with wildcards; a backslash in another name is part of the
+        // name.
         Some(pattern) if pattern.contains(['*', '?', '[']) => {
             glob::expand(files, pattern, glob::Style::Libc)
         }
@@ -78,10 +78,10 @@ pub fn included_files(
     }
 }
 
-/// From a block outwards as far as directives are inherited.
+/// Returns the block and those enclosing blocks from which it inherits the directive.
 pub fn scope_chain(all: &Effective, scope: ScopeId, key: &str) -> Vec<ScopeId> {
-    /// Of these the block around says nothing about the block inside (nginx.org, "Context" and the
-    /// modules' merging: handlers, rewrite's program, and what names the block itself).
+    /// Directives that are not inherited from the enclosing block (nginx.org, "Context", and the modules'
+    /// merge functions): handlers, rewrite rules, and names of the block itself.
     const OWN: [&str; 18] = [
         "alias",
         "break",

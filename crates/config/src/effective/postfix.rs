@@ -1,9 +1,8 @@
 //! Postfix 3.7: main.cf (postconf(5)) and the `-o` options of services in master.cf (master(5),
 //! `pcf_normalize_daemon_args` of src/postconf/postconf_master.c).
-//!
-//! The last line for a parameter counts, and so does the last line for a service. A service is the
-//! scope of its name and type; in it its options win over main.cf. Values are told as written, with
-//! their `$name`, as `postconf -n` and `postconf -P` do.
+//! The last line for a parameter takes effect, and so does the last line for a service. Each service is a
+//! scope named by its name and type; its `-o` options take precedence over main.cf. Values stay as written,
+//! with their `$name`, as `postconf -n` and `postconf -P` print them.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -16,7 +15,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// Name, type, five switches and the command come before its arguments.
+/// Number of fields before the arguments: name, type, five switches and the command.
 const FIELDS: usize = 8;
 /// Options of Postfix's daemons that take a value.
 const WITH_VALUE: &[u8] = b"o";
@@ -34,7 +33,7 @@ pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let master = main.with_file_name("master.cf");
     match builder.open(&master) {
         Ok(source) => services(builder, &source),
-        // A client's machine has none.
+        // A machine without a mail server has no master.cf.
         Err(FileFault::Absent) => {}
         Err(fault) => {
             let include = master.display().to_string();
@@ -66,7 +65,7 @@ fn services(builder: &mut Builder<'_>, source: &SourceFile) {
         services.push((line, fields, head));
     }
     for (at, (line, fields, head)) in services.into_iter().enumerate() {
-        // The last line for a service is the service.
+        // Of several lines for one service, the last takes effect.
         let counts = last.get(&head) == Some(&at);
         let scope = builder.same_scope(ScopeId::ROOT, head, source.place(&line.span(0)));
         if counts {
@@ -78,7 +77,7 @@ fn services(builder: &mut Builder<'_>, source: &SourceFile) {
     }
 }
 
-/// `argv_splitq`: fields separated by blanks, text in braces in one piece.
+/// Splits a line into fields as `argv_splitq`: separated by blanks; text in braces is one field.
 fn split_fields(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut fields = Vec::new();
     let mut at = 0;
@@ -104,7 +103,7 @@ fn split_fields(bytes: &[u8]) -> Vec<Range<usize>> {
     }
 }
 
-/// The options `-o name=value`, `-oname=value` and `-o { name = value }`, with their places.
+/// Parses the options `-o name=value`, `-oname=value` and `-o { name = value }` with their positions.
 fn parse_overrides(
     line: &Logical,
     arguments: &[Range<usize>],

@@ -1,14 +1,15 @@
-//! Macros in values of Postfix: `mac_expand` and `mac_parse` of Postfix 3.7 (`src/util/mac_expand.c`, `mac_parse.c`),
-//! as `postconf -x` does it. What has no line here has a default that is not known here, and stays as it is written.
+//! Expands macros in values of Postfix as `postconf -x` does: `mac_expand` and `mac_parse` of Postfix 3.7
+//! (`src/util/mac_expand.c`, `mac_parse.c`). A macro whose parameter has no line here stays as written,
+//! because its default is not known.
 
 use super::{Effective, ScopeId};
 
-/// Values that name each other without end stop here; Postfix stops after 100.
+/// Maximum depth of macros that name each other; Postfix stops after 100.
 const DEEPEST: usize = 20;
-/// More bytes than this are put together for no value.
+/// Maximum bytes of one expanded value.
 const MOST: usize = 64 << 10;
 
-/// Puts in the values of macros: `$name`, `${name}`, `$(name)`, `${name?text}`, `${name:text}`,
+/// Replaces macros by their values: `$name`, `${name}`, `$(name)`, `${name?text}`, `${name:text}`,
 /// `${name?{text}:{text}}`, comparisons such as `${{a} == {b} ? {text} : {text}}`, and `$$`.
 #[must_use]
 pub fn expand_macros(all: &Effective, scope: ScopeId, text: &str) -> String {
@@ -17,7 +18,7 @@ pub fn expand_macros(all: &Effective, scope: ScopeId, text: &str) -> String {
     out
 }
 
-/// The names that a text asks for, wherever they stand in it.
+/// Returns the names of all macros in a text.
 #[must_use]
 pub fn macro_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
@@ -37,7 +38,7 @@ pub fn macro_names(text: &str) -> Vec<String> {
     names
 }
 
-/// The letters, digits and underscores at the beginning.
+/// Returns the letters, digits and underscores at the beginning.
 fn name_of(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     &text[..end.unwrap_or(text.len())]
@@ -49,7 +50,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// Writes a text with its macros put in; whether all of them are known.
+    /// Appends a text with its macros expanded. Returns whether all macros are known.
     fn expand(&self, text: &str, depth: usize, out: &mut String) -> bool {
         let mut known = true;
         let mut rest = text;
@@ -90,7 +91,7 @@ impl Expansion<'_> {
         known
     }
 
-    /// What stands for a macro; false when that is not known.
+    /// Appends the value of one macro. Returns false if the value is not known.
     fn one(&self, inner: &str, depth: usize, out: &mut String) -> bool {
         let inner = inner.trim();
         let (condition, rest) = match inner.starts_with('{') {
@@ -107,7 +108,7 @@ impl Expansion<'_> {
                 if rest.is_empty() {
                     return self.put(&said.text(), depth, out);
                 }
-                // Whether it is empty is asked before its own macros are put in.
+                // The condition tests the value before the value's own macros are expanded.
                 (Some(!said.value.is_empty()), rest)
             }
         };
@@ -129,7 +130,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Writes a text with its macros put in, or nothing where one of them is not known.
+    /// Appends a text with its macros expanded, or nothing if one of them is not known.
     fn put(&self, text: &str, depth: usize, out: &mut String) -> bool {
         let mut text_out = String::new();
         let known = self.expand(text, depth + 1, &mut text_out);
@@ -137,7 +138,7 @@ impl Expansion<'_> {
         known
     }
 
-    /// A comparison of two texts, and what follows it.
+    /// Parses a comparison of two texts. Returns its result and the text after it.
     fn compared<'t>(&self, text: &'t str, depth: usize) -> Option<(bool, &'t str)> {
         let (left, rest) = split_braced(text);
         let rest = rest.trim_start();
@@ -165,7 +166,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Where the bracket at the beginning is closed.
+/// Returns the offset at which the bracket at the beginning is closed.
 fn find_closing(text: &str, open: char) -> Option<usize> {
     let close = if open == '{' { '}' } else { ')' };
     let mut depth = 0_usize;
@@ -182,7 +183,7 @@ fn find_closing(text: &str, open: char) -> Option<usize> {
     None
 }
 
-/// The text in braces at the beginning, without blanks at its ends, and what follows; without braces all of it.
+/// Splits off the text in braces at the beginning, trimmed. Without braces, returns the whole text.
 fn split_braced(text: &str) -> (&str, &str) {
     let start = text.trim_start();
     match start

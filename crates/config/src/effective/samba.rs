@@ -1,9 +1,8 @@
 //! smb.conf of Samba 4 (smb.conf(5); libcli/util/tini.c, source3/param/loadparm.c of 4.17).
-//!
-//! Names of settings have neither case nor blanks, and some have several names. Lines before the first section
-//! belong to `[global]`. A line that ends in a backslash goes on in the next one, unless it is a comment. An
-//! included file is read in its place; the section that it ends in goes on behind it. A setting of the whole
-//! server that stands in a share counts nowhere, so whoever looks for one asks the root.
+//! Names of settings are compared without case and blanks; some settings have several names. Lines before the
+//! first section belong to `[global]`. A line that ends in a backslash continues in the next line, unless it
+//! is a comment. An included file is read in its place; the section that is open at its end continues after
+//! the include. A server-wide setting inside a share has no effect, so look up such settings in the root.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -12,7 +11,7 @@ use crate::text::to_lossy_text;
 use std::ops::Range;
 use std::path::Path;
 
-/// How deep files include each other (MAX_INCLUDE_DEPTH).
+/// Maximum depth of includes (MAX_INCLUDE_DEPTH).
 const DEEPEST: usize = 100;
 
 /// Other names of settings (lib/param/param_table.c).
@@ -27,7 +26,7 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("writeable", WRITABLE),
     ("writeok", WRITABLE),
 ];
-/// The opposite of `read only`, as which it is told.
+/// The inverse of `read only`; stored as `read only`.
 const WRITABLE: &str = "writable";
 
 /// Returns the name of a setting as Samba compares it.
@@ -48,13 +47,13 @@ pub(super) fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFau
     Ok(())
 }
 
-/// Where the reader is.
+/// State of the reader.
 struct Walk {
     section: ScopeId,
     depth: usize,
 }
 
-/// A line with those in which it goes on.
+/// A line with its continuation lines.
 struct Logical {
     text: String,
     span: Range<usize>,
@@ -141,7 +140,7 @@ impl Walk {
     }
 }
 
-/// Reads a switch; none where Samba takes the value for none.
+/// Parses a boolean; `None` if Samba does not accept the value as one.
 fn parse_switch(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" | "1" => Some(true),
@@ -150,7 +149,7 @@ fn parse_switch(value: &str) -> Option<bool> {
     }
 }
 
-/// Whether there is a file that a name with macros (`%m`: the client) may mean.
+/// Whether a file exists that a name with macros (`%m` = client) may match.
 fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFault> {
     let text = path.to_string_lossy();
     let (dir, name) = text.rsplit_once('/').unwrap_or(("", &text));
@@ -158,7 +157,7 @@ fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFau
         return Ok(true);
     }
     let (begin, rest) = name.split_once('%').unwrap_or((name, ""));
-    // Behind the last macro, which is one letter.
+    // The text after the last macro; a macro is one letter.
     let end = rest.rsplit('%').next().unwrap_or_default();
     let end = end.get(1..).unwrap_or_default();
     let names = match builder
@@ -175,7 +174,7 @@ fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFau
     }))
 }
 
-/// The lines that say something, each with those in which it goes on.
+/// Returns all lines that are not comments, each with its continuation lines.
 fn logical_lines(text: &[u8]) -> Vec<Logical> {
     let mut found: Vec<Logical> = Vec::new();
     let mut open: Option<Logical> = None;

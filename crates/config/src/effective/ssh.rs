@@ -1,9 +1,8 @@
-//! sshd and ssh: OpenSSH 9.2's `process_server_config_line_depth` (servconf.c) and
-//! `process_config_line_depth` (readconf.c), with `strdelim` of misc.c for the criteria.
-//!
-//! An include inside a block stays inside it, and a block that begins in an included file ends with
-//! that file. Includes that lead more than 16 files deep end the program. A pattern without a file is
-//! none of its concern. It brings OpenBSD's glob(3) along, to which `[^a]` is `^` or `a`.
+//! sshd and ssh: follows `process_server_config_line_depth` (servconf.c) and `process_config_line_depth`
+//! (readconf.c) of OpenSSH 9.2, with `strdelim` of misc.c for the criteria.
+//! An include inside a block stays inside it, and a block that begins in an included file ends with that file.
+//! Includes more than 16 files deep end the program. A pattern that matches no file is ignored. OpenSSH
+//! contains OpenBSD's glob(3), in which `[^a]` matches `^` or `a`.
 
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
@@ -16,9 +15,9 @@ use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// Relative patterns begin here, wherever the configuration lies (sshd_config(5), Include).
+/// Directory of relative patterns, wherever the configuration is (sshd_config(5), Include).
 const BASE: &str = "/etc/ssh";
-/// SERVCONF_MAX_DEPTH and READCONF_MAX_DEPTH, and the main file.
+/// Maximum number of nested files: SERVCONF_MAX_DEPTH or READCONF_MAX_DEPTH, plus the main file.
 const DEEPEST: usize = 16 + 1;
 
 pub struct Ssh;
@@ -84,8 +83,9 @@ impl ProgramRules for Ssh {
     }
 }
 
-/// Whether sshd reads this keyword outside of Match blocks alone: `SSHCFG_GLOBAL` in servconf.c of OpenSSH 9.2.
-/// `Subsystem`, which 9.5 also reads within, and keywords that older versions did not read within are left out.
+/// Whether sshd accepts this keyword only outside of Match blocks: `SSHCFG_GLOBAL` in servconf.c of OpenSSH
+/// 9.2. The list omits `Subsystem`, which 9.5 also accepts inside, and keywords that older versions did not
+/// accept inside.
 #[must_use]
 pub fn is_global(program: Program, key: &str) -> bool {
     program == Program::Sshd && GLOBAL.contains(&key)
@@ -144,8 +144,8 @@ pub const GLOBAL: [&str; 49] = [
     "kerberosgetafstoken",
 ];
 
-/// Whether a scope is a Match block that sshd leaves out while it starts. `Match all` of the main file ends
-/// such a block, and what follows is read as if it stood outside (`match_cfg_line` and `SSHCFG_NEVERMATCH`).
+/// Whether a scope is a Match block that sshd skips while it starts. `Match all` in the main file ends such a
+/// block; the lines after it are read as if outside of blocks (`match_cfg_line` and `SSHCFG_NEVERMATCH`).
 fn is_conditional(all: &Effective, scope: ScopeId) -> bool {
     let path = all.path(scope);
     let always = |head: &[String]| matches!(head, [_, one] if one.eq_ignore_ascii_case("all"));
@@ -158,7 +158,7 @@ pub fn included_files(
     pattern: &str,
     files: &dyn Files,
 ) -> Result<Vec<PathBuf>, FileFault> {
-    // sshd leaves a `~` as it is, and finds nothing; ssh expands it for files of users.
+    // sshd does not expand `~` and finds no file; ssh expands it in the users' files.
     let user = program == Program::Ssh && !main.starts_with(BASE);
     let dir = main.parent().filter(|dir| dir.ends_with(".ssh"));
     let pattern = match (pattern.strip_prefix("~/"), user) {
@@ -180,7 +180,7 @@ pub fn included_files(
     glob::expand(files, &pattern, glob::Style::OpenBsd)
 }
 
-/// The keyword in lower case, and the one name of those that have several.
+/// Returns the keyword in lower case; of several names of one keyword, always the same.
 pub fn normalize_keyword(program: Program, key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let one = match (program, &key[..]) {
@@ -197,10 +197,11 @@ pub fn normalize_keyword(program: Program, key: &str) -> String {
     one.to_owned()
 }
 
-/// How several lines of a keyword come together. The manual says that the first counts; in OpenSSH 9.2
-/// some overwrite what was said before, which later ones mend: `PerSourceMaxStartups` 9.5, `MaxStartups`
-/// and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash` 10.4. `MaxStartups 5` leaves the rate
-/// of a line before it, and `RekeyLimit` takes size and interval from the first line that says each.
+/// Returns the rule that combines several lines of a keyword. According to the manual the first line takes
+/// effect. In OpenSSH 9.2 a later line overwrites some keywords; later versions fixed this:
+/// `PerSourceMaxStartups` 9.5, `MaxStartups` and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash`
+/// 10.4. `MaxStartups 5` keeps the rate of an earlier line, and `RekeyLimit` takes size and interval each from
+/// the first line that has one.
 pub(super) fn rule(program: Program, key: &str) -> Rule {
     const SERVER_ALL: [&str; 10] = [
         "acceptenv",
@@ -244,14 +245,14 @@ pub(super) fn rule(program: Program, key: &str) -> Rule {
     }
 }
 
-/// Whether of several lines for a keyword in one block the first alone counts.
+/// Whether only the first of several lines for a keyword in one block takes effect.
 #[must_use]
 pub fn first_counts(program: Program, key: &str) -> bool {
     rule(program, key) == Rule::First
 }
 
-/// The keyword after which sshd passes over another one's lines, or nothing: `parse_command` in servconf.c of
-/// OpenSSH 9.2 asks whether there is an `AuthorizedKeysCommand` where it means the other one.
+/// Returns the keyword after which sshd ignores the lines of another keyword; empty if none. `parse_command`
+/// in servconf.c of OpenSSH 9.2 tests `AuthorizedKeysCommand` where it should test the other keyword.
 pub fn hidden_by(program: Program, key: &str) -> &'static str {
     match (program, key) {
         (Program::Sshd, "authorizedprincipalscommand") => "authorizedkeyscommand",
@@ -259,5 +260,5 @@ pub fn hidden_by(program: Program, key: &str) -> &'static str {
     }
 }
 
-/// ssh takes this keyword from blocks too that do not match (`oStreamLocalBindMask` of readconf.c).
+/// The keyword that ssh also reads from blocks that do not match (`oStreamLocalBindMask` of readconf.c).
 pub const EVERYWHERE: &str = "streamlocalbindmask";

@@ -1,17 +1,17 @@
-//! Whether a Match or Host block applies to a connection: OpenSSH 9.2's `match_cfg_line`
-//! (servconf.c), `match_pattern_list` (match.c) and `addr_match_list` (addrmatch.c).
+//! Decides whether a Match or Host block applies to a connection: follows `match_cfg_line` (servconf.c),
+//! `match_pattern_list` (match.c) and `addr_match_list` (addrmatch.c) of OpenSSH 9.2.
 
 use crate::text::to_lossy_text;
 use std::net::IpAddr;
 
-/// What is known of a connection; what is not stays `None`.
+/// Known data of a connection; unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// Name of the user: on the server for sshd, the remote one for ssh.
+    /// Name of the user: for sshd the local one, for ssh the remote one.
     pub user: Option<String>,
     /// Groups of the user on the server.
     pub groups: Option<Vec<String>>,
-    /// sshd: name of the client. ssh: the host that is connected to.
+    /// For sshd the name of the client; for ssh the host to connect to.
     pub host: Option<String>,
     /// Address of the client.
     pub address: Option<IpAddr>,
@@ -23,8 +23,8 @@ pub struct Connection {
     pub rdomain: Option<String>,
 }
 
-/// The head of a block with its words as the program separates them: in those of Match a `=` may
-/// stand for a blank, and a backslash means nothing.
+/// Splits the head of a block into words as the program does: in a Match line `=` may replace a blank, and a
+/// backslash has no meaning.
 pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
     let Some(name) = parsed
         .first()
@@ -40,7 +40,7 @@ pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
         }
         words.push(to_lossy_text(&word));
     }
-    // A quoted keyword gives an empty word before it.
+    // A quoted keyword yields an empty word before it.
     if words
         .first()
         .is_none_or(|first| !first.eq_ignore_ascii_case(name))
@@ -50,7 +50,7 @@ pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
     words
 }
 
-/// `strdelim`: words end at blanks, at one `=`, or around quotes.
+/// Returns the next word as `strdelim` does: words end at blanks, at one `=`, or at quotes.
 fn next_word(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
     let text = (*rest)?;
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -84,7 +84,7 @@ fn next_word(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// Whether all criteria of a head are met; `None` when that cannot be told.
+/// Whether all criteria of a head are met; `None` if that cannot be determined.
 pub(super) fn match_applies(head: &[String], connection: &Connection) -> Option<bool> {
     let (name, criteria) = head.split_first()?;
     if name.eq_ignore_ascii_case("host") {
@@ -127,12 +127,12 @@ fn criterion_matches(attribute: &str, wanted: &str, connection: &Connection) -> 
         "localaddress" => address_matches(connection.local_address?, wanted),
         "localport" => Some(connection.local_port? == wanted.parse::<u16>().ok()?),
         "rdomain" => Some(list(connection.rdomain.as_ref()?, wanted)),
-        // Of newer versions, or of the client: what runs a command or looks at its state.
+        // Criteria of newer versions, or of the client, that run a command or read its state.
         _ => None,
     }
 }
 
-/// Host of ssh_config: any of the patterns, none of the negated ones.
+/// Evaluates a Host line of ssh_config: at least one pattern must match, and no negated one.
 fn host_block(patterns: &[String], host: &str) -> Option<bool> {
     let mut found = false;
     for wanted in patterns {
@@ -145,7 +145,7 @@ fn host_block(patterns: &[String], host: &str) -> Option<bool> {
     Some(found)
 }
 
-/// `match_pattern_list`: a negated pattern that matches decides.
+/// Matches a list of patterns as `match_pattern_list` does: a negated pattern that matches decides.
 fn list(text: &str, patterns: &str) -> bool {
     any_of(&[text.to_owned()], patterns)
 }
@@ -167,8 +167,8 @@ fn any_of(texts: &[String], patterns: &str) -> bool {
     found
 }
 
-/// `match_pattern`: `*` and `?`, nothing else. It goes back to the last star alone, so that no
-/// pattern takes long.
+/// Matches a pattern with `*` and `?`, as `match_pattern` does. It backtracks only to the last star, so that
+/// no pattern takes long.
 #[must_use]
 pub fn pattern_matches(text: &str, pattern: &str) -> bool {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
@@ -197,8 +197,8 @@ pub fn pattern_matches(text: &str, pattern: &str) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// `addr_match_list`: networks, or patterns over the address as text; `None` for a list that sshd
-/// refuses.
+/// Matches an address as `addr_match_list` does: networks, or patterns over the address as text. `None` for a
+/// list that sshd refuses.
 fn address_matches(address: IpAddr, wanted: &str) -> Option<bool> {
     let mut found = false;
     for entry in wanted.split(',') {
@@ -248,7 +248,7 @@ fn parse_network(text: &str) -> Network {
     }
 }
 
-/// `parse` takes `+8` for a number, sshd does not.
+/// Whether the number of bits begins with a sign: Rust's `parse` accepts `+8`, sshd does not.
 fn bits_sign(text: &str) -> bool {
     text.contains("/+")
 }
@@ -260,7 +260,7 @@ fn address_number(address: IpAddr) -> u128 {
     }
 }
 
-/// The highest `bits` of `width` bits.
+/// Returns a mask with the highest `bits` of `width` bits set.
 fn network_mask(bits: u32, width: u32) -> u128 {
     let whole = u128::MAX >> (128 - width);
     let rest = whole.checked_shr(bits).unwrap_or(0);

@@ -1,18 +1,19 @@
-//! A connection that a Match block of sshd applies to, made up from its criteria: what a program is asked
-//! about when its own reading of the block is wanted (`sshd -T -C`).
+//! Constructs a connection to which a Match block of sshd applies, from the block's criteria. The connection
+//! is passed to `sshd -T -C`, which then prints how sshd itself reads the block.
 
 use super::ssh_match::{Connection, match_applies};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What is known of accounts.
+/// Known accounts of the machine.
 pub trait Accounts {
-    /// Groups of a user, primary and others; `None` when that is not known.
+    /// Returns all groups of a user, the primary group included; `None` if unknown.
     fn groups_of(&self, user: &str) -> Option<Vec<String>>;
-    /// A user of a group.
+    /// Returns one user of a group.
     fn member_of(&self, group: &str) -> Option<String>;
 }
 
-/// A connection that no block asks for by name; addresses are those of documentation (RFC 5737).
+/// Returns a connection that no block is likely to name; its addresses are reserved for documentation (RFC
+/// 5737).
 fn any_connection() -> Connection {
     Connection {
         user: Some("nobody".to_owned()),
@@ -25,8 +26,8 @@ fn any_connection() -> Connection {
     }
 }
 
-/// A connection to which a block with this head applies; for no head, one outside of blocks. `None` when
-/// none could be made up.
+/// Returns a connection to which a block with this head applies; for an empty head, a connection outside of
+/// blocks. `None` if none can be constructed.
 #[must_use]
 pub fn sample_connection(head: &[String], accounts: &dyn Accounts) -> Option<Connection> {
     let mut made = any_connection();
@@ -53,18 +54,19 @@ pub fn sample_connection(head: &[String], accounts: &dyn Accounts) -> Option<Con
     (head.is_empty() || match_applies(head, &made) == Some(true)).then_some(made)
 }
 
-/// A text that fits a pattern.
+/// Returns a text that matches a pattern.
 fn sample_text(pattern: &str) -> String {
     pattern.replace(['*', '?'], "x")
 }
 
-/// An address in a network, or one that fits a pattern.
+/// Returns an address in a network, or one that matches a pattern.
 fn sample_address(pattern: &str) -> Option<IpAddr> {
     let base = pattern.split('/').next()?;
     base.replace(['*', '?'], "1").parse().ok()
 }
 
-/// The words of `-C` for a connection (sshd(8)); `None` when it cannot be said there.
+/// Returns the argument of `-C` for a connection (sshd(8)); `None` if the connection cannot be expressed
+/// there.
 #[must_use]
 pub fn connection_spec(connection: &Connection) -> Option<String> {
     let user = connection.user.as_deref()?;

@@ -7,18 +7,19 @@ use crate::tree::{Block, Directive, Inclusion, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// What the programs do differently.
+/// Rules in which the programs differ.
 pub trait ProgramRules {
     /// The language of all files.
     fn language(&self) -> Language;
 
-    /// Whether the program reads a file that is included from these, the main one first.
+    /// Whether the program opens an included file. `from` are the files that lead to it, the main file first.
     fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool;
 
-    /// The patterns of an include line; whether each has to have a file.
+    /// Returns the patterns of an include line, and whether each must match a file.
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool);
 
-    /// The files that a pattern in the last of these files means, in their order.
+    /// Returns the files that a pattern matches, in reading order; the last file of the list contains the
+    /// pattern.
     fn included(
         &self,
         builder: &Builder<'_>,
@@ -26,7 +27,7 @@ pub trait ProgramRules {
         from: &[PathBuf],
     ) -> Result<Vec<PathBuf>, FileFault>;
 
-    /// The scope of a block: its own, by its head.
+    /// Returns the scope of a block with this head.
     fn scope(
         &self,
         b: &mut Builder<'_>,
@@ -37,7 +38,7 @@ pub trait ProgramRules {
         b.scope(around, block.head.clone(), place)
     }
 
-    /// Notes a setting.
+    /// Records a setting.
     fn setting(
         &self,
         b: &mut Builder<'_>,
@@ -66,7 +67,7 @@ pub fn walk(
 struct Walk<'a, 'b> {
     builder: &'a mut Builder<'b>,
     rules: &'a dyn ProgramRules,
-    /// The files that include each other at this moment.
+    /// The files that are open at present, outermost first.
     open: Vec<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
-//! Apache's httpd 2.4: a directive on each line, sections in `<Name …>` and `</Name>`; its manual,
-//! `configuring.html`, "Syntax of the Configuration Files". Names are the same in any case.
-//!
-//! A directive that goes on in the next line is refused: what is one line for Apache is several for an editor.
+//! Apache httpd 2.4: one directive per line, sections in `<Name …>` and `</Name>`; see `configuring.html`,
+//! "Syntax of the Configuration Files", in its manual. Names are case-insensitive.
+//! A directive that continues in the next line is refused, because it is one line for Apache but several lines
+//! for the editor.
 
 use super::syntax::{DEEPEST, syntax_error};
 use crate::error::ConfError;

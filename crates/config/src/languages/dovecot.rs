@@ -1,4 +1,4 @@
-//! Dovecot 2.3: line by line as `config_parse_line` of `src/config/config-parser.c` reads it.
+//! Dovecot 2.3: parses line by line as `config_parse_line` of `src/config/config-parser.c`.
 
 use super::syntax::{DEEPEST, syntax_error};
 use crate::error::ConfError;
@@ -48,7 +48,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     }
 }
 
-/// Up to a `#` outside quotes.
+/// Returns the range up to a `#` outside quotes.
 fn without_comment(text: &[u8], line: Range<usize>) -> Range<usize> {
     let mut at = line.start;
     while at < line.end {
@@ -146,9 +146,10 @@ fn push(open: &mut [Block], item: Item) {
     }
 }
 
-/// Without a pair of quotes around all of it; `str_unescape`: a backslash stands for what follows.
+/// Removes one pair of quotes around the whole value and unescapes as `str_unescape`: a backslash stands for
+/// the next character.
 fn unquote_value(value: &[u8]) -> (Option<u8>, Vec<u8>) {
-    // A single quote is both ends of nothing to Dovecot.
+    // Dovecot treats a single quote character as both the opening and the closing quote.
     if let &[quote @ (b'"' | b'\'')] = value {
         return (Some(quote), Vec::new());
     }
@@ -170,7 +171,7 @@ fn unquote_value(value: &[u8]) -> (Option<u8>, Vec<u8>) {
 }
 
 pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static str> {
-    // `<` stays outside quotes: it makes the value the content of a file.
+    // `<` stays outside quotes: it replaces the value by the content of a file.
     let needed = value.trim() != value
         || value.contains('#')
         || value.starts_with(['"', '\''])

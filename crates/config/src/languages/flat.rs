@@ -1,6 +1,5 @@
-//! The languages of one line per setting: nsswitch.conf(5), `key = value`, INI.
-//!
-//! A line that is none of a comment, a section and a setting is left alone.
+//! The languages with one line per setting: nsswitch.conf(5), `key = value`, INI.
+//! Lines that are neither comment, section nor setting stay unchanged.
 
 use crate::text::{line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
@@ -30,7 +29,7 @@ pub fn parse(text: &[u8], separator: u8, sections: bool) -> Block {
         let key = trim(text, line.start..line.start + place);
         let mut value = trim(text, line.start + place + 1..line.end);
         if separator == b':' {
-            // Only nsswitch.conf has comments after a value.
+            // Only nsswitch.conf allows comments after a value.
             let comment = text[value.clone()].iter().position(|&byte| byte == b'#');
             let end = comment.map_or(value.end, |at| value.start + at);
             value = trim(text, value.start..end);

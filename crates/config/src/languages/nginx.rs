@@ -1,5 +1,5 @@
-//! nginx configuration, token by token as `ngx_conf_read_token` of nginx 1.22
-//! (`src/core/ngx_conf_file.c`) reads it.
+//! nginx configuration, parsed token by token as `ngx_conf_read_token` of nginx 1.22
+//! (`src/core/ngx_conf_file.c`).
 
 use super::syntax::{DEEPEST, syntax_error};
 use crate::error::ConfError;
@@ -20,7 +20,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// The next token from `at`, `None` at the end; what is wrong otherwise.
+/// Returns the next token from `at`; `None` at the end; as error, the offset and the description.
 fn next_token(text: &[u8], mut at: usize) -> Result<Option<Token>, (usize, &'static str)> {
     loop {
         match text.get(at) {
@@ -69,7 +69,7 @@ fn unquote_word(text: &[u8], word: &Range<usize>) -> Vec<u8> {
     }
 }
 
-/// What a word means: without its quotes, backslashes resolved as `ngx_conf_read_token` does.
+/// Returns the value of a word: without its quotes, with backslashes resolved as in `ngx_conf_read_token`.
 pub fn word_meaning(text: &[u8], word: &Range<usize>) -> Vec<u8> {
     let inner = unquote_word(text, word);
     let mut out = Vec::with_capacity(inner.len());
@@ -122,7 +122,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                     open: at,
                     ..Block::default()
                 };
-                // Lua inside braces has a syntax of its own.
+                // Lua code inside braces has its own syntax.
                 if block.head[0].ends_with("_by_lua_block") {
                     at = end_of_lua(text, at)
                         .ok_or_else(|| error((place, "a `{` is not closed")))?;
@@ -160,7 +160,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     }
 }
 
-/// Just before the brace that closes the Lua code that begins at `at`.
+/// Returns the offset of the brace that closes the Lua code that begins at `at`.
 fn end_of_lua(text: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0;
     loop {
@@ -203,7 +203,7 @@ fn parse_statement(text: &[u8], words: &[Range<usize>], semicolon: usize) -> Opt
     }))
 }
 
-/// The words in one line, as written.
+/// Joins the words in one line, as written.
 fn as_line(text: &[u8], words: &[Range<usize>]) -> Vec<u8> {
     let words: Vec<&[u8]> = words.iter().map(|word| &text[word.clone()]).collect();
     words.join(&b' ')
@@ -216,7 +216,7 @@ fn value_range(key_end: usize, words: &[Range<usize>], semicolon: usize) -> Rang
     }
 }
 
-/// The directive with more of its words in the key, when they are those of `key`.
+/// Moves more words of a directive into its key if they equal the words of `key`.
 pub fn with_longer_key(text: &[u8], directive: &Directive, key: &str) -> Option<Directive> {
     let wanted: Vec<&str> = key.split_ascii_whitespace().collect();
     let (head, rest) = directive.words.split_at_checked(wanted.len())?;
@@ -238,7 +238,7 @@ pub fn write_value(value: &str) -> Result<String, &'static str> {
     loop {
         match next_token(text, at).map_err(|(_, what)| what)? {
             Some(Token::Word(word)) => {
-                // A backslash at the end would take the `;` with it.
+                // A backslash at the end would escape the `;`.
                 if word.end > text.len() || trailing_backslash(&text[word.clone()]) {
                     return Err("it ends with a backslash");
                 }

@@ -1,4 +1,4 @@
-//! Postfix main.cf: postconf(5), `readllines` of Postfix 3.7 (`src/util/readlline.c`).
+//! Postfix main.cf: follows postconf(5) and `readllines` of Postfix 3.7 (`src/util/readlline.c`).
 
 use super::syntax::syntax_error;
 use crate::error::ConfError;
@@ -19,7 +19,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     Ok(root)
 }
 
-/// Where a line begins with a blank and no line comes before it.
+/// Finds a continuation line (one that begins with a blank) without a line before it.
 fn find_stray_continuation(text: &[u8]) -> Option<usize> {
     let mut meant = line_ranges(text).filter(|line| {
         let content = trim(text, line.clone());
@@ -29,11 +29,11 @@ fn find_stray_continuation(text: &[u8]) -> Option<usize> {
     is_blank(text[first.start]).then_some(first.start)
 }
 
-/// The logical lines of main.cf and master.cf: a line that begins with a blank goes on from the one
-/// before, and comments and empty lines between them belong to neither.
+/// Returns the logical lines of main.cf and master.cf: a line that begins with a blank continues the line
+/// before it; comments and empty lines between them belong to neither.
 pub fn logical_lines(text: &[u8]) -> Vec<Logical> {
     let mut all: Vec<Logical> = Vec::new();
-    // Comment and blank lines that belong inside when another continuation line follows.
+    // Comment lines and blank lines that belong inside if another continuation line follows.
     let mut pending: Vec<Range<usize>> = Vec::new();
     for line in line_ranges(text) {
         let content = trim(text, line.clone());
@@ -46,7 +46,7 @@ pub fn logical_lines(text: &[u8]) -> Vec<Logical> {
                 logical.inner.append(&mut pending);
                 logical.push(text, content);
             }
-            // Postfix warns of a first line that begins with a blank, and forgets it.
+            // Postfix warns of a first line that begins with a blank, and ignores it.
             None if is_blank(text[line.start]) => {}
             _ => {
                 pending.clear();

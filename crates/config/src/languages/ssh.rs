@@ -1,5 +1,5 @@
-//! sshd_config(5) and ssh_config(5), as OpenSSH 9.2 reads them: `strdelim` of `misc.c` for the
-//! keyword, `argv_split` of `misc.c` for the arguments.
+//! sshd_config(5) and ssh_config(5) as OpenSSH 9.2 reads them: `strdelim` of `misc.c` for the keyword,
+//! `argv_split` of `misc.c` for the arguments.
 
 use super::syntax::syntax_error;
 use crate::error::ConfError;
@@ -13,7 +13,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     let mut block: Option<Block> = None;
     for line in line_ranges(text) {
         let mut line = trim(text, line);
-        // `strdelim` takes a `=` before the keyword for nothing.
+        // `strdelim` ignores a `=` before the keyword.
         if text[line.clone()].first() == Some(&b'=') {
             line = trim(text, line.start + 1..line.end);
         }
@@ -77,9 +77,9 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     Ok(root)
 }
 
-/// Whether a keyword takes the rest of its line as it is, quotes and `#` included: commands, and
-/// the text that is added to the version (`sForceCommand`, `sVersionAddendum` and `parse_command` of
-/// servconf.c, `parse_command` of readconf.c).
+/// Whether a keyword takes the rest of its line unchanged, quotes and `#` included: commands, and the text
+/// appended to the version (`sForceCommand`, `sVersionAddendum` and `parse_command` of servconf.c,
+/// `parse_command` of readconf.c).
 pub fn is_raw(key: &str) -> bool {
     const RAW: [&str; 8] = [
         "authorizedkeyscommand",
@@ -97,8 +97,8 @@ pub fn is_raw(key: &str) -> bool {
 /// A keyword and its arguments.
 pub type Statement = (String, Vec<Vec<u8>>);
 
-/// One line of sshd_config or ssh_config: its keyword as written and its arguments without quotes.
-/// `None` for a line that is empty or a comment.
+/// Parses one line of sshd_config or ssh_config: the keyword as written and its arguments without quotes.
+/// `None` for an empty line or a comment.
 ///
 /// # Errors
 /// A quote is not closed.
@@ -116,7 +116,7 @@ pub fn parse_statement(line: &[u8]) -> Result<Option<Statement>, ConfError> {
     }))
 }
 
-/// The arguments in a value that [`parse`] gave.
+/// Splits a value of [`parse`] into its arguments.
 pub fn split_words(value: &[u8]) -> Vec<Vec<u8>> {
     let words = split(value, false).unwrap_or_default();
     words.into_iter().map(|(_, value)| value).collect()
@@ -126,7 +126,7 @@ fn is_quote(byte: u8) -> bool {
     byte == b'"' || byte == b'\''
 }
 
-/// The keyword, and where the arguments begin.
+/// Returns the keyword and the range of the arguments.
 fn parse_keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize>), ConfError> {
     let bytes = &text[line.clone()];
     if bytes[0] == b'"' {
@@ -154,7 +154,7 @@ fn parse_keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize
         ));
     }
     let mut rest = trim(text, line.start + end..line.end);
-    // One `=` may stand between keyword and arguments.
+    // One `=` may separate the keyword and the arguments.
     if text[rest.clone()].first() == Some(&b'=') {
         rest = trim(text, rest.start + 1..rest.end);
     }
@@ -163,7 +163,7 @@ fn parse_keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize
 
 type Word = (Range<usize>, Vec<u8>);
 
-/// The arguments up to a comment: their places and what they mean.
+/// Returns the arguments up to a comment: their positions and values.
 fn parse_arguments(text: &[u8], range: Range<usize>) -> Result<Vec<Word>, ConfError> {
     split(&text[range.clone()], true)
         .map(|words| {
@@ -173,8 +173,8 @@ fn parse_arguments(text: &[u8], range: Range<usize>) -> Result<Vec<Word>, ConfEr
         .ok_or_else(|| syntax_error(Language::Ssh, text, range.start, "a quote is not closed"))
 }
 
-/// `argv_split`: quotes of both kinds, backslash before a quote, a backslash or (outside quotes) a
-/// blank. `None` when a quote is not closed.
+/// Splits text into words as `argv_split`: both kinds of quotes; a backslash escapes a quote, a backslash or
+/// (outside quotes) a blank. `None` if a quote is not closed.
 fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     let mut i = 0;
@@ -216,9 +216,9 @@ fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
     Some(words)
 }
 
-/// The arguments in one line, quoted where they must be.
+/// Joins arguments in one line, quoted where necessary.
 fn join(values: &[Vec<u8>]) -> Vec<u8> {
-    // A single argument stands alone when that is unmistakable.
+    // A single argument stays unquoted if that is unambiguous.
     let words: Vec<Vec<u8>> = values
         .iter()
         .map(|value| quote_value(value, None))
@@ -244,7 +244,7 @@ fn quote_value(value: &[u8], quote: Option<u8>) -> Vec<u8> {
     out
 }
 
-/// A value that is the rest of its line; its quotes have to be closed all the same.
+/// Writes a value that is the rest of its line; its quotes must be closed.
 pub fn write_raw(value: &str) -> Result<String, &'static str> {
     match split(value.as_bytes(), true) {
         None => Err("a quote is not closed"),

@@ -1,9 +1,9 @@
-//! What is no configuration.
+//! Syntax errors that all parsers share.
 
 use crate::error::ConfError;
 use assay_model::change::ConfigLanguage as Language;
 
-/// Blocks within more blocks than this are no configuration; each level takes some of the stack.
+/// Maximum depth of nested blocks; each level uses stack.
 pub(super) const DEEPEST: usize = 200;
 
 pub(super) fn syntax_error(

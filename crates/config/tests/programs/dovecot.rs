@@ -1,11 +1,12 @@
-//! `doveconf -n`: its output is itself a configuration, without includes.
+//! Compares with `doveconf -n`; its output is itself a configuration without includes.
 
 use super::{Dice, ask, read, refused};
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What `doveconf -n` prints with variables put in where it does so; `None` when it refuses.
+/// Returns the output of `doveconf -n`, with variables expanded where doveconf does so; `None` if it refuses
+/// the file.
 #[expect(clippy::option_option, reason = "refused is not the same as not there")]
 fn dump(main: &Path) -> Option<Option<Effective>> {
     let output = ask(&["doveconf", "-n", "-x", "-c", main.to_str()?])?;
@@ -19,7 +20,7 @@ fn dump(main: &Path) -> Option<Option<Effective>> {
     Some(Some(says))
 }
 
-/// A scope as text; blocks without a name by their number among those of one kind.
+/// Returns a scope as text; blocks without a name by their number among blocks of one kind.
 fn name(all: &Effective, id: ScopeId) -> String {
     let mut out = Vec::new();
     let mut at = Some(id);
@@ -35,7 +36,7 @@ fn name(all: &Effective, id: ScopeId) -> String {
     out.join(" / ")
 }
 
-/// The settings that count in the scope they stand in.
+/// Returns the settings that take effect in their own scope.
 fn values(all: &Effective) -> BTreeMap<(String, String), &Setting> {
     let mut out = BTreeMap::new();
     for said in all.settings() {
@@ -67,11 +68,12 @@ fn with_defaults(value: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// All that the files say and that is no default is told by both, with the same value.
+/// Checks that both results contain all settings of the files that differ from the defaults, with equal
+/// values. Returns the number of compared settings.
 fn agree(ours: &Effective, theirs: &Effective, context: &str) -> usize {
     let (mine, told) = (values(ours), values(theirs));
     for ((scope, key), said) in &told {
-        // What every block of this kind has, set or not.
+        // Settings that every block of this kind has, set or not.
         let silent = ["location", "prefix"].contains(&&key[..]) && said.value.is_empty();
         match mine.get(&(scope.clone(), key.clone())) {
             Some(our) => assert_eq!(
@@ -94,7 +96,7 @@ fn agree(ours: &Effective, theirs: &Effective, context: &str) -> usize {
     mine.len()
 }
 
-/// Lines of settings without a check of their values and with an empty default.
+/// Generates lines with settings whose values are not checked and whose default is empty.
 fn lines(dice: &mut Dice, filter: bool) -> String {
     const KEYS: [&str; 5] = [
         "log_path",
@@ -241,7 +243,7 @@ fn includes_that_it_refuses() {
     }
 }
 
-/// What Debian ships, as a whole.
+/// The complete configuration that Debian installs.
 #[test]
 fn the_installed_one() {
     let main = Path::new("/usr/share/dovecot/dovecot.conf");
@@ -266,7 +268,7 @@ fn the_installed_one() {
     let mine = values(&ours);
     let mut compared = 0;
     for ((scope, key), said) in values(&theirs) {
-        // Hidden, or what every block of this kind has, or set by the plugins' packages.
+        // Hidden values, settings that every block of this kind has, and settings of the plugins' packages.
         if said.value.is_empty() || said.text().contains("hidden") {
             continue;
         }

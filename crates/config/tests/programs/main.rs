@@ -1,5 +1,5 @@
-//! What the programs themselves say of whole configurations, with includes and scopes, is what we
-//! read: fixed ones that are hard, and random ones made of hard parts.
+//! Compares complete configurations, with includes and scopes, with the output of the programs themselves:
+//! fixed difficult configurations, and random ones made of difficult parts.
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
 mod dovecot;
@@ -46,7 +46,8 @@ fn read(program: Program, main: &Path) -> Effective {
     read_effective(program, main, &Disk).unwrap()
 }
 
-/// Whether something is told that the program would refuse, or that was not understood.
+/// Whether the result contains a problem: the program would refuse the configuration, or a part was not
+/// understood.
 fn refused(ours: &Effective) -> bool {
     ours.problems.iter().any(|problem| {
         let absent = matches!(
@@ -60,7 +61,7 @@ fn refused(ours: &Effective) -> bool {
     })
 }
 
-/// Runs a program, or says that it is not there.
+/// Runs a program; prints a note if the program is not installed.
 fn ask(argv: &[&str]) -> Option<Output> {
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new(argv[0])
@@ -80,7 +81,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Numbers that are the same in every run: xorshift, seeded.
+/// Random numbers that are the same in every run: xorshift with a seed.
 struct Dice(u64);
 
 impl Dice {

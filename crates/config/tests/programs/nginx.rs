@@ -1,4 +1,4 @@
-//! `nginx -T` for the files, and what a running nginx answers for values and what is inherited.
+//! Compares the files with `nginx -T`, and values and inheritance with the answers of a running nginx.
 
 use super::{Dice, ask, read, refused};
 use assay_config::effective::{Effective, Program, ScopeId};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The files that nginx reads, each once, in their order; `None` when it refuses.
+/// Returns the files that nginx reads, each once, in reading order; `None` if nginx refuses.
 #[expect(clippy::option_option, reason = "refused is not the same as not there")]
 fn files(main: &Path) -> Option<Option<Vec<PathBuf>>> {
     let log = main.with_file_name("log");
@@ -46,7 +46,7 @@ fn once(ours: &Effective) -> Vec<PathBuf> {
     files
 }
 
-/// Every pattern of random parts means the same files, in the same order, as glob(3) says.
+/// Every pattern of random parts matches the same files in the same order as glob(3).
 #[test]
 fn attack_patterns_of_includes() {
     const NAMES: [&str; 20] = [
@@ -130,11 +130,11 @@ fn attack_patterns_of_includes() {
         for _ in 0..=dice.below(5) {
             pattern.push_str(PARTS[dice.below(PARTS.len())]);
         }
-        // The star makes it a pattern, which need not match anything, and leaves no directory.
+        // The star makes the name a pattern, which may match nothing and stays in its directory.
         let text = format!("events {{}}\ninclude '{pattern}*.conf';\n");
         std::fs::write(&main, &text).unwrap();
         let Some(theirs) = files(&main) else { return };
-        // nginx resolves backslashes in quotes, and what is left may be no pattern.
+        // nginx resolves backslashes in quotes, and the result may not be a pattern.
         let ours = read(Program::Nginx, &main);
         let Some(theirs) = theirs else { continue };
         assert_eq!(once(&ours), theirs, "{pattern}*.conf: {:?}", ours.problems);
@@ -184,7 +184,7 @@ fn start(main: &Path, socket: &Path) -> Option<Server> {
     Some(server)
 }
 
-/// The head and the body of an answer.
+/// Returns the head and the body of an answer.
 fn get(socket: &Path, host: &str, path: &str) -> (Vec<String>, String) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
@@ -196,7 +196,7 @@ fn get(socket: &Path, host: &str, path: &str) -> (Vec<String>, String) {
     (head.lines().map(str::to_owned).collect(), body.to_owned())
 }
 
-/// Quoted words of a value as nginx writes it into an answer.
+/// Quoted words, and the value that nginx writes into an answer.
 const VALUES: [(&str, &str); 8] = [
     ("plain", "plain"),
     ("\"a # b\"", "a # b"),
@@ -208,7 +208,7 @@ const VALUES: [(&str, &str); 8] = [
     (r#"'it\'s "x"'"#, "it's \"x\""),
 ];
 
-/// Directives of a block: headers of this block, and whether files are compressed.
+/// Generates directives of a block: headers of this block, and whether files are compressed.
 fn block(dice: &mut Dice, level: &str) -> String {
     let mut out = String::new();
     for index in 0..dice.below(3) {
@@ -222,7 +222,7 @@ fn block(dice: &mut Dice, level: &str) -> String {
     out
 }
 
-/// A running nginx says which headers hold in which location, and with which value.
+/// Checks with a running nginx which headers apply in which location, and their values.
 #[test]
 fn attack_what_is_inherited_and_what_values_mean() {
     let mut compared = 0;
@@ -305,7 +305,7 @@ fn attack_what_is_inherited_and_what_values_mean() {
                 let returned = ours.value(scope, "return").unwrap();
                 assert_eq!(String::from_utf8_lossy(&returned.words[1]), body);
                 assert!(url.starts_with("/c") || body == *meant);
-                // Place and span lead to the line.
+                // Position and range lead to the line.
                 let file = std::fs::read(&returned.place.path).unwrap();
                 assert!(file[returned.place.span.clone()].starts_with(b"return 200"));
                 compared += lines.len() + 2;

@@ -1,4 +1,4 @@
-//! `postconf -n` and `postconf -P`.
+//! Compares with `postconf -n` and `postconf -P`.
 
 use super::{Dice, ask, read, stdout};
 use assay_config::effective::{Program, ScopeId, expand_macros};
@@ -63,7 +63,7 @@ fn master_cf(dice: &mut Dice) -> String {
             let key = dice.one(&KEYS);
             let option = match dice.below(6) {
                 0 => format!("\n  -o {key}=a"),
-                // A name with another `o`: postconf takes it for an option, the daemons do not.
+                // A name with another `o`: postconf parses it as an option, the daemons do not.
                 1 => "\n# -o x=no\n\t-odelay_warning_time=b,c".to_owned(),
                 2 => format!(" -o {{ {key} = d e }}"),
                 3 => format!("\n -v -vo {key}=f"),
@@ -127,11 +127,11 @@ fn attack_random_configurations() {
     assay_testing::attacked("random configurations of postfix", tried, tried);
 }
 
-/// Parameters of our own, so that nothing that Postfix has by default is asked for.
+/// Parameters that Postfix does not have, so that no default is involved.
 const OWN: [&str; 5] = ["own_a", "own_b", "own_c", "own_d", "own_e"];
 
-/// Values with macros; each names only parameters that come before it in [`OWN`], since Postfix ends where values
-/// name each other in a circle.
+/// Generates values with macros. Each value names only parameters before it in [`OWN`], because Postfix fails
+/// if values name each other in a circle.
 fn macros(dice: &mut Dice, before: &[&str]) -> String {
     let Some(name) = before.get(dice.below(before.len().max(1))) else {
         return (*dice.one(&["x", "", "permit, reject", "7"])).to_owned();
@@ -156,7 +156,7 @@ fn macros(dice: &mut Dice, before: &[&str]) -> String {
     }
 }
 
-/// What values mean once their macros are put in is what `postconf -x` prints.
+/// Expanded values equal the output of `postconf -x`.
 #[test]
 fn attack_macros_are_expanded_as_postconf_does() {
     let mut compared = 0;
@@ -168,7 +168,7 @@ fn attack_macros_are_expanded_as_postconf_does() {
         for (at, name) in OWN.iter().enumerate() {
             text.push_str(&format!("{name} = {}\n", macros(&mut dice, &OWN[..at])));
         }
-        // A parameter that nothing of Postfix names is not printed.
+        // postconf does not print a parameter to which no parameter of Postfix refers.
         text.push_str(&format!(
             "smtpd_restriction_classes = {}\nsmtpd_client_restrictions = {}\n",
             OWN.join(", "),

@@ -1,11 +1,11 @@
-//! `testparm -sv`.
+//! Compares with `testparm -sv`.
 
 use super::{Dice, ask, read, stdout};
 use assay_config::effective::{Effective, Program, ScopeId, Trouble};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Settings by their sections, as testparm prints them: in lower case.
+/// Settings by section, in lower case as testparm prints them.
 type Sections = BTreeMap<String, BTreeMap<String, String>>;
 
 fn testparm(main: &Path) -> Option<Result<Sections, String>> {
@@ -31,7 +31,7 @@ fn testparm(main: &Path) -> Option<Result<Sections, String>> {
     Some(Ok(found))
 }
 
-/// The settings that are compared, and what testparm prints of each value.
+/// The settings to compare, with the output of testparm for each value.
 const SWITCHES: [&str; 2] = ["null passwords", "lanman auth"];
 const OF_SHARES: [(&str, &str); 2] = [("guest ok", "no"), ("read only", "yes")];
 const NAMES: [&str; 16] = [
@@ -150,7 +150,8 @@ fn compare(ours: &Effective, theirs: &Sections, context: &str) -> usize {
         said(ScopeId::ROOT, "server signing").map_or("default", |value| signing(&value));
     assert_eq!(ours_signing, global["server signing"], "{context}");
     let oldest = said(ScopeId::ROOT, "server min protocol").unwrap_or_else(|| "smb2_02".to_owned());
-    // SMB2 and SMB3 stand for the dialects 2.10 and 3.11 as a limit from above; from below they are printed as written.
+    // As an upper limit, SMB2 and SMB3 stand for the dialects 2.10 and 3.11; as a lower limit they are printed
+    // as written.
     let oldest = oldest.to_lowercase();
     assert_eq!(oldest, global["server min protocol"], "{context}");
     for key in SWITCHES {
@@ -162,7 +163,8 @@ fn compare(ours: &Effective, theirs: &Sections, context: &str) -> usize {
         let name = &scope.head[0];
         let share = &theirs[name.as_str()];
         for (key, default) in OF_SHARES {
-            // What [global] has behind a share, the share does not take. What is as in [global] is not printed.
+            // A share does not take a value of [global] that comes after the share. Values equal to [global]
+            // are not printed.
             let Some(mine) = ours.value(id, key).filter(|said| said.scope == id) else {
                 continue;
             };
@@ -217,7 +219,7 @@ fn attack_random_configurations() {
     assay_testing::attacked("random configurations of samba", tried, tried);
 }
 
-/// What Samba goes on without, or takes from elsewhere, is a problem here: a tree of copies may lack it.
+/// A file that Samba ignores or reads from elsewhere is a problem here, because a tree of copies may lack it.
 #[test]
 fn what_is_not_read_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -250,7 +252,7 @@ fn what_is_not_read_is_told() {
     let text = format!("[global]\ninclude = {}/other.%m\n", dir.path().display());
     std::fs::write(&main, text).unwrap();
     assert!(read(Program::Samba, &main).problems.is_empty());
-    // Files that include each other end.
+    // Files that include each other: the reader must end.
     std::fs::write(
         &main,
         format!("include = {0}\ninclude = {0}\n", main.display()),

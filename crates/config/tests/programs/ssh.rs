@@ -1,4 +1,4 @@
-//! `sshd -T -C` and `ssh -G`.
+//! Compares with `sshd -T -C` and `ssh -G`.
 
 use super::{Dice, Disk, ask, read, refused, stdout};
 use assay_config::effective::ssh_match::Connection;
@@ -8,8 +8,8 @@ use assay_config::effective::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Keywords with values that `sshd -T` prints as they are written; the last ones may stand outside
-/// of Match alone.
+/// Keywords with values that `sshd -T` prints as written; the last ones are allowed only outside of Match
+/// blocks.
 const KEYWORDS: [(&str, &[&str]); 14] = [
     ("X11Forwarding", &["yes", "no"]),
     ("PermitTTY", &["yes", "no"]),
@@ -29,7 +29,7 @@ const KEYWORDS: [(&str, &[&str]); 14] = [
     ("GSSAPIAuthentication", &["yes", "no"]),
     ("MaxStartups", &["1:2:3", "10:30:60"]),
 ];
-/// How many of them may stand in a Match block.
+/// Number of these keywords that are allowed in a Match block.
 const IN_MATCH: usize = 11;
 const SPECS: [(&str, &str, &str, &str, u16); 6] = [
     ("ann", "a.example.org", "10.0.0.7", "192.0.2.1", 22),
@@ -60,8 +60,9 @@ const CRITERIA: [&str; 18] = [
     "Address ::1",
 ];
 
-/// What `sshd -T` prints for a connection, by keyword; `None` when it refuses the file. It wants
-/// /run/sshd, which exists only once the service was started; a mount namespace has it in any case.
+/// Returns the output of `sshd -T` for a connection, by keyword; `None` if sshd refuses the file. sshd
+/// requires /run/sshd, which exists only after the service was started; a mount namespace provides the
+/// directory.
 #[expect(clippy::option_option, reason = "refused is not the same as not there")]
 fn dump(file: &Path, spec: Option<&str>) -> Option<Option<BTreeMap<String, Vec<String>>>> {
     if !Path::new("/usr/sbin/sshd").exists() {
@@ -127,7 +128,7 @@ fn connection(spec: &(&str, &str, &str, &str, u16)) -> (String, Connection) {
     (text, connection)
 }
 
-/// Ours and theirs, key by key; how many were compared.
+/// Compares both results key by key. Returns the number of compared keys.
 fn agree(
     ours: &Effective,
     theirs: &BTreeMap<String, Vec<String>>,
@@ -141,7 +142,7 @@ fn agree(
             continue;
         }
         let said = ours.get_for(connection, key).unwrap();
-        // The default is not in the files.
+        // Defaults are not in the files.
         let Some(first) = said.first() else { continue };
         let expected = theirs.get(&first.key).cloned().unwrap_or_default();
         assert_eq!(joined(&said), expected, "{key} {connection:?}\n{context}");
@@ -150,7 +151,7 @@ fn agree(
     compared
 }
 
-/// A file of random lines.
+/// Generates a file of random lines.
 fn text(dice: &mut Dice, dir: &Path, mut in_match: bool, depth: usize) -> String {
     const PATTERNS: [&str; 10] = [
         "[0-9]*.conf",
@@ -180,7 +181,7 @@ fn text(dice: &mut Dice, dir: &Path, mut in_match: bool, depth: usize) -> String
                     0 => format!(" {}/z.conf", dir.display()),
                     _ => String::new(),
                 };
-                // In quotes a backslash before a letter stays, outside too.
+                // In quotes, and outside too, a backslash before a letter stays.
                 format!(
                     "Include {quote}{}/{depth}/{pattern}{quote}{two}",
                     dir.display()
@@ -232,7 +233,8 @@ fn attack_random_configurations_of_sshd() {
             let inner = dir.path().join(depth.to_string());
             std::fs::create_dir(&inner).unwrap();
             for name in names {
-                // Whether an included file stands in a Match is not known here; sshd then refuses.
+                // Whether an included file is inside a Match block is not known here; sshd then refuses the
+                // file.
                 let text = text(&mut dice, dir.path(), true, depth + 1);
                 std::fs::write(inner.join(name), &text).unwrap();
                 all.push(format!("== {depth}/{name}\n{text}"));
@@ -265,7 +267,8 @@ fn attack_random_configurations_of_sshd() {
     assay_testing::attacked("random configurations of sshd", tried as u64, tried as u64);
 }
 
-/// Keywords that no Match block may hold are those that sshd refuses there; `Match all` of the main file ends a block.
+/// Keywords that sshd refuses in Match blocks equal the list of this crate; `Match all` in the main file ends
+/// a block.
 #[test]
 fn keywords_that_stand_outside_of_match_alone() {
     const OTHERS: [&str; 8] = [
@@ -331,8 +334,8 @@ fn keywords_that_stand_outside_of_match_alone() {
     assert!(compared >= 150, "{compared}");
 }
 
-/// For every keyword whose lines do not simply follow "the first counts", and some that do: what counts
-/// when two lines say it.
+/// For every keyword that does not simply follow "the first line takes effect", and some that do: the
+/// effective value of two lines.
 #[test]
 fn which_of_two_lines_counts() {
     let lines = |key: &str, values: &[&str]| {
@@ -363,7 +366,7 @@ fn which_of_two_lines_counts() {
     let users = "AuthorizedKeysCommandUser root\nAuthorizedPrincipalsCommandUser root\n";
     let Some(old) = is_of_9_2() else { return };
     for (key, values) in server {
-        // Later ones take the first of most.
+        // Later versions use the first line of most keywords.
         if !old {
             break;
         }
@@ -401,7 +404,7 @@ fn which_of_two_lines_counts() {
             .collect();
         let ours = read_effective(Program::Ssh, &file, &Disk).unwrap();
         let said = joined(&ours.get_for(&connection, key).unwrap());
-        // What no line says has its default.
+        // A keyword without a line has its default.
         match said.is_empty() {
             true => assert_eq!(head, "Host other\n", "{key}"),
             false => assert_eq!(said, theirs, "{key} {head}"),
@@ -409,8 +412,8 @@ fn which_of_two_lines_counts() {
     }
 }
 
-/// What no single line tells: values whose parts stand in several lines, and a keyword that another one
-/// hides; outside of Match and in blocks of it.
+/// Values whose parts are in several lines, and a keyword that another one hides; outside of Match and in
+/// Match blocks.
 #[test]
 fn attack_values_of_sshd_that_take_several_lines() {
     const LINES: [&str; 16] = [
@@ -441,7 +444,7 @@ fn attack_values_of_sshd_that_take_several_lines() {
         for _ in 0..2 + dice.below(9) {
             let line = *dice.one(&LINES);
             in_match |= line.starts_with("Match");
-            // That one is for all connections.
+            // This keyword applies to all connections.
             if !(in_match && line.starts_with("MaxStartups")) {
                 text.push_str(line);
                 text.push('\n');
@@ -480,7 +483,7 @@ fn attack_values_of_sshd_that_take_several_lines() {
     assay_testing::attacked("values of sshd in several lines", tried, held);
 }
 
-/// As sshd prints it; 10:30:100 is built in (sshd_config(5)).
+/// Formats the value as sshd prints it; 10:30:100 is the default (sshd_config(5)).
 fn startups(said: &[&Setting]) -> String {
     let numbers = |said: &Setting| -> Vec<String> {
         let text = said.text();
@@ -501,7 +504,7 @@ fn startups(said: &[&Setting]) -> String {
     }
 }
 
-/// As sshd prints it, in bytes and seconds.
+/// Formats the value as sshd prints it, in bytes and seconds.
 fn rekeying(said: &[&Setting]) -> String {
     let word = |said: &Setting, at: usize| {
         let word = said.words.get(at);
@@ -520,7 +523,7 @@ fn rekeying(said: &[&Setting]) -> String {
     format!("{} {}", number(size), number(interval))
 }
 
-/// Whether sshd is as old as the one that is read for, by what ssh beside it says; `None` without ssh.
+/// Whether sshd has the version that this crate follows, according to the installed ssh; `None` without ssh.
 fn is_of_9_2() -> Option<bool> {
     let output = ask(&["ssh", "-V"])?;
     Some(String::from_utf8_lossy(&output.stderr).starts_with("OpenSSH_9.2"))
@@ -538,7 +541,7 @@ fn includes_of_sshd_that_do_not_end() {
         return;
     };
     assert!(theirs.is_none());
-    // As deep as is allowed.
+    // Exactly the maximum depth.
     for depth in 0..=17 {
         let text = format!("Include {}/{}\n", dir.path().display(), depth + 1);
         let text = if depth == 16 {

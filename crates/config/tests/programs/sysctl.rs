@@ -1,4 +1,4 @@
-//! `systemd-analyze cat-config` for the order of the files, `sysctl --dry-run` for what they say.
+//! Compares the order of the files with `systemd-analyze cat-config`, and the values with `sysctl --dry-run`.
 
 use super::{ask, read, stdout};
 use assay_config::effective::{Program, ScopeId};
@@ -69,7 +69,7 @@ fn sysctl_d() {
     );
     assert_eq!(said("net.ipv4.conf.eth0/1.rp_filter").0, "1");
     assert_eq!(ours.overridden(ScopeId::ROOT, "vm.swappiness").len(), 1);
-    // The masked one is read too, as the empty file that it is.
+    // The masked file is read too, as an empty file.
     let mine: Vec<PathBuf> = ours.files.clone();
     let Some(theirs) = cat_config(root, "sysctl.d") else {
         return;

@@ -1,4 +1,5 @@
-//! The hub's part: which sizes and samples several machines have, and so what each of them is to hash.
+//! The hub's part: finds sizes and samples that several machines have, and so the contents that each machine
+//! must hash.
 
 use super::machines::Machines;
 use super::offer::{OFFERED, SampleKey, Samples};
@@ -9,25 +10,25 @@ use crate::Error;
 use assay_columns::{CellValue, TableWriter};
 use std::path::{Path, PathBuf};
 
-/// size, sample, machine; and the other way round.
+/// Fields: size, sample, machine; or machine, size, sample.
 const RECORD: usize = 8 + 8 + 4;
 
-/// What a machine is to hash.
+/// List of contents that a machine must hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanting {
     /// The machine.
     pub machine: String,
-    /// Rows: sizes and samples.
+    /// Number of rows (size and sample).
     pub rows: u64,
-    /// Where that was written.
+    /// Path of the written table.
     pub path: PathBuf,
 }
 
-/// Writes to `dir`, for each machine of these offers, which of its sizes and samples another machine has as well.
-/// Offers of one machine are no others of each other, however often they are given.
+/// Writes to `dir`, for each machine, its sizes and samples that another machine has, too. Several offers of
+/// one machine count as one machine.
 ///
 /// # Errors
-/// When an offer cannot be read or is damaged, or a file cannot be written. What was written is whole.
+/// An offer cannot be read or is damaged, or a file cannot be written. Written files are complete.
 pub fn find_common_samples(offers: &[PathBuf], dir: &Path) -> Result<Vec<Wanting>, Error> {
     let mut machines = Machines::default();
     let mut runs = Vec::new();
@@ -84,7 +85,7 @@ fn open(offers: &[PathBuf], machines: &mut Machines) -> Result<Vec<Records>, Err
     offers.iter().map(one).collect()
 }
 
-/// Merged records in a file without a name, to be merged again.
+/// Writes merged records to an unnamed file, for the next merge.
 fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Records, Error> {
     let mut failed = None;
     let whole = merged.map_while(|row| row.map_err(|error| failed = Some(error)).ok().map(Ok));
@@ -96,7 +97,7 @@ fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Reco
     Ok(Box::new(run.map(|record| record.map_err(Error::Output))))
 }
 
-/// Writes what each machine is to hash, an empty table where that is nothing.
+/// Writes a table for each machine; the table is empty if the machine has nothing to hash.
 fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Vec<Wanting>, Error> {
     let folder = hold(dir)?;
     let mut records = wanted.finish().map_err(Error::Output)?.peekable();

@@ -1,5 +1,5 @@
-//! An index as Parquet, a file for each machine and prefix of the hash: which contents there are, how large and
-//! how many of each. Paths are not told.
+//! Writes an index as Parquet files without paths, one for each machine and hash prefix: the contents, their
+//! sizes and numbers.
 
 use super::publish::{Folder, Pending, file_name, hold};
 use super::sort::Sorter;
@@ -15,36 +15,36 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Most digits of a prefix.
+/// Maximum number of digits of a prefix.
 pub const DIGITS: u8 = 3;
 
-/// What was exported of a machine.
+/// Counts of a machine's export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Different contents, a row each.
+    /// Number of different contents; one row each.
     pub contents: u64,
-    /// Files of these, names of one inode counted once.
+    /// Number of files; hard links count once.
     pub files: u64,
-    /// Files whose content has no hash: they are not in it.
+    /// Number of files without a hash, which the export omits.
     pub unhashed: u64,
-    /// Files written.
+    /// Number of files written.
     pub parts: u64,
 }
 
-/// machine, hash, size, file system, inode, share, ground.
+/// Fields: machine, hash, size, file system, inode, share, ground.
 const RECORD: usize = 4 + 32 + 8 + 4 + 8 + 8 + 4;
-/// No file system of this machine that matters.
+/// Marks a file system that does not matter, or one of another machine.
 const NOWHERE: u32 = u32::MAX;
-/// So many sharings of one content are told apart; further ones count as one with others.
+/// Maximum number of distinct sharings per content. Further ones count as one.
 const SHARES: usize = 1 << 20;
 
-/// Writes what an index knows to `dir`, in place of what these machines exported there before.
+/// Writes the contents of an index to `dir` and replaces earlier exports of the same machines.
 ///
-/// The prefix has `digits` hexadecimal digits: 16 to the power of it files for each machine.
+/// The prefix has `digits` hexadecimal digits, so a machine has 16^`digits` files.
 ///
 /// # Errors
-/// When the index cannot be read or the files cannot be written; what was there before is there then, or
-/// [`super::ask`] says of which machine it is a mixture.
+/// The index cannot be read, or a file cannot be written. Then the earlier export is still there, or
+/// [`super::ask`] reports a mixture of exports.
 pub fn export(
     index: &Index,
     dir: &Path,
@@ -91,7 +91,7 @@ pub fn export(
 /// A sorted record.
 struct Record([u8; RECORD]);
 
-/// Machine, hash and size of a record, as they are sorted.
+/// Machine, hash and size of a record: the sort key.
 type Key = [u8; 44];
 
 impl Record {
@@ -124,7 +124,7 @@ impl Record {
 struct Gathered {
     sorter: Sorter<RECORD>,
     machines: Vec<String>,
-    /// By machine, which prefixes it has.
+    /// Prefixes of each machine.
     prefixes: Vec<HashSet<u16>>,
     exported: Vec<Exported>,
     roots: Roots,
@@ -197,7 +197,7 @@ fn encode(
     record
 }
 
-/// The first digits of a hash as a number.
+/// Returns the first digits of a hash as a number.
 pub(crate) fn hash_prefix(hash: &[u8], digits: u8) -> u16 {
     let head = hash
         .first_chunk()
@@ -205,13 +205,13 @@ pub(crate) fn hash_prefix(hash: &[u8], digits: u8) -> u16 {
     head >> (16 - 4 * u32::from(digits))
 }
 
-/// Files of one content on one machine, as they come, by file system and inode.
+/// Collects the files of one content on one machine, ordered by file system and inode.
 struct Content {
     key: Key,
     last: (u32, u64),
     shared: HashSet<(u32, u64)>,
-    /// By file system that may show the files of others: how many inodes, and how many of these have blocks of
-    /// their own.
+    /// For each file system that may show files of another: number of inodes, and number of these with their
+    /// own blocks.
     grounds: Vec<(u32, u64, u64)>,
 }
 
@@ -228,7 +228,7 @@ impl Content {
     }
 
     fn add(&mut self, record: &Record) {
-        // A further name of the same inode.
+        // Another name of the same inode.
         if self.last != record.inode() {
             self.last = record.inode();
             self.count(record);
@@ -251,10 +251,11 @@ impl Content {
         self.grounds[at].2 += u64::from(own);
     }
 
-    /// How many files there are for certain: what shares all its blocks is one, and so is all that may be one.
+    /// Returns the minimum number of files: files that share all their blocks count once, and so do files that
+    /// may be the same file.
     fn files(&self, roots: &Roots) -> u64 {
         let land = roots.landscape();
-        // Whether there are two of a kind matters, how many do not.
+        // Only the difference between one and several files of a kind matters.
         let each = self.grounds.iter().flat_map(|(ground, inodes, _)| {
             let ground = (*ground != NOWHERE).then_some(*ground as usize);
             std::iter::repeat_n(ground, usize::from(*inodes > 1) + 1)
@@ -275,7 +276,7 @@ impl Content {
     }
 }
 
-/// The files that are being written.
+/// Output files that are being written.
 struct Output<'a> {
     held: &'a Folder,
     digits: u8,
@@ -361,7 +362,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Gives all files their names, and takes away what the same machines exported before.
+    /// Gives all files their final names, and removes earlier exports of the same machines.
     fn finish(mut self) -> Result<BTreeMap<String, Exported>, Error> {
         self.close()?;
         let mut here = HashSet::new();
@@ -381,19 +382,19 @@ impl Output<'_> {
                     }
                 }
             }
-            // Only where nothing is left in it.
+            // Removes the folder only if it is empty.
             let _ = std::fs::remove_dir(&dir);
         }
         Ok(self.machines.iter().cloned().zip(self.exported).collect())
     }
 }
 
-/// The folder of a prefix, named as Hive does: other readers know the prefix from it.
+/// Returns the name of a prefix's folder in the style of Hive, so that other readers recognise the prefix.
 fn prefix_folder_name(prefix: u16, digits: u8) -> String {
     format!("prefix={prefix:0width$x}", width = usize::from(digits))
 }
 
-/// The folders of prefixes in an export, each with its digits.
+/// Lists the prefix folders of an export with their digits.
 pub(crate) fn list_prefix_folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let cannot = || crate::error::io_error(dir, "cannot read");
     let mut found = Vec::new();

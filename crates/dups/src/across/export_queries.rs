@@ -1,4 +1,4 @@
-//! Questions to the exports of many machines: one merge of all files, each of which is in order, prefix by prefix.
+//! Answers questions about the exports of many machines. Merges all sorted files, prefix by prefix.
 
 use super::export::list_prefix_folders;
 use super::export_rows::{Feed, ROW};
@@ -14,81 +14,81 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Most files that a thread merges at once. Of 1000 files with 3.9 million rows, merging all at once took 1.3 to 1.9 s of
-/// the processor and 165 MB, 128 at once and then the results 1.3 to 1.7 s and 26 MB.
+/// Maximum number of files that a thread merges at once. For 1000 files with 3.9 million rows, one merge took
+/// 1.3 to 1.9 s of CPU time and 165 MB; merges of 128 files took 1.3 to 1.7 s and 26 MB.
 const FAN: usize = 128;
-/// Descriptors left for everything else.
+/// File descriptors reserved for other uses.
 const RESERVE: u64 = 64;
 
-/// So many machines of a content are named.
+/// Maximum number of machines named for a content.
 const NAMED: usize = 8;
 
-/// What the machines have in common. Bytes are those of the files' sizes.
+/// Contents that machines have in common. Byte counts are sums of file sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct CommonFiles {
-    /// Which hash: `xxh3-128` or `blake3`; empty where there is no export.
+    /// Kind of the hash: `xxh3-128` or `blake3`; empty without an export.
     pub hash: String,
-    /// Files of all machines.
+    /// Number of files on all machines.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Different contents.
+    /// Number of different contents.
     pub contents: u64,
-    /// Contents of which there are several files.
+    /// Number of contents with several files.
     pub groups: u64,
-    /// Files beside one of each content.
+    /// Number of files beyond the first of each content.
     pub redundant_files: u64,
-    /// What those take: so much could be free if everything were kept once.
+    /// Bytes of these files: the space that keeping one copy of each content would free.
     pub redundant_bytes: u64,
-    /// Contents that at least two machines have.
+    /// Number of contents that at least two machines have.
     pub shared_groups: u64,
-    /// What one file of each machine takes beside that of one machine.
+    /// Bytes of these contents, counted once for each machine except the first.
     pub shared_bytes: u64,
-    /// Rows that came twice, because a file was given twice; they are counted once.
+    /// Number of repeated rows, because a file was given twice. Repeated rows count once.
     pub repeated_rows: u64,
-    /// By machine, in order of names.
+    /// Machines, ordered by name.
     pub machines: Vec<ExportMachine>,
-    /// The contents with most redundant bytes, the most first.
+    /// Contents with the most redundant bytes, in descending order.
     pub largest: Vec<Large>,
-    /// What makes the answer incomplete.
+    /// Problems that make the answer incomplete.
     pub problems: Vec<String>,
 }
 
-/// A machine.
+/// Counts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Machine")]
 pub struct ExportMachine {
-    /// How it is called.
+    /// Name of the machine.
     pub name: String,
-    /// Its files.
+    /// Number of its files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of its files.
     pub bytes: u64,
-    /// What its own copies take beside one of each content.
+    /// Bytes of its own copies beyond the first of each content.
     pub redundant_bytes: u64,
-    /// Bytes of contents that another machine has too, each counted once.
+    /// Bytes of its contents that another machine has, too; each content counts once.
     pub shared_bytes: u64,
 }
 
-/// A content.
+/// A content with many redundant bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Large {
-    /// In hexadecimal.
+    /// Hash in hexadecimal.
     pub hash: String,
-    /// Of each file, bytes.
+    /// Bytes of each file.
     pub size: u64,
-    /// How many files of all machines have it.
+    /// Number of files with this content on all machines.
     pub files: u64,
-    /// How many machines have it.
+    /// Number of machines with this content.
     pub machines: u64,
-    /// Some of them.
+    /// Names of some of these machines.
     pub names: Vec<String>,
-    /// Bytes of all files but one.
+    /// Bytes of all files beyond the first.
     pub redundant_bytes: u64,
 }
 
-/// Sums that a hostile file cannot overflow.
+/// Sums in 128 bits, which a hostile file cannot overflow.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     files: u128,
@@ -102,17 +102,18 @@ struct Sums {
     repeated_rows: u128,
 }
 
-/// By machine: files, bytes, redundant bytes, shared bytes.
+/// Counts per machine: files, bytes, redundant bytes, shared bytes.
 type Own = [u128; 4];
 
-/// A content on its way into the list of the largest, in the order of that list.
+/// A candidate for the list of the largest contents, in the order of this list.
 type Heavy = (u128, u64, Reverse<[u8; 32]>, Vec<(u32, u64)>);
 
-/// Asks the exports in some folders; `top`: how many of the largest are told. Uses so many threads.
+/// Answers questions about the exports in these folders with `threads` threads. `top` limits the list of the
+/// largest contents.
 ///
 /// # Errors
-/// When a folder cannot be read, a file in it is damaged, or they have different hashes. A file that cannot be
-/// opened at all is left out, and said.
+/// A folder cannot be read, a file is damaged, or the exports use different hashes. A file that cannot be
+/// opened is omitted and reported.
 pub fn ask(dirs: &[PathBuf], top: usize, threads: usize) -> Result<CommonFiles, Error> {
     let threads = threads.max(1);
     let each =
@@ -121,7 +122,7 @@ pub fn ask(dirs: &[PathBuf], top: usize, threads: usize) -> Result<CommonFiles, 
     ask_merging(dirs, top, threads, fan.min(FAN))
 }
 
-/// [`ask`], with so many files merged at once, at least two.
+/// Like [`ask`], with at most `fan` files merged at once (at least two).
 ///
 /// # Errors
 /// As [`ask`].
@@ -145,7 +146,7 @@ pub fn ask_merging(
             files_of(&folder, &prefix, &mut files)?;
         }
     }
-    // Exports with longer prefixes are taken together as the shortest one divides them.
+    // Exports with longer prefixes are grouped by the shortest prefix length.
     let digits = files.iter().map(|one| one.0.len()).min().unwrap_or(1);
     let mut parts: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
     for (prefix, path) in files {
@@ -173,7 +174,7 @@ pub fn ask_merging(
     Ok(whole.answer(shared))
 }
 
-/// The exported files in the folder of a prefix.
+/// Lists the exported files in the folder of a prefix.
 fn files_of(folder: &Path, prefix: &str, into: &mut Vec<(String, PathBuf)>) -> Result<(), Error> {
     for entry in std::fs::read_dir(folder).map_err(io_error(folder, "cannot read"))? {
         let path = entry.map_err(io_error(folder, "cannot read"))?.path();
@@ -187,7 +188,7 @@ fn files_of(folder: &Path, prefix: &str, into: &mut Vec<(String, PathBuf)>) -> R
     Ok(())
 }
 
-/// What the threads know together.
+/// State shared by the threads.
 #[derive(Default)]
 struct Shared {
     machines: Mutex<Machines>,
@@ -196,7 +197,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Opens a file; none when it has to be left out.
+    /// Opens a file; returns `None` if the file has to be omitted.
     fn open(&self, prefix: &str, path: &Path) -> Result<Option<Feed>, Error> {
         let feed = match Feed::open(path, prefix, &self.machines) {
             Ok(feed) => feed,
@@ -219,7 +220,7 @@ impl Shared {
     }
 }
 
-/// Rows from a file, or from several that were merged before.
+/// Rows from a file, or from an earlier merge of several files.
 enum Rows {
     File(Box<Feed>),
     Run(SortedRun<ROW>),
@@ -236,13 +237,13 @@ impl Iterator for Rows {
     }
 }
 
-/// What was counted.
+/// Accumulates the counts.
 struct Fold {
     sums: Sums,
     own: Vec<Own>,
     largest: BinaryHeap<Reverse<Heavy>>,
     top: usize,
-    /// How many files are merged at once.
+    /// Maximum number of files merged at once.
     fan: usize,
     key: [u8; 40],
     members: Vec<(u32, u64)>,
@@ -266,7 +267,7 @@ impl Fold {
         let mut rows: Vec<Rows> = Vec::new();
         let mut several = files.chunks(self.fan);
         if files.len() > self.fan {
-            // More than are merged at once: runs first, themselves merged while they are too many.
+            // If there are too many files, merges groups of them into runs first.
             for some in several {
                 let run = write_rows(Merge::of(open(some, shared)?)?)?;
                 rows.push(Rows::Run(SortedRun::file(run).map_err(Error::Output)?));
@@ -295,7 +296,7 @@ impl Fold {
         let machine = u32::from_be_bytes(machine.try_into().unwrap_or_default());
         let count = u64::from_be_bytes(count.try_into().unwrap_or_default());
         match self.members.last_mut() {
-            // Counts ascend, so the last one is the largest.
+            // Machine numbers ascend, so a repeated machine is the last one.
             Some(last) if last.0 == machine => {
                 last.1 = count;
                 self.sums.repeated_rows += 1;
@@ -304,7 +305,7 @@ impl Fold {
         }
     }
 
-    /// Counts the content whose rows have come.
+    /// Counts the content whose rows are complete.
     fn close(&mut self) {
         if self.members.is_empty() {
             return;
@@ -348,7 +349,7 @@ impl Fold {
         self.members.clear();
     }
 
-    /// Whether it may be among the largest.
+    /// Returns whether a content may be among the largest.
     fn is_among(&self, redundant: u128, size: u64) -> bool {
         let least = self.largest.peek().map(|least| (least.0.0, least.0.1));
         self.top > 0
@@ -456,7 +457,7 @@ fn open(files: &[(String, PathBuf)], shared: &Shared) -> Result<Vec<Rows>, Error
     Ok(rows)
 }
 
-/// Writes merged rows to a file without a name.
+/// Writes merged rows to an unnamed file.
 fn write_rows(
     rows: impl Iterator<Item = Result<[u8; ROW], Error>>,
 ) -> Result<std::fs::File, Error> {

@@ -1,4 +1,4 @@
-//! The rows of an exported file as records that can be merged, each checked: it may come from anywhere.
+//! Reads the rows of an exported file as sortable records and checks each row, because the file is untrusted.
 
 use super::machines::Machines;
 use super::{VERSION, export_columns, note};
@@ -10,10 +10,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Hash, size, machine, count; numbers big-endian.
+/// Record length: hash, size, machine, count; numbers are big-endian.
 pub const ROW: usize = 32 + 8 + 4 + 8;
 
-/// Opens a table that somebody put there: a regular file, through no link, and no pipe that never ends.
+/// Opens an untrusted table: only a regular file, without following links.
 pub(crate) fn open_table(path: &Path) -> Result<TableSource, Error> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let open = || -> std::io::Result<TableSource> {
@@ -26,7 +26,7 @@ pub(crate) fn open_table(path: &Path) -> Result<TableSource, Error> {
     open().map_err(crate::error::io_error(path, "cannot open"))
 }
 
-/// Which hash a table says it has, if it is one of exports.
+/// Returns the hash kind that a table declares, if exports support it.
 fn read_hash_kind(reader: &Reader) -> Result<HashKind, String> {
     if reader.note(note::WHAT) != Some("dups") {
         return Err("it is no export of `assay dups`".into());
@@ -44,7 +44,7 @@ fn read_hash_kind(reader: &Reader) -> Result<HashKind, String> {
     HashKind::named(hash).ok_or_else(|| format!("it has a hash `{}`", hash.escape_debug()))
 }
 
-/// Rows in order.
+/// Reads sorted rows.
 pub struct Feed {
     reader: Reader,
     batch: Batch,
@@ -53,19 +53,19 @@ pub struct Feed {
     kind: HashKind,
     machine: u32,
     name: Vec<u8>,
-    /// With which every hash begins.
+    /// Prefix of all hashes in the file.
     prefix: Prefix,
     last: Option<[u8; 40]>,
     over: bool,
 }
 
 impl Feed {
-    /// Opens a file of the folder of a prefix.
+    /// Opens a file in the folder of a prefix.
     pub fn open(path: &Path, prefix: &str, machines: &Mutex<Machines>) -> Result<Self, Error> {
         Self::of(open_table(path)?, path, prefix, machines)
     }
 
-    /// Of what was opened; `path` is for messages.
+    /// Reads an open table; `path` is for messages.
     pub fn of(
         source: TableSource,
         path: &Path,
@@ -95,7 +95,7 @@ impl Feed {
         })
     }
 
-    /// Which hash it has.
+    /// Returns the kind of the hash.
     pub fn kind(&self) -> HashKind {
         self.kind
     }
@@ -147,14 +147,14 @@ impl Feed {
     }
 }
 
-/// The hexadecimal digits of a folder, as bits that are compared at once.
+/// Hexadecimal digits of a folder, as bits for a fast comparison.
 struct Prefix {
     mask: u64,
     value: u64,
 }
 
 impl Prefix {
-    /// Of at most sixteen digits; with more, or others, no hash begins with them.
+    /// Parses at most sixteen digits. Any other text matches no hash.
     fn of(digits: &str) -> Self {
         let bits = 4 * digits.len() as u32;
         match u64::from_str_radix(digits, 16) {
@@ -186,10 +186,10 @@ impl Iterator for Feed {
     }
 }
 
-/// Reads a whole exported file, whose hashes are to begin with these digits, and counts its rows.
+/// Reads a whole exported file, checks that all hashes start with these digits, and counts the rows.
 ///
 /// # Errors
-/// When it is another file, or damaged.
+/// The file is not such an export, or is damaged.
 pub fn count_rows(source: TableSource, path: &Path, prefix: &str) -> Result<u64, Error> {
     let mut count = 0;
     for row in Feed::of(source, path, prefix, &Mutex::default())? {

@@ -1,4 +1,4 @@
-//! The machines that files tell of, each known by a number while they are read.
+//! Assigns numbers to the machines of the files that are being read.
 
 use super::note;
 use crate::Error;
@@ -6,9 +6,9 @@ use assay_columns::Reader;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Most machines.
+/// Maximum number of machines.
 const MOST: usize = 1 << 20;
-/// Most bytes of a name.
+/// Maximum length of a machine's name, in bytes.
 const LONGEST: usize = 255;
 
 /// A machine.
@@ -17,23 +17,23 @@ struct Machine {
     name: String,
     id: String,
     export: String,
-    /// Files that its export has.
+    /// Number of files in its export.
     files: u32,
-    /// Whether files of another export were among them.
+    /// Files of another export were among them.
     mixed: bool,
 }
 
-/// All of them.
+/// All machines.
 #[derive(Debug, Default)]
 pub struct Machines {
     list: Vec<Machine>,
     by_name: HashMap<String, u32>,
-    /// Machine and prefix of files that were seen.
+    /// Machine and prefix of the files read so far.
     seen: HashSet<(u32, String)>,
 }
 
 impl Machines {
-    /// The number of the machine that a file tells of. `part`: the prefix of that file.
+    /// Returns the number of a file's machine. `part` is the prefix of the file.
     pub fn enter(&mut self, reader: &Reader, part: &str, path: &Path) -> Result<u32, Error> {
         let say = |name| reader.note(name).unwrap_or_default().to_owned();
         let (name, id, export) = (say(note::MACHINE), say(note::ID), say(note::EXPORT));
@@ -75,22 +75,22 @@ impl Machines {
         Ok(number)
     }
 
-    /// How a machine is called.
+    /// Returns the name of a machine.
     pub fn name(&self, number: u32) -> &str {
         self.list.get(number as usize).map_or("", |one| &one.name)
     }
 
-    /// The id of a machine; empty where it has none.
+    /// Returns the id of a machine; empty if it has none.
     pub fn id(&self, number: u32) -> &str {
         self.list.get(number as usize).map_or("", |one| &one.id)
     }
 
-    /// How many there are.
+    /// Returns the number of machines.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// What is wrong with the files of some, a line each, by name.
+    /// Describes problems with the machines' files, one line each, ordered by name.
     pub fn problems(&self) -> Vec<String> {
         let mut counts = vec![0; self.list.len()];
         for (number, _) in &self.seen {

@@ -1,5 +1,5 @@
-//! The first half of finding out which contents are worth hashing: of every file its size and a short sample, so that
-//! the hub can say what another machine may have too. No more than 12 KiB of a file are read.
+//! Writes a machine's offer: size and a short sample of every file, so that the hub can find contents that
+//! several machines may have. Reads at most 12 KiB of a file.
 
 use super::export_rows::open_table;
 use super::machines::Machines;
@@ -17,29 +17,29 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Size and sample.
+/// Size and sample of a file.
 pub type SampleKey = (u64, [u8; 8]);
 
-/// The columns of an offer.
+/// Columns of an offer.
 pub(super) const OFFERED: [Column; 3] = [
     Column::new("size", ColumnKind::Int),
     Column::new("sample", ColumnKind::Fixed(8)),
     Column::new("count", ColumnKind::Count),
 ];
 
-/// What was offered.
+/// Counts of an offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
-    /// Different sizes and samples, a row each.
+    /// Number of different sizes and samples; one row each.
     pub rows: u64,
-    /// Names of files.
+    /// Number of file names.
     pub names: u64,
-    /// Files that could not be read, or are no longer what the index remembers: they are not in it.
+    /// Number of omitted files, which are unreadable or have changed since the scan.
     pub left_out: u64,
 }
 
-/// The sample of an open file: a hash of what it begins with, its middle and its end, all of it where it is short.
-/// Files of one content have one sample.
+/// Computes the sample of an open file: a hash of its beginning, middle and end, or of all of it if it is
+/// short. Equal contents have equal samples.
 pub(crate) fn sample(
     fd: &OwnedFd,
     size: u64,
@@ -57,9 +57,9 @@ pub(crate) fn sample(
     Ok(sample)
 }
 
-/// size, sample.
+/// Fields: size, sample.
 const RECORD: usize = 16;
-/// Names that wait for a thread.
+/// Maximum number of names that wait for a thread.
 const WAITING: usize = 1024;
 
 /// Writes the offer of this machine's files.
@@ -111,7 +111,7 @@ pub fn write_offer<W: Write + Send>(
     Ok((offered, writer.finish().map_err(broken)?))
 }
 
-/// Samples every file of this machine, several at a time.
+/// Samples every file of this machine with several threads.
 fn sample_files(
     index: &Index,
     control: &Control<'_>,
@@ -158,7 +158,7 @@ fn sample_files(
             offered.names += 1;
             path.clear();
             path.extend_from_slice(&crate::table::join(folder, entry.name));
-            // Nobody receives only after a panic, which the scope passes on.
+            // Sending fails only after a panic, which the scope passes on.
             let _ = names.send((path.clone(), entry.id));
         });
         drop(names);
@@ -178,7 +178,7 @@ fn next(waiting: &Mutex<Receiver<(Vec<u8>, Identity)>>) -> Option<(Vec<u8>, Iden
     waiting.recv().ok()
 }
 
-/// The rows of an offer, or of what is wanted, checked: it may come from anywhere.
+/// Reads and checks the rows of an offer or of a list of wanted contents, because the file is untrusted.
 pub(super) struct Samples {
     reader: Reader,
     batch: Batch,
@@ -189,7 +189,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Of a table of this kind. `path` is for messages.
+    /// Reads a table of kind `what`. `path` is for messages.
     pub fn of(source: TableSource, path: &Path, what: &str) -> Result<Self, Error> {
         let reader = Reader::open(source, &OFFERED).map_err(|source| Error::table(path, source))?;
         if reader.note(note::WHAT) != Some(what) || reader.note(note::VERSION) != Some(VERSION) {
@@ -208,19 +208,19 @@ impl Samples {
         })
     }
 
-    /// An offer, and the number of its machine.
+    /// Opens an offer and returns it with its machine's number.
     pub fn offered(path: &Path, machines: &mut Machines) -> Result<(Self, u32), Error> {
         let one = Self::of(open_table(path)?, path, "dups-offer")?;
         let machine = machines.enter(&one.reader, "", path)?;
         Ok((one, machine))
     }
 
-    /// A note beside it.
+    /// Returns a metadata entry.
     pub fn note(&self, name: &str) -> &str {
         self.reader.note(name).unwrap_or_default()
     }
 
-    /// How many rows it says it has.
+    /// Returns the declared number of rows.
     pub fn rows(&self) -> u64 {
         self.reader.rows()
     }

@@ -1,4 +1,4 @@
-//! Writing the files of an export so that a kill leaves no half of one under its name.
+//! Writes the files of an export so that a killed process leaves no incomplete file under a final name.
 
 use crate::Error;
 use crate::error::io_error;
@@ -9,21 +9,21 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A folder that the user named for output, held and locked.
+/// A locked output folder that the user named.
 pub struct Folder {
     held: Directory,
     shown: PathBuf,
 }
 
 impl Folder {
-    /// A path into the folder that holds whatever becomes of its name.
+    /// Returns a path into the open folder that stays valid after the folder is renamed.
     pub fn path(&self) -> PathBuf {
         self.held.through()
     }
 }
 
-/// Makes a folder that the user named, and keeps others from writing to it at the same time. Other users may not
-/// write in it: they could plant links.
+/// Creates an output folder and locks it against other writers. Refuses a folder in which other users may
+/// write, because they could plant links.
 pub fn hold(dir: &Path) -> Result<Folder, Error> {
     let held = open_own_directory(dir).map_err(|error| Error::Usage(error.to_string()))?;
     match rustix::fs::flock(&held, FlockOperation::NonBlockingLockExclusive) {
@@ -38,8 +38,8 @@ pub fn hold(dir: &Path) -> Result<Folder, Error> {
     }
 }
 
-/// The name of a machine as part of a file's name: what is neither letter, digit, `-`, `_` nor `.` as `%XX`, and so
-/// is what would hide the file from Spark, which passes over names that begin with a dot or an underscore.
+/// Converts a machine's name into a file name. Bytes other than letters, digits, `-`, `_` and `.` become
+/// `%XX`, and so does a leading dot or underscore, because Spark ignores such files.
 #[must_use]
 pub fn file_name(machine: &str) -> String {
     let mut out = String::with_capacity(machine.len());
@@ -53,7 +53,7 @@ pub fn file_name(machine: &str) -> String {
     out
 }
 
-/// A file under a name that nobody reads, until it is complete.
+/// A file under a hidden name until it is complete.
 pub struct Pending {
     hidden: PathBuf,
     path: PathBuf,
@@ -61,8 +61,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins a file of this name in a folder, or in `below` it. Only its owner can read it: who knows a hash knows
-    /// whether the machine has that content.
+    /// Creates a file in a folder, or in `below` it. Only its owner can read the file, because a hash reveals
+    /// whether the machine has a content.
     pub fn begin(
         folder: &Folder,
         below: &str,
@@ -73,7 +73,7 @@ impl Pending {
         std::fs::create_dir_all(&dir).map_err(io_error(&shown, "cannot create"))?;
         let (path, hidden) = (dir.join(name), dir.join(format!(".{name}.part")));
         let shown = shown.join(name);
-        // What a kill left.
+        // Remove a file that a killed process left.
         match std::fs::remove_file(&hidden) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(io_error(&shown, "cannot remove what was begun of it")(
@@ -97,23 +97,23 @@ impl Pending {
         Ok((pending, BufWriter::with_capacity(256 * 1024, file)))
     }
 
-    /// Where it will be, through the folder that is held.
+    /// Returns the final path, through the open folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it will be, for messages.
+    /// Returns the final path, for messages.
     pub fn shown(&self) -> &Path {
         &self.shown
     }
 
-    /// Brings it to the disk; it has no name yet.
+    /// Syncs the file to disk without giving it its name.
     pub fn complete(&self, mut out: BufWriter<File>) -> Result<(), Error> {
         let done = out.flush().and_then(|()| out.get_ref().sync_all());
         done.map_err(io_error(&self.shown, "cannot write"))
     }
 
-    /// Gives it its name, in place of what had it.
+    /// Gives the file its name and replaces an older file.
     pub fn publish(self) -> Result<(), Error> {
         std::fs::rename(&self.hidden, &self.path).map_err(io_error(&self.shown, "cannot write"))
     }
@@ -121,7 +121,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // Gone already where it was published.
+        // After publishing, the hidden name no longer exists.
         let _ = std::fs::remove_file(&self.hidden);
     }
 }

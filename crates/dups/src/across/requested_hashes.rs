@@ -1,4 +1,4 @@
-//! The second half: a machine hashes what the hub wants of it, as part of a scan.
+//! Hashes the contents that the hub wants from this machine, as part of a scan.
 
 use super::export_rows::open_table;
 use super::note;
@@ -14,26 +14,26 @@ use assay_columns::TableSource;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Most rows: a machine with more names than that has them in several indexes.
+/// Maximum number of rows. A machine with more names needs several indexes.
 const MOST: u64 = u32::MAX as u64;
 
-/// Sizes and samples of contents that another machine may have.
+/// Sizes and samples of contents that another machine may have, too.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// In order.
+    /// Sorted keys.
     keys: SpillArray<SampleKey>,
 }
 
 impl Wanted {
-    /// Reads what the hub wrote for this machine, whose id is given where it has one.
+    /// Reads the list that the hub wrote for this machine. `id` is the machine's id, if it has one.
     ///
     /// # Errors
-    /// When it cannot be read, is damaged, or is for another machine.
+    /// The list cannot be read, is damaged, or is for another machine.
     pub fn read(path: &Path, id: Option<&str>) -> Result<Self, Error> {
         Self::of(open_table(path)?, path, id)
     }
 
-    /// Of what was opened; `path` is for messages.
+    /// Reads an open table; `path` is for messages.
     ///
     /// # Errors
     /// As [`Wanted::read`].
@@ -60,13 +60,13 @@ impl Wanted {
         Ok(Self { keys })
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -81,7 +81,7 @@ impl Wanted {
         self.keys.binary_search(&key).is_ok()
     }
 
-    /// Hashes the files without a hash that are wanted. What cannot be read is noted as of any other file.
+    /// Hashes the wanted files that have no hash yet. Unreadable files are reported as usual.
     pub(crate) fn hash(
         &self,
         files: &Files,
@@ -101,7 +101,7 @@ impl Wanted {
             let wanted = doors.open(files, id).ok().is_some_and(|fd| {
                 cost.opens += 1;
                 let sample = sample(&fd, file.id.size, &mut cost);
-                // What has changed is found out when it is hashed.
+                // A file that has changed is detected when it is hashed.
                 sample.is_ok_and(|sample| self.has((file.id.size, sample)))
                     || unchanged(&fd, file).is_err()
             });
@@ -127,7 +127,7 @@ impl Wanted {
         });
         learnt.cost.opens += cost.opens;
         learnt.cost.bytes += cost.bytes;
-        // They were not compared with all others of their size.
+        // These files were not compared with all other files of their size.
         learnt.finished.clear();
         learnt
     }

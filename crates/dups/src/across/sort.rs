@@ -1,17 +1,17 @@
-//! Sorting more records than memory holds: sorted runs in a file without a name, merged.
+//! Sorts more records than fit into memory: writes sorted runs to an unnamed file and merges them.
 
 use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Error, Read, Result, Seek as _, Write as _};
 
-/// Bytes of records that are sorted at once.
+/// Bytes of records that are sorted in memory.
 const MEMORY: usize = 64 << 20;
-/// Runs that are merged at once.
+/// Number of runs that are merged at once.
 pub const FAN: usize = 128;
-/// Bytes read ahead of each run.
+/// Read-ahead of each run, in bytes.
 const AHEAD: usize = 128 << 10;
 
-/// Takes records in any order. They are compared bytewise, so numbers are written big-endian.
+/// Collects records in any order. Records are compared bytewise, so numbers must be big-endian.
 pub struct Sorter<const N: usize> {
     buffer: Vec<[u8; N]>,
     most: usize,
@@ -25,7 +25,7 @@ impl<const N: usize> Default for Sorter<N> {
 }
 
 impl<const N: usize> Sorter<N> {
-    /// With so many bytes of memory.
+    /// Creates a sorter with this many bytes of memory.
     pub fn with_memory(bytes: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -41,7 +41,7 @@ impl<const N: usize> Sorter<N> {
             let run = write::<N>(self.buffer.drain(..).map(Ok))?;
             self.runs.push(run);
             if self.runs.len() == 2 * FAN {
-                // So many as are merged at the end are open at most, however many records there are.
+                // Limits the open runs to the number of the final merge.
                 let some = merge_runs::<N>(self.runs.drain(..FAN).collect())?;
                 self.runs.push(write::<N>(some)?);
             }
@@ -50,7 +50,7 @@ impl<const N: usize> Sorter<N> {
         Ok(())
     }
 
-    /// All records, in order.
+    /// Returns all records in order.
     pub fn finish(mut self) -> Result<Merge<N, SortedRun<N>>> {
         self.buffer.sort_unstable();
         let mut runs: Vec<SortedRun<N>> = Vec::new();
@@ -71,7 +71,7 @@ fn merge_runs<const N: usize>(files: Vec<File>) -> Result<Merge<N, SortedRun<N>>
     Merge::of(runs.collect::<Result<_>>()?)
 }
 
-/// Writes records to a file without a name.
+/// Writes records to an unnamed file.
 pub fn write<const N: usize>(records: impl Iterator<Item = Result<[u8; N]>>) -> Result<File> {
     let file: OwnedFd = crate::store::create_unnamed_file().ok_or_else(|| {
         Error::other(format!(
@@ -87,7 +87,7 @@ pub fn write<const N: usize>(records: impl Iterator<Item = Result<[u8; N]>>) -> 
         .map_err(std::io::IntoInnerError::into_error)
 }
 
-/// A run that is read again.
+/// A sorted run.
 pub enum SortedRun<const N: usize> {
     /// In memory.
     Memory(std::vec::IntoIter<[u8; N]>),
@@ -96,7 +96,7 @@ pub enum SortedRun<const N: usize> {
 }
 
 impl<const N: usize> SortedRun<N> {
-    /// From the beginning of a file.
+    /// Reads a file from its beginning.
     pub fn file(mut file: File) -> Result<Self> {
         file.rewind()?;
         Ok(Self::File(BufReader::with_capacity(AHEAD, file)))
@@ -113,7 +113,7 @@ impl<const N: usize> Iterator for SortedRun<N> {
                 let mut record = [0; N];
                 match file.read_exact(&mut record) {
                     Ok(()) => Some(Ok(record)),
-                    // Records are written whole, so this is the end.
+                    // Records are written completely, so this is the end.
                     Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => None,
                     Err(error) => Some(Err(error)),
                 }
@@ -122,18 +122,18 @@ impl<const N: usize> Iterator for SortedRun<N> {
     }
 }
 
-/// Sorted runs as one.
+/// Merges sorted runs.
 pub struct Merge<const N: usize, R> {
     runs: Vec<R>,
     /// The next record of each run.
     heads: Vec<[u8; N]>,
-    /// A heap of the runs that are not at their end, the smallest head first. Beside each run stand the first bytes of its
-    /// head, which decide nearly always where records begin with hashes: nothing long is compared or moved.
+    /// Heap of the unfinished runs, the smallest head first. Each entry contains the first bytes of the head.
+    /// These bytes decide almost every comparison of hashes, so whole records are rarely compared or moved.
     heap: Vec<(u64, usize)>,
 }
 
 impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Merge<N, R> {
-    /// Of runs, each in order.
+    /// Creates a merge of sorted runs.
     pub fn of(runs: Vec<R>) -> std::result::Result<Self, E> {
         let mut merge = Self {
             heads: vec![[0; N]; runs.len()],
@@ -159,7 +159,7 @@ impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Mer
         }
     }
 
-    /// Puts what stands there below all that is less.
+    /// Moves the entry at `at` below all smaller entries.
     fn sink(&mut self, mut at: usize) {
         let one = self.heap[at];
         loop {
@@ -180,7 +180,7 @@ impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Mer
     }
 }
 
-/// The first eight bytes, as a number that is in order as they are.
+/// Returns the first eight bytes as a number with the same order.
 fn begin<const N: usize>(record: &[u8; N]) -> u64 {
     let mut first = [0; 8];
     let length = N.min(8);

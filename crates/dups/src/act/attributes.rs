@@ -1,41 +1,40 @@
-//! What a file has beside its content, owner, permissions and times.
+//! Reads and writes extended attributes and inode flags of files.
 
 use rustix::fs::{IFlags, XattrFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::os::fd::AsFd;
 
-/// Flags of an inode that somebody set, not the file system for itself (`FS_*_FL`, linux/fs.h):
-/// SECRM, UNRM, COMPR, SYNC, IMMUTABLE, APPEND, NODUMP, NOATIME, NOCOMP, ENCRYPT, JOURNAL_DATA,
-/// VERITY, NOCOW, DAX.
+/// Inode flags that users set, as opposed to flags of the file system (`FS_*_FL`, linux/fs.h): SECRM, UNRM,
+/// COMPR, SYNC, IMMUTABLE, APPEND, NODUMP, NOATIME, NOCOMP, ENCRYPT, JOURNAL_DATA, VERITY, NOCOW, DAX.
 const KEPT: u32 = 0xff | 0x400 | 0x800 | 0x4000 | 0x10_0000 | 0x80_0000 | 0x200_0000;
-/// IMMUTABLE and APPEND: with them a file cannot be filled any more.
+/// IMMUTABLE and APPEND, which are set last: they prevent writing.
 const LAST: u32 = 0x10 | 0x20;
-/// Longest value and longest list of names that the kernel keeps (linux/limits.h).
+/// Maximum length in bytes of a value and of the list of names (linux/limits.h).
 const MOST: usize = 64 * 1024;
 
 /// An extended attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Xattr {
-    /// Its name, with the namespace.
+    /// Name including its namespace.
     #[serde(with = "crate::name_json")]
     pub name: Vec<u8>,
-    /// Its value.
+    /// Value of the attribute.
     #[serde(with = "crate::name_json")]
     pub value: Vec<u8>,
 }
 
-/// Extended attributes, ACLs and capabilities among them, and the flags of the inode.
+/// Extended attributes (including ACLs and capabilities) and inode flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// By name.
+    /// Attributes, ordered by name.
     pub xattrs: Vec<Xattr>,
-    /// Those that somebody set; none where the file system has none.
+    /// Flags that a user set; 0 if the file system has none.
     pub flags: u32,
 }
 
 impl Attributes {
-    /// Of an open file.
+    /// Reads the attributes of an open file.
     pub(crate) fn of(fd: impl AsFd) -> Result<Self, String> {
         let cannot = |errno| {
             format!(
@@ -66,13 +65,13 @@ impl Attributes {
         })
     }
 
-    /// Gives an empty file the flags that count for what is written to it.
+    /// Sets the flags that must be set before data is written.
     pub(crate) fn prepare(&self, fd: impl AsFd) {
         set_flags(fd, self.flags & !LAST);
     }
 
-    /// Gives them to a file, whose owner and permissions are right by now: who changes these takes
-    /// capabilities away.
+    /// Sets the extended attributes. Owner and permissions must already be set, because changing them removes
+    /// capabilities.
     pub(crate) fn give(&self, fd: impl AsFd) -> Result<(), String> {
         for one in &self.xattrs {
             rustix::fs::fsetxattr(&fd, &*one.name, &one.value, XattrFlags::empty()).map_err(
@@ -88,7 +87,7 @@ impl Attributes {
         Ok(())
     }
 
-    /// Gives the flags, after which nothing else may be possible.
+    /// Sets the flags after which the file can no longer be changed.
     pub(crate) fn close(&self, fd: impl AsFd) {
         set_flags(fd, self.flags);
     }
@@ -98,7 +97,7 @@ fn read_flags(fd: impl AsFd) -> u32 {
     rustix::fs::ioctl_getflags(fd).map_or(0, |flags| flags.bits())
 }
 
-/// Whether it worked shows when the copy is compared.
+/// Sets flags without checking. The later comparison of the copy shows whether it worked.
 fn set_flags(fd: impl AsFd, wanted: u32) {
     let now = read_flags(&fd);
     if now & KEPT != wanted {

@@ -1,5 +1,5 @@
-//! Copies of files that are worth as much as the original: content, owner, permissions, extended
-//! attributes, flags and times, on disk, and compared afterwards.
+//! Makes exact copies of files: content, owner, permissions, extended attributes, flags and times. A copy is
+//! synced to disk and compared with the original.
 
 use super::Subject;
 use super::attributes::Attributes;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
-/// The content of a file: its BLAKE3 hash, in hexadecimal digits.
+/// Content of a file: its BLAKE3 hash in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Content(String);
@@ -20,7 +20,7 @@ impl Content {
         Self(hasher.finalize().to_hex().to_string())
     }
 
-    /// Reads an open file of this length.
+    /// Hashes an open file of this size.
     pub(crate) fn of(fd: &OwnedFd, size: u64) -> Result<Self, String> {
         let mut hasher = blake3::Hasher::new();
         let mut cost = Cost::default();
@@ -37,9 +37,9 @@ impl Content {
     }
 }
 
-/// Makes a copy of an open file under a name that nobody else uses, with the owner, permissions and
-/// times of `like`, these attributes and, where it is known, this content; removed again when
-/// anything fails or differs. With `clone` it shares its blocks with the open file.
+/// Copies an open file to an unused name, with the owner, permissions and times of `like` and these
+/// attributes. Checks the content against `content`, if given. Removes the copy if anything fails or differs.
+/// With `clone`, the copy shares the blocks of the open file.
 pub(crate) fn make(
     from: &OwnedFd,
     parent: &OwnedFd,
@@ -53,7 +53,7 @@ pub(crate) fn make(
     let remove = || rustix::fs::unlinkat(parent, name, rustix::fs::AtFlags::empty());
     let to = create()
         .or_else(|errno| match errno {
-            // What a run that was killed left there.
+            // Remove a file that a killed run left.
             rustix::io::Errno::EXIST => remove().and_then(|()| create()),
             errno => Err(errno),
         })
@@ -102,7 +102,7 @@ fn fill(
     rustix::fs::fsync(to).map_err(errno("bring to disk"))
 }
 
-/// Writes the bytes of one open file to another; what is zero becomes a hole.
+/// Copies the bytes of one open file to another. Ranges of zeros become holes.
 fn write(from: &OwnedFd, to: &OwnedFd, size: u64) -> Result<(), String> {
     let mut file = std::fs::File::from(to.try_clone().map_err(|error| error.to_string())?);
     let mut buffer = vec![0; CHUNK];
@@ -123,7 +123,7 @@ fn write(from: &OwnedFd, to: &OwnedFd, size: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a copy is what it was to be, in everything.
+/// Checks that a copy is complete and correct.
 fn check(
     from: &OwnedFd,
     to: &OwnedFd,
@@ -154,8 +154,7 @@ fn check(
     }
 }
 
-/// Compares two open files byte for byte, up to a length that both must have; says what their
-/// content is when it is the same.
+/// Compares two open files of the given size byte for byte. Returns their content if they are equal.
 pub(crate) fn compare_content(
     a: &OwnedFd,
     b: &OwnedFd,

@@ -1,13 +1,14 @@
-//! Does what a plan says, so that no edit of a file can be lost.
+//! Carries out a plan without losing changes that other programs make to the files.
 //!
-//! Each pair is opened from the folders that the user named, through no link, and its identity
-//! compared with the plan. That the two names are two files must follow from what is mounted. A read
-//! lease is taken on both (nobody has them open for writing, and whoever wants to waits), and they
-//! are compared byte for byte. Only then the name is changed, in the folder that was opened, by an
-//! exchange or a rename that replaces nothing, so that whatever stood under the name, even if it had
-//! just been replaced, is still there and is looked at again. The old file is removed only at the
-//! end of the batch, when all that is needed to make it again is on disk, the lease still holds and
-//! its times have not moved; else everything is put back.
+//! For each step, opens both files from the root folders without following links and compares their identity
+//! with the plan. The mounts must prove that the two names are different files. A read lease on both files
+//! makes sure that nobody has them open for writing and delays later writers. Then the files are compared byte
+//! for byte.
+//!
+//! Only then the name is changed in the open folder, by an exchange or a rename without replacement. So even a
+//! file that was just put under the name still exists and is checked again. The old file is removed at the end
+//! of the batch, when all data for an undo is on disk, the lease still holds and the file's times are
+//! unchanged. Otherwise the step is rolled back.
 
 use super::attributes::Attributes;
 use super::journal::{Journal, RemovedFile, StepState};
@@ -27,40 +28,39 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Steps between two entries of the journal that are forced to disk. The last look at a file is at
-/// the end of its batch.
+/// Number of steps between two syncs of the journal. A file is checked for the last time at the end of its
+/// batch.
 const BATCH: usize = 32;
-/// … and bytes compared within one batch: programs that want to write to its files wait that long.
+/// Maximum bytes compared within one batch, because writers to its files have to wait that long.
 const BATCH_BYTES: u64 = 256 * 1024 * 1024;
-/// Bytes deduplicated by one call; btrfs takes no more (ioctl_fideduperange(2)).
+/// Maximum bytes per deduplication call; btrfs accepts no more (ioctl_fideduperange(2)).
 const DEDUPE: u64 = 16 * 1024 * 1024;
 
-/// Moments within a step; tests let other programs interfere there.
+/// Points in a step at which tests simulate other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The intent is written, nothing is open yet.
+    /// The intent is in the journal; no file is open.
     Intended,
-    /// Both are open and leased, not yet compared.
+    /// Both files are open and leased but not compared.
     Opened,
-    /// Compared, the name not yet changed.
+    /// The files are compared; the name is unchanged.
     Compared,
-    /// The name is changed, the old file still there.
+    /// The name is changed; the old file still exists.
     Exchanged,
-    /// About to look for the last time.
+    /// Before the last check.
     Finishing,
-    /// Done.
+    /// The step is done.
     Done,
 }
 
-/// How to execute.
+/// Options of the execution.
 pub struct ActOptions<'a> {
-    /// Whether to act also where the file system grants no leases (NFS, files of others): a
-    /// program that already has the file open could then write to a file that is being removed.
+    /// Act also if the file system grants no leases (NFS, files of other users). Then a program that has the
+    /// file open could write to a file that is being removed.
     pub without_lease: bool,
-    /// Whether to change names as on file systems that can neither exchange two nor rename without
-    /// replacing; where they cannot, it is done so in any case.
+    /// Change names without the renameat2 flags. File systems without these flags always use this way.
     pub plain_renames: bool,
-    /// Called at each moment of each step.
+    /// Called at each point of each step.
     pub interfere: &'a dyn Fn(Moment, &ActStep),
 }
 
@@ -74,32 +74,31 @@ impl Default for ActOptions<'_> {
     }
 }
 
-/// What was done.
+/// Result of executing a plan.
 #[derive(Debug, Default)]
 pub struct ActOutcome {
-    /// Steps done.
+    /// Number of completed steps.
     pub done: u64,
-    /// Bytes freed by them.
+    /// Bytes that these steps freed.
     pub gain: u64,
-    /// What was not done, and why.
+    /// Refused steps.
     pub refused: Vec<Refusal>,
-    /// What the names are now, for the index.
+    /// New state of each name, for the index.
     pub changes: BTreeMap<Vec<u8>, Option<Identity>>,
 }
 
 /// Executes a plan.
 ///
 /// # Errors
-/// When the journal cannot be written; what was begun has been put back or is recovered at the
-/// next start.
+/// The journal cannot be written. Started steps are rolled back, or recovered at the next start.
 pub fn execute(
     plan: &ActPlan,
     journal: &mut Journal,
     options: &ActOptions<'_>,
     control: &Control<'_>,
 ) -> Result<ActOutcome, Error> {
-    // A broken lease is announced by SIGIO, which would end the process.
-    // SAFETY: ignoring a signal installs no handler of ours.
+    // A broken lease sends SIGIO, which would end the process. SAFETY: ignoring a signal installs no handler
+    // of ours.
     unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
     let mut run = Run {
         options,
@@ -144,12 +143,12 @@ pub fn execute(
         journal.conclude((first..).zip(states))?;
         noted?;
     }
-    // Without it the journal is looked through once more.
+    // Without this entry the journal is only checked once more.
     let _ = journal.end(0);
     Ok(run.outcome)
 }
 
-/// How many steps fit into a batch; at least one.
+/// Returns the number of steps in the next batch; at least one.
 fn batch_length(steps: &[ActStep]) -> usize {
     let mut bytes = 0_u64;
     let fitting = steps.iter().take(BATCH).take_while(|step| {
@@ -163,23 +162,23 @@ pub(super) struct Run<'a> {
     options: &'a ActOptions<'a>,
     control: &'a Control<'a>,
     outcome: ActOutcome,
-    /// Identities that our own steps have changed (a new link changes ctime).
+    /// Files whose identity our own steps changed (a new link changes ctime).
     pub touched: HashMap<(u64, u64), Identity>,
     pub names: Names,
-    /// The folders that the user named, held from their first use to the end.
+    /// The root folders, held open until the end.
     pub anchors: Anchors,
     targets: HashMap<Vec<u8>, Result<Rc<Standing>, String>>,
     grounds: Grounds,
-    /// Bytes that files free when their last name goes, by device and inode.
+    /// Bytes that a file frees when its last name is removed, by device and inode.
     promised: HashMap<(u64, u64), u64>,
 }
 
-/// A step whose name is changed and whose old file is still there.
+/// A step whose name is changed and whose old file still exists.
 pub(super) struct Pending {
     pub keep: OwnedFd,
     pub remove: OwnedFd,
     pub parent: OwnedFd,
-    /// Folder on another file system in which its copy lies.
+    /// Folder on another file system that contains the copy.
     pub across: Option<OwnedFd>,
     found: Option<RemovedFile>,
 }
@@ -213,7 +212,7 @@ impl Run<'_> {
         pending
     }
 
-    /// `noted`: whether all is on disk that is needed to make again what is removed here.
+    /// Finishes the pending steps. `noted` says whether all data for an undo is on disk.
     fn finish_all(
         &mut self,
         steps: &[ActStep],
@@ -228,7 +227,7 @@ impl Run<'_> {
             match self.finish(step, aside, &open, noted) {
                 Ok(()) => {
                     states[at] = StepState::Done;
-                    // What was moved is gone from here, whatever other names it has.
+                    // A moved file leaves its place, whatever other names it has.
                     let moved = matches!(step.action, Action::Move(_));
                     let gone = rustix::fs::fstat(&open.remove).is_ok_and(|now| now.st_nlink == 0);
                     self.done(step, moved || gone);
@@ -240,7 +239,7 @@ impl Run<'_> {
         }
     }
 
-    /// The folder that files are moved to, opened once; made when it is not there.
+    /// Opens the target folder of moves once, and creates it if it is missing.
     pub(super) fn target(&mut self, target: &[u8]) -> Result<Rc<Standing>, String> {
         if let Some(known) = self.targets.get(target) {
             return known.clone();
@@ -264,7 +263,7 @@ impl Run<'_> {
         });
     }
 
-    /// Books a step as done; `freed` says whether the file gave its bytes free with it.
+    /// Records a completed step. `freed` says whether the file's bytes became free.
     fn done(&mut self, step: &ActStep, freed: bool) {
         (self.options.interfere)(Moment::Done, step);
         self.outcome.done += 1;
@@ -284,7 +283,7 @@ impl Run<'_> {
         }
     }
 
-    /// The folder that a subject's path leads to now, and its name there.
+    /// Returns the folder to which a subject's path leads now, and the name in it.
     pub(super) fn folder<'s>(
         &mut self,
         subject: &'s Subject,
@@ -299,7 +298,7 @@ impl Run<'_> {
         })
     }
 
-    /// Opens a subject, in its folder, and checks that it is what the plan says.
+    /// Opens a subject in its folder and checks its identity against the plan.
     fn open(&mut self, subject: &Subject) -> Result<(OwnedFd, OwnedFd), String> {
         let (parent, name) = self.folder(subject)?;
         let fd = sys::open_file_at(&parent, name).map_err(|errno| match errno {
@@ -346,7 +345,7 @@ impl Run<'_> {
         self.options.without_lease || sys::lease_holds(fd)
     }
 
-    /// All of a step up to its last look; `None` when there is nothing left to look at.
+    /// Carries out a step except for its last check; returns `None` if no check is needed.
     fn begin(&mut self, step: &ActStep, aside: &[u8]) -> Result<Option<Pending>, String> {
         let (_, keep) = self.open(&step.keep)?;
         let (parent, remove) = self.open(&step.remove)?;
@@ -411,7 +410,7 @@ impl Run<'_> {
     }
 }
 
-/// Where a file is moved to: its whole path below the folder.
+/// Returns the destination of a moved file: its whole path below the target folder.
 pub(crate) fn move_destination(target: &[u8], path: &[u8]) -> Vec<u8> {
     crate::table::join(target, path.strip_prefix(b"/").unwrap_or(path))
 }
@@ -424,7 +423,7 @@ pub(super) fn describe_failure(verb: &str, path: &[u8], errno: Errno) -> String 
     )
 }
 
-/// Shares all blocks, as far as the kernel finds them equal.
+/// Shares all blocks that the kernel finds equal.
 fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &ActStep) -> Result<(), String> {
     let place = |fd: &OwnedFd| crate::sharing::extent_fingerprint(fd);
     if place(keep).is_some() && place(keep) == place(remove) {
@@ -466,10 +465,10 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &ActStep) -> Result<(), Strin
     }
 }
 
-/// Journals of runs that ended in the middle, or were damaged since; [`super::undo::recover`] sets them right.
+/// Returns the journals of runs that were interrupted or damaged; [`super::undo::recover`] repairs them.
 ///
 /// # Errors
-/// When a journal cannot be read.
+/// A journal cannot be read.
 pub fn find_unfinished_journals(index: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
     let mut found = Vec::new();
     for path in Journal::all(index)? {

@@ -1,4 +1,4 @@
-//! The end of a step: a last look, then the old file is removed or put back.
+//! Finishes a step: checks the old file for the last time, then removes it or puts it back.
 
 use super::execute::{Pending, Run, describe_failure};
 use super::names::read_inode;
@@ -10,8 +10,8 @@ use rustix::fs::AtFlags;
 use std::os::fd::OwnedFd;
 
 impl Run<'_> {
-    /// Whether the kept file is as it was before the other one got a new name: had they been one file
-    /// after all, its ctime would have moved.
+    /// Checks that the kept file did not change when the other name was replaced. If both were one file, its
+    /// ctime would have changed.
     pub(super) fn unmoved(&self, keep: &OwnedFd, before: Identity) -> Result<(), String> {
         match sys::identity_there(keep) {
             Ok(now) if now == before => Ok(()),
@@ -20,7 +20,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a file its name again and says why.
+    /// Puts a file back under its name and returns the reason.
     pub(super) fn give_back(
         &self,
         step: &ActStep,
@@ -38,7 +38,7 @@ impl Run<'_> {
         }
     }
 
-    /// The last look at the old file, then its end.
+    /// Checks the old file for the last time and removes it.
     pub(super) fn finish(
         &mut self,
         step: &ActStep,
@@ -109,7 +109,7 @@ impl Run<'_> {
                     let _ = rustix::fs::unlinkat(to, aside, AtFlags::empty());
                 })
             }
-            // A moved file is whole wherever it is; a program that writes to it goes on doing so.
+            // A moved file stays complete; a program that has it open can continue to write.
             (Action::Move(_) | Action::Reflink, _) => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! What acting writes down before and after each step, so that any moment is a good one to be
-//! killed: one file a run, one JSON object a line, forced to disk before names are touched.
+//! Journal of a run: one file with one JSON object per line. Each step is recorded before and after, and
+//! synced to disk before names are changed, so that a run can be killed at any time.
 
 mod read;
 
@@ -25,79 +25,79 @@ use std::sync::Arc;
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
-    /// A step is about to be done.
+    /// A step is about to start.
     Intent {
         /// Number within the journal.
         number: u64,
-        /// What.
+        /// The step.
         step: Box<ActStep>,
-        /// Name used in the folder of the file acted on while the step is under way.
+        /// Temporary name in the folder of the removed file.
         #[serde(with = "crate::name_json")]
         aside: Vec<u8>,
-        /// The folder to which files are moved.
+        /// Target folder of moves.
         #[serde(default)]
         target: Option<Anchor>,
     },
-    /// What is known of the file just before it is removed.
+    /// State of the file right before its removal.
     Found {
         /// Number of the intent.
         number: u64,
-        /// See [`Found`].
+        /// See [`RemovedFile`].
         found: RemovedFile,
     },
-    /// What became of it.
+    /// Result of a step.
     Outcome {
         /// Number of the intent.
         number: u64,
-        /// See [`State`].
+        /// See [`StepState`].
         state: StepState,
     },
-    /// Undo of the run begins.
+    /// Undo of the run starts.
     Undoing {},
-    /// The run is over, or what a crash left of it is set right.
+    /// The run is complete, or recovered after a crash.
     End {
-        /// So many damaged lines were told of.
+        /// Number of damaged lines that were reported.
         told: u64,
     },
 }
 
-/// What became of a step.
+/// State of a step.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepState {
-    /// The process ended before it was known; recovery finds out.
+    /// Unknown because the process ended; recovery determines the state.
     Open,
-    /// Done.
+    /// Completed.
     Done,
-    /// Not done, everything as before.
+    /// Not carried out; everything is as before.
     Untouched,
-    /// Done and later taken back.
+    /// Completed and later undone.
     Undone,
 }
 
-/// What a file is that is about to be removed: enough to make it again from any copy of its content.
+/// Data that restores a removed file from any copy of its content.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct RemovedFile {
-    /// Its content.
+    /// Content of the file.
     pub content: Content,
-    /// What it has beside that.
+    /// Extended attributes and flags.
     pub attributes: Attributes,
-    /// Whether it is moved to another file system, as a copy.
+    /// The file is moved to another file system as a copy.
     pub across: bool,
 }
 
-/// A step as the journal knows it.
+/// A step in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalStep {
-    /// What was to be done.
+    /// The planned step.
     pub step: ActStep,
-    /// The name used meanwhile.
+    /// The temporary name.
     pub aside: Vec<u8>,
-    /// The folder to which files are moved.
+    /// Target folder of moves.
     pub target: Option<Arc<Anchor>>,
-    /// What was known of the file just before it was removed; nothing when that did not happen.
+    /// State of the file right before its removal; `None` if it was not removed.
     pub found: Option<RemovedFile>,
-    /// What became of it.
+    /// State of the step.
     pub state: StepState,
 }
 
@@ -110,14 +110,14 @@ pub struct Journal {
     next: u64,
     /// Number of the next line.
     line: u64,
-    /// Bytes that hold whole lines.
+    /// Number of bytes that contain complete lines.
     length: u64,
-    /// Not so in journals that assay 0.1 began.
+    /// Lines have checksums; not in journals of assay 0.1.
     sealed: bool,
 }
 
 impl Journal {
-    /// Folder of the journals of an index.
+    /// Returns the folder with the journals of an index.
     pub fn folder(index: &Path) -> PathBuf {
         let mut name = index.as_os_str().to_owned();
         name.push("-journal.d");
@@ -160,10 +160,10 @@ impl Journal {
         }
     }
 
-    /// Opens a journal to note what became of its steps. What a crash tore at its end is cut off.
+    /// Opens a journal to record the result of its steps. Cuts off an incomplete line at the end.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// The journal cannot be opened.
     pub fn reopen(path: &Path) -> Result<Self, Error> {
         let mut file = protected_files::file_in_folder(path, OFlags::RDWR | OFlags::APPEND)?;
         let mut bytes = Vec::new();
@@ -173,7 +173,7 @@ impl Journal {
         let mut length = found.keep as u64;
         let mut mend = || {
             file.set_len(length)?;
-            // The last line may have lost nothing but its end.
+            // The last line may lack only its line end.
             if !matches!(bytes.get(..found.keep), Some([] | [.., b'\n'])) {
                 file.write_all(b"\n")?;
                 length += 1;
@@ -191,15 +191,15 @@ impl Journal {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes intents down and forces them to disk; returns the number of the first.
+    /// Writes intents and syncs them to disk. Returns the number of the first.
     ///
     /// # Errors
-    /// When they cannot be written; nothing may be done then.
+    /// The intents cannot be written. Then no step may start.
     pub fn intend<'a>(
         &mut self,
         steps: impl IntoIterator<Item = (&'a ActStep, &'a [u8], Option<&'a Anchor>)>,
@@ -219,10 +219,10 @@ impl Journal {
         Ok(first)
     }
 
-    /// Writes down what is about to be removed, and forces it to disk.
+    /// Writes the state of files that are about to be removed, and syncs it to disk.
     ///
     /// # Errors
-    /// When it cannot be written; nothing may be removed then.
+    /// The state cannot be written. Then nothing may be removed.
     pub fn note(
         &mut self,
         list: impl IntoIterator<Item = (u64, RemovedFile)>,
@@ -234,10 +234,10 @@ impl Journal {
         )
     }
 
-    /// Writes down what became of steps.
+    /// Writes the results of steps.
     ///
     /// # Errors
-    /// When it cannot be written; recovery will find out by looking.
+    /// The results cannot be written. Recovery then determines them from the files.
     pub fn conclude(
         &mut self,
         outcomes: impl IntoIterator<Item = (u64, StepState)>,
@@ -249,24 +249,24 @@ impl Journal {
         )
     }
 
-    /// Writes down that undo begins, and forces it to disk.
+    /// Records that undo starts, and syncs the record to disk.
     ///
     /// # Errors
-    /// When it cannot be written; nothing may be undone then.
+    /// The record cannot be written. Then nothing may be undone.
     pub fn begin_undo(&mut self) -> Result<(), Error> {
         self.write([Line::Undoing {}], true)
     }
 
-    /// Writes down that nothing more is to come, and how many damaged lines were told of.
+    /// Records that the run is complete, and how many damaged lines were reported.
     ///
     /// # Errors
-    /// When it cannot be written; recovery will look once more.
+    /// The record cannot be written. Recovery then checks the journal again.
     pub fn end(&mut self, told: usize) -> Result<(), Error> {
         let told = told as u64;
         self.write([Line::End { told }], false)
     }
 
-    /// All of the lines or none of them.
+    /// Writes all lines or none.
     fn write(&mut self, lines: impl IntoIterator<Item = Line>, force: bool) -> Result<(), Error> {
         let (mut text, mut number) = (Vec::new(), self.line);
         for line in lines {
@@ -283,7 +283,7 @@ impl Journal {
         let written = self.file.write_all(&text);
         let forced = written.and_then(|()| if force { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = forced {
-            // Half a line must not swallow the next one.
+            // An incomplete line must not corrupt the next one.
             let _ = self.file.set_len(self.length);
             return Err(io_error(&self.path, "cannot write")(error));
         }
@@ -304,10 +304,10 @@ impl Journal {
         Ok(read::read(&text))
     }
 
-    /// The journals of an index, oldest first.
+    /// Returns the journals of an index, oldest first.
     ///
     /// # Errors
-    /// When their folder cannot be listed.
+    /// Their folder cannot be listed.
     pub fn all(index: &Path) -> Result<Vec<PathBuf>, Error> {
         let folder = Self::folder(index);
         let mut found: Vec<PathBuf> = match std::fs::read_dir(&folder) {

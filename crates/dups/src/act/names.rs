@@ -1,8 +1,7 @@
-//! Changes of names that lose no file, also where another program changes them at the same time.
+//! Changes file names without losing a file, even if another program changes names at the same time.
 //!
-//! Where the file system has them, by renameat2(2)'s exchange and rename-without-replacing. Others
-//! (NFS, OpenZFS before 2.2, FUSE without them) get the same by further links: what is replaced has
-//! another name first.
+//! Uses the exchange and no-replace flags of renameat2(2). On file systems without these flags (NFS, OpenZFS
+//! before 2.2, some FUSE), extra hard links give the same result: a replaced file gets another name first.
 
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
@@ -11,16 +10,16 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Device and inode.
 pub(crate) type Inode = (u64, u64);
 
-/// How names are changed.
+/// Way to change names.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Names {
-    /// Whether to do without the flags of renameat2, as on a file system that lacks them.
+    /// Avoid the flags of renameat2, as on a file system without them.
     pub plain: bool,
 }
 
 impl Names {
-    /// Lets `name`, which is to be `old`, and `aside` change places. Afterwards the caller looks at
-    /// `aside`, which may be something else if another program was faster.
+    /// Exchanges `name`, which should be the file `old`, and `aside`. The caller then checks `aside`: another
+    /// program may have replaced the file.
     pub fn exchange(
         self,
         parent: &OwnedFd,
@@ -34,7 +33,7 @@ impl Names {
         }
     }
 
-    /// Renames whatever stands under `name` to a name that nobody else uses.
+    /// Renames the file under `name` to an unused name.
     pub fn take(self, from: &OwnedFd, name: &[u8], to: &OwnedFd, ours: &[u8]) -> Result<(), Errno> {
         match self.flagged(from, name, to, ours, RenameFlags::NOREPLACE) {
             Err(errno) if is_unsupported(errno) => rustix::fs::renameat(from, name, to, ours),
@@ -42,7 +41,7 @@ impl Names {
         }
     }
 
-    /// Renames a file that stands under a name nobody else uses to one that must be free.
+    /// Renames a file from its temporary name to a name that must be free.
     pub fn give(self, from: &OwnedFd, ours: &[u8], to: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
         match self.flagged(from, ours, to, name, RenameFlags::NOREPLACE) {
             Err(errno) if is_unsupported(errno) => {
@@ -53,8 +52,8 @@ impl Names {
         }
     }
 
-    /// Renames `name`, which is to be `old`, to a name that must be free, by way of `aside` (in the
-    /// folder it comes from) where that cannot be done in one step.
+    /// Renames `name`, which should be the file `old`, to a name that must be free. Uses the temporary name
+    /// `aside` in the source folder if one step is not enough.
     pub fn carry(
         self,
         (from, name): (&OwnedFd, &[u8]),
@@ -93,19 +92,19 @@ impl Names {
     }
 }
 
-/// What renameat2 says when the file system, or the kernel, knows no flags.
+/// Returns whether an error means that the file system or kernel does not support the flags.
 fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// The second name that the replaced file has meanwhile.
+/// Returns the second temporary name of a replaced file.
 pub(crate) fn spare_name(aside: &[u8]) -> Vec<u8> {
     [aside, b"-old"].concat()
 }
 
-/// An exchange in three steps, of which the second is atomic: the name always stands for one of the
-/// two. Between the look at the name and that step lie microseconds in which a file that another
-/// program puts there would be replaced; only the exchange has no such gap.
+/// Exchanges two names in three steps, of which the second is atomic, so the name always refers to one of the
+/// two files. A file that another program creates within microseconds before this step would be replaced; only
+/// the atomic exchange has no such gap.
 fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<(), Errno> {
     let spare = spare_name(aside);
     rustix::fs::linkat(parent, name, parent, &*spare, AtFlags::empty())?;
@@ -122,7 +121,7 @@ fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<()
     rustix::fs::renameat(parent, &*spare, parent, aside)
 }
 
-/// Device and inode of what a name stands for now.
+/// Returns device and inode of a name.
 pub(crate) fn read_inode(parent: impl AsFd, name: &[u8]) -> Option<Inode> {
     let stat =
         rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, crate::sys::WANTED).ok()?;

@@ -1,4 +1,4 @@
-//! What would stop a step that the kernel refuses anyway, so that a plan promises nothing of it.
+//! Finds reasons for which the kernel would refuse a step, so that a plan does not promise the step.
 
 use super::Action;
 use crate::mount_identity::Grounds;
@@ -8,31 +8,31 @@ use rustix::io::Errno;
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 
-/// Files up to this size may lie in the metadata of btrfs: one sector, with pages of 64 KiB.
+/// Maximum size of a file whose data btrfs may store in its metadata: one sector, with pages of 64 KiB.
 const LARGEST_INLINE: u64 = 64 * 1024;
-/// File systems of which the kernel shares no blocks between two files (FIDEDUPERANGE).
+/// File systems that cannot share blocks between files (FIDEDUPERANGE).
 const UNSHARED: [&str; 14] = [
     "ext2", "ext3", "ext4", "tmpfs", "ramfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "jfs",
     "nilfs2", "zfs", "f2fs",
 ];
 
-/// What is known of a name beside its identity.
+/// Obstacles of a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Obstacle {
-    /// Why it cannot be acted on.
+    /// Reason why the name cannot be removed or replaced.
     pub acted: Option<String>,
-    /// Why it cannot be the copy that stays.
+    /// Reason why the file cannot be kept as the copy.
     pub kept: Option<String>,
-    /// Whether its blocks are written in place (`chattr +C`); looked at for sharing only.
+    /// The file's blocks are overwritten in place (`chattr +C`); determined only for sharing.
     pub in_place: bool,
 }
 
-/// Swap files in use, by device and inode.
+/// Active swap files, by device and inode.
 #[derive(Debug, Default)]
 pub(super) struct SwapFiles(HashSet<(u64, u64)>);
 
 impl SwapFiles {
-    /// Reads which files the kernel swaps to; none where it does not say.
+    /// Reads the active swap files; empty if the kernel does not report them.
     pub fn now() -> Self {
         let text = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
         let names = text
@@ -49,7 +49,7 @@ impl SwapFiles {
     }
 }
 
-/// Finds out what stands against a step with this name.
+/// Finds the obstacles of a name.
 pub(super) fn find_obstacle(
     action: &Action,
     (folder, name): (&OwnedFd, &[u8]),
@@ -96,7 +96,7 @@ pub(super) fn find_obstacle(
                     .or(own.clone())
                     .or(around)
                     .or_else(|| find_closed_folder(folder)),
-                // The copy that stays gets one more name, or keeps what it has.
+                // The kept copy gets one more name, or stays unchanged.
                 kept: own.filter(|_| *action == Action::Hardlink),
                 in_place: false,
             }
@@ -104,7 +104,7 @@ pub(super) fn find_obstacle(
     }
 }
 
-/// Whether a file's data lies in the metadata, where no two files can share it.
+/// Returns a reason if the file's data is stored in metadata, which cannot be shared.
 fn find_inline_data(folder: &OwnedFd, name: &[u8], stat: &Statx) -> Option<String> {
     if stat.stx_size > LARGEST_INLINE {
         return None;
@@ -117,7 +117,7 @@ fn find_inline_data(folder: &OwnedFd, name: &[u8], stat: &Statx) -> Option<Strin
     })
 }
 
-/// Whether a file cannot be written to because its file system, snapshot or mount is read-only.
+/// Returns a reason if the file system, snapshot or mount is read-only.
 fn read_only(folder: &OwnedFd, name: &[u8]) -> Option<String> {
     let access = rustix::fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS);
     (access == Err(Errno::ROFS)).then(|| READ_ONLY.to_owned())
@@ -125,7 +125,7 @@ fn read_only(folder: &OwnedFd, name: &[u8]) -> Option<String> {
 
 const READ_ONLY: &str = "it lies on a read-only mount, or in a read-only subvolume or snapshot";
 
-/// Whether names in a folder cannot be changed.
+/// Returns a reason if names in the folder cannot be changed.
 fn find_closed_folder(folder: &OwnedFd) -> Option<String> {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     match rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS) {
@@ -135,7 +135,7 @@ fn find_closed_folder(folder: &OwnedFd) -> Option<String> {
     }
 }
 
-/// Returns how many names a file can have there at most.
+/// Returns the maximum number of hard links of a file.
 pub(super) fn most_links(grounds: Option<&Grounds>, mount: u64) -> u64 {
     let found = grounds.and_then(|grounds| grounds.mount(mount));
     match found.map(|mount| mount.fs_type.as_str()) {

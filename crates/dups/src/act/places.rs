@@ -1,4 +1,4 @@
-//! The names of a step's files: changed, and changed back.
+//! Changes the names of a step's files, and reverts these changes.
 
 use super::attributes::Attributes;
 use super::copy::{self, Content};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 impl Run<'_> {
-    /// Puts a further name of the kept file in the place of the other, and the other under `aside`.
+    /// Replaces the other file by a hard link to the kept file, and keeps the other file under `aside`.
     pub(super) fn exchange(
         &self,
         step: &ActStep,
@@ -40,7 +40,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Undoes [`Self::exchange`]. If yet another file stands under the name by now, it stays there.
+    /// Reverts [`Self::exchange`]. If the name belongs to a third file by now, that file stays.
     pub(super) fn put_back(
         &self,
         step: &ActStep,
@@ -56,12 +56,12 @@ impl Run<'_> {
         if read_inode(parent, aside) == Some(keep) {
             return rustix::fs::unlinkat(parent, aside, AtFlags::empty()).is_ok();
         }
-        // Someone replaced the name between the two calls: theirs goes back on top.
+        // Another program replaced the name between the two calls, so its file goes back.
         let _ = swap();
         false
     }
 
-    /// Gives a file a name of ours, and checks that it was the right file.
+    /// Renames a file to a temporary name, and checks that it was the expected file.
     pub(super) fn set_away(
         &self,
         step: &ActStep,
@@ -84,8 +84,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves a file to another folder. On another file system only its copy is made here, under the
-    /// name `aside`; that folder is returned.
+    /// Moves a file to another folder. On another file system, only creates a copy under the name `aside`, and
+    /// returns that folder.
     pub(super) fn carry(
         &self,
         (step, attributes, content): (&ActStep, &Attributes, &Content),
@@ -133,7 +133,7 @@ impl Run<'_> {
         }
     }
 
-    /// Puts the copy of a file in its place on the other file system, and ends the original.
+    /// Gives the copy on the other file system its name, and removes the original.
     pub(super) fn settle_across(
         &self,
         step: &ActStep,
@@ -159,7 +159,7 @@ impl Run<'_> {
             return back(describe_failure("place the copy as", &destination, errno));
         }
         let on_disk = reopen_folder(to).and_then(rustix::fs::fsync);
-        // Bringing the name to disk takes time in which a program can begin to write.
+        // While the name is synced to disk, a program may start to write.
         let why = match on_disk {
             Ok(()) if self.leased(&open.remove) => None,
             Ok(()) => Some("a program began to write to it; put back".into()),
@@ -174,7 +174,7 @@ impl Run<'_> {
     }
 }
 
-/// The same folder, as fsync(2) wants it.
+/// Reopens a folder for fsync(2).
 fn reopen_folder(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(folder, ".", flags, rustix::fs::Mode::empty())

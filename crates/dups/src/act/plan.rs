@@ -1,4 +1,4 @@
-//! Which copy stays and what happens to the others, as data.
+//! Plans which copy stays and what happens to the others.
 
 use super::obstacles::{Obstacle, SwapFiles, find_obstacle, most_links};
 use super::{ActStep, Action, KnownName, OriginalFile, Refusal, Subject};
@@ -12,56 +12,56 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Which of several copies is kept when nothing stronger decides.
+/// Rule that selects the kept copy if no stronger rule decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Prefer {
-    /// The one with the shortest path, then the first by name.
+    /// The shortest path; then the first name.
     #[default]
     Shortest,
-    /// The one changed last.
+    /// The most recently changed copy.
     Newest,
-    /// The one changed first.
+    /// The least recently changed copy.
     Oldest,
-    /// The first path by name.
+    /// The first path in alphabetical order.
     First,
 }
 
 /// The rules of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct PlanRules {
-    /// Only files at or below these are acted on; all when empty.
+    /// Only files at or below these paths are changed; all files if empty.
     pub scope: Vec<PathBuf>,
-    /// Copies at or below the first of these are kept before those below the second, and so on.
+    /// Copies at or below the first of these paths are kept before copies below the second, and so on.
     pub keep_in: Vec<PathBuf>,
     /// Copies whose path matches are kept before others.
     pub keep_matching: Vec<String>,
-    /// Never act on files at or below these.
+    /// Files at or below these paths are never changed.
     pub protect: Vec<PathBuf>,
-    /// Decides among what is left.
+    /// Rule for the remaining decisions.
     pub prefer: Prefer,
 }
 
-/// What would be done.
+/// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ActPlan {
-    /// In this order.
+    /// Steps in order of execution.
     pub steps: Vec<ActStep>,
-    /// What was left out of the plan, and why.
+    /// Steps that the plan omits, with reasons.
     pub refused: Vec<Refusal>,
 }
 
 impl ActPlan {
-    /// Bytes to gain.
+    /// Returns the bytes that the plan frees.
     pub fn gain(&self) -> u64 {
         self.steps.iter().map(|step| step.gain).sum()
     }
 }
 
-/// Makes a plan for all groups. Every file is looked at again (not opened): what is no longer in
-/// the state that was scanned is left out and named.
+/// Plans all groups. Checks the state of every file without opening it. A file that has changed since the scan
+/// is omitted and reported.
 ///
 /// # Errors
-/// When a pattern is malformed.
+/// A pattern is invalid.
 pub fn plan(
     files: &Files,
     groups: &Groups,
@@ -96,7 +96,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// A name of a copy, and what stands against acting on it.
+/// A name of a copy, and its obstacles.
 struct Name {
     subject: Subject,
     obstacle: Obstacle,
@@ -106,13 +106,13 @@ struct Name {
 struct Copy {
     names: Vec<Name>,
     share: Option<u64>,
-    /// What it takes on disk.
+    /// Bytes on disk.
     bytes: u64,
-    /// Why it may be one file with another copy.
+    /// Reason why the copy may be the same file as another copy.
     doubt: Option<String>,
 }
 
-/// What holds for all groups.
+/// Settings for all groups.
 struct How<'a> {
     files: &'a Files,
     action: &'a Action,
@@ -145,10 +145,11 @@ impl How<'_> {
                 });
             }
         }
-        // What is no file of its own gives nothing free, and goes when the other goes.
+        // A copy that may be the same file frees nothing and could disappear with the other.
         self.doubt(&mut copies);
         copies.sort_by_cached_key(|copy| (self.reach(copy), self.best(copy)));
-        // The group's best copy stays whatever the reach; the first of each other reach stays too.
+        // The best copy of the group stays. In every other place that links cannot reach, the best copy stays,
+        // too.
         let best = copies.iter().map(|copy| self.best(copy)).min();
         for alike in copies.chunk_by(|a, b| self.reach(a) == self.reach(b)) {
             let [keep, ..] = alike else { continue };
@@ -159,8 +160,8 @@ impl How<'_> {
         }
     }
 
-    /// Where the links of a copy reach: each place keeps a copy of its own. Device and mount for hard
-    /// links; the whole file system with all subvolumes for shared blocks.
+    /// Returns the place within which links work; each place keeps its own copy. For hard links this is device
+    /// and mount, for shared blocks the whole file system with its subvolumes.
     fn reach(&self, copy: &Copy) -> (u64, u64) {
         let Some(first) = copy.names.first() else {
             return (0, 0);
@@ -178,7 +179,7 @@ impl How<'_> {
         }
     }
 
-    /// The rank of the name that is kept first.
+    /// Returns the rank of the copy's best name.
     fn best(&self, copy: &Copy) -> Option<Rank> {
         let names = copy.names.iter();
         names
@@ -186,7 +187,7 @@ impl How<'_> {
             .min()
     }
 
-    /// Names a copy that stays because no link reaches it from the copy that is to stay.
+    /// Reports a copy that stays because no link can connect it to the kept copy.
     fn refuse_alone(&self, copy: &Copy, plan: &mut ActPlan) {
         let why = match self.action {
             Action::Hardlink => {
@@ -204,13 +205,14 @@ impl How<'_> {
         }
     }
 
-    /// The first copy stays, and the next one when that has as many names as a file can have.
+    /// Plans copies in one place. The first stays. The next one stays, too, if the first has reached the
+    /// maximum number of links.
     fn alike(&self, alike: &[Copy], plan: &mut ActPlan) {
         let [keep, rest @ ..] = alike else { return };
         let mut keep = keep;
         let mut keeper = self.keeper(keep);
         let mut links = keeper.subject.links;
-        // What several copies share is freed once, and never where the copy that stays has it.
+        // Blocks that several copies share are freed once, and never if the kept copy uses them.
         let mut counted: HashSet<u64> = keep.share.into_iter().collect();
         let most = match self.action {
             Action::Hardlink => most_links(self.grounds.ok(), keeper.subject.mount),
@@ -230,12 +232,12 @@ impl How<'_> {
             }
             let mut chosen = self.choose_names(keeper, copy, plan);
             if *self.action == Action::Reflink {
-                // All names have the same blocks.
+                // All names refer to the same blocks.
                 chosen.truncate(1);
             }
             links += chosen.len() as u64;
             let origin = describe_origin(copy, &chosen, shared);
-            // A file goes with its last name; what is moved takes its bytes along with the first.
+            // A file is freed with its last name. A moved file takes its bytes along with the first name.
             let goes = matches!(self.action, Action::Move(_) | Action::Reflink)
                 || !origin.has_other_names();
             let alone = copy.share.is_none_or(|share| counted.insert(share));
@@ -252,7 +254,7 @@ impl How<'_> {
         }
     }
 
-    /// The name of a copy that is kept first.
+    /// Returns the copy's best name.
     fn keeper<'c>(&self, copy: &'c Copy) -> &'c Name {
         let names = copy.names.iter();
         names
@@ -260,7 +262,7 @@ impl How<'_> {
             .unwrap_or(&copy.names[0])
     }
 
-    /// Returns the names of a copy that may be acted on.
+    /// Returns the names of a copy that may be changed.
     fn choose_names<'c>(
         &self,
         keeper: &Name,
@@ -284,7 +286,7 @@ impl How<'_> {
         chosen
     }
 
-    /// Looks at a file again; `None` when it is not what was scanned.
+    /// Checks a file again; returns `None` if it has changed since the scan.
     fn look(&self, id: FileId, refused: &mut Vec<Refusal>) -> Option<Name> {
         let files = self.files;
         let path = files.path(id);
@@ -300,7 +302,7 @@ impl How<'_> {
             let stat = rustix::fs::statx(&parent, name, flags, sys::WANTED)?;
             let mut subject = Subject::from_stat(path.clone(), &root.anchor, &stat);
             if subject.mount == 0 {
-                // Kernels before 5.8 tell only of what is open.
+                // Kernels before 5.8 report the mount only for open files.
                 let fd = sys::open_file_at(&parent, name)?;
                 subject.mount = sys::mount_id(fd).unwrap_or(0);
             }
@@ -322,7 +324,7 @@ impl How<'_> {
         None
     }
 
-    /// Notes which copies may be one file with another copy of the group.
+    /// Marks copies that may be the same file as another copy of the group.
     fn doubt(&self, copies: &mut [Copy]) {
         if copies.len() < 2 {
             return;
@@ -336,7 +338,7 @@ impl How<'_> {
                 return;
             }
         };
-        // Few mounts and many copies: each pair of mounts is judged once.
+        // There are few mounts and many copies, so each pair of mounts is judged once.
         let mut mounts: Vec<u64> = Vec::new();
         let mut owners = Vec::new();
         let mut numbers = Vec::new();
@@ -366,7 +368,7 @@ impl How<'_> {
     }
 }
 
-/// Describes a copy of which some names are acted on.
+/// Describes a copy some of whose names are changed.
 fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> OriginalFile {
     let own = chosen.first().map(|name| name.root.clone());
     let paths: HashSet<&[u8]> = chosen.iter().map(|name| &*name.path).collect();
@@ -374,7 +376,7 @@ fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> OriginalFi
     let others = names().filter(|name| !paths.contains(&*name.path));
     let counted = names().map(|name| name.links).max();
     OriginalFile {
-        // One name may be known by several paths.
+        // A name may be reached by several paths.
         links: counted
             .filter(|links| *links > 0)
             .unwrap_or(copy.names.len() as u64),
@@ -399,7 +401,7 @@ fn acted_on(path: &[u8], rules: &PlanRules) -> bool {
         && (rules.scope.is_empty() || root_index(path, &rules.scope).is_some())
 }
 
-/// Smaller ranks are kept.
+/// Rank of a name; the smallest rank is kept.
 type Rank = (bool, usize, bool, Reverse<i64>, i64, usize, Vec<u8>);
 
 fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
@@ -418,7 +420,7 @@ fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
     )
 }
 
-/// Why a step would change more than where bytes are kept.
+/// Returns why a step would change more than the storage of bytes.
 fn find_forbidden_step(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
     if let Some(why) = &remove.obstacle.acted {
         return Some(why.clone());

@@ -1,7 +1,7 @@
-//! Sets right what a crash left half done.
+//! Recovers steps that a crash interrupted.
 //!
-//! Device numbers are given anew at every mount, so what lies under a name is known by its inode
-//! number; the names used meanwhile are nobody else's.
+//! Device numbers change at every mount, so files are identified by inode number. Only assay uses the
+//! temporary names.
 
 use super::copy;
 use super::execute::move_destination;
@@ -16,14 +16,13 @@ use rustix::fs::AtFlags;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Tried with the flags of renameat2 first.
+/// Tries the flags of renameat2 first.
 const NAMES: Names = Names { plain: false };
 
-/// Sets right the steps of a journal that were under way when the process ended: what was not
-/// finished is put back.
+/// Recovers the steps of a journal that were running when the process ended: rolls back every unfinished step.
 ///
 /// # Errors
-/// When the journal cannot be read or written.
+/// The journal cannot be read or written.
 pub fn recover(journal: &Path) -> Result<Undone, Error> {
     let mut undone = Undone::default();
     let mut states = Vec::new();
@@ -70,13 +69,13 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     Ok(undone)
 }
 
-/// Finds out how far a step came by looking at the names, and puts it back unless it is finished.
+/// Determines the progress of a step from the file names, and rolls it back unless it is complete.
 fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, String> {
     let step = &entry.step;
     let root = anchors.stand(&step.remove.root)?;
     let (parent, name) = match root.parent(&step.remove.path) {
         Ok(found) => found,
-        // Without its folder there is nothing half done.
+        // Without the folder nothing is half done.
         Err(rustix::io::Errno::NOENT) => return Ok(StepState::Untouched),
         Err(errno) => {
             return Err(format!(
@@ -94,7 +93,7 @@ fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, Strin
         given.map(|()| StepState::Untouched).map_err(io)
     };
     let here = number(name);
-    // Cut off within an exchange in steps.
+    // The process ended during an exchange in three steps.
     let spare = spare_name(&entry.aside);
     if number(&spare) == old {
         match number(&entry.aside) {
@@ -114,7 +113,7 @@ fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, Strin
             StepState::Untouched
         }),
         Action::Hardlink if aside == keep => {
-            // Linked, not yet exchanged.
+            // The link exists, but the exchange has not happened.
             unlink(&entry.aside)?;
             Ok(StepState::Untouched)
         }
@@ -142,7 +141,7 @@ fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, Strin
     }
 }
 
-/// `here` and `aside`: inode numbers of what stands under the two names.
+/// Recovers a move. `here` and `aside` are the inode numbers of the two names.
 fn settle_move(
     entry: &JournalStep,
     target: &[u8],
@@ -165,7 +164,8 @@ fn settle_move(
     let anchor = entry.target.clone().unwrap_or_default();
     let to = match anchors.stand(&anchor) {
         Ok(root) => root.parent(&place).ok(),
-        // Not mounted now, say. Where the file is here, it is put back; else it is there.
+        // The target may not be mounted. If the file is still here, it is put back; otherwise it is in the
+        // target.
         Err(_) if aside == old => return give_back(),
         Err(_) if here == old => return Ok(StepState::Untouched),
         Err(why) => return Err(why),
@@ -190,7 +190,7 @@ fn settle_move(
             false => Ok(StepState::Done),
         };
     }
-    // On another file system a copy is made, named, and only then the original removed.
+    // On another file system, a copy is made and named before the original is removed.
     let unnamed = read_inode(&to, &entry.aside).is_some();
     if unnamed {
         rustix::fs::unlinkat(&to, &entry.aside, AtFlags::empty()).map_err(io)?;

@@ -1,6 +1,6 @@
-//! Takes back what acting did: from the journal and the copy that stayed, and nothing else. Neither
-//! the index is needed nor that anything has the numbers it had; what counts is the content, of
-//! which the journal knows the hash. Names that were one file become one file again.
+//! Undoes a run with only the journal and the kept copies. Needs neither the index nor the old device and
+//! inode numbers: files are identified by the content hash in the journal. Names that were hard links become
+//! hard links again.
 
 mod current_names;
 mod inode;
@@ -20,24 +20,24 @@ use std::path::Path;
 
 pub(super) use current_names::Finder;
 
-/// Moments within the undo of one name; tests end the process there.
+/// Points in the undo of a name at which tests end the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UndoMoment {
-    /// The journal says that undo begins.
+    /// The journal records the start of the undo.
     Begun,
-    /// The file stands under the name used meanwhile.
+    /// The file exists under the temporary name.
     Made,
-    /// The file has its name; what had the name is not removed yet.
+    /// The file has its name; the file that had this name is not yet removed.
     Placed,
-    /// All is as before, the journal does not say so yet.
+    /// Everything is restored; the journal does not record this yet.
     Restored,
 }
 
-/// How to undo.
+/// Options of the undo.
 pub struct UndoOptions<'a> {
-    /// Whether to make a copy of its own for a name that cannot be a name of its file again.
+    /// Make a separate copy for a name that cannot become a hard link again.
     pub despite_cost: bool,
-    /// Called at each moment of each name.
+    /// Called at each point of each name.
     pub interfere: &'a dyn Fn(UndoMoment, &ActStep),
 }
 
@@ -50,29 +50,28 @@ impl Default for UndoOptions<'_> {
     }
 }
 
-/// What was set right or taken back.
+/// Result of an undo or a recovery.
 #[derive(Debug, Default)]
 pub struct Undone {
-    /// Files that are as they were before.
+    /// Number of files restored to their earlier state.
     pub restored: u64,
-    /// Steps that turned out to be finished (recovery only).
+    /// Number of steps that were already complete (recovery only).
     pub finished: u64,
-    /// Whether an undo ended in the middle and is to be started again (recovery only).
+    /// An undo was interrupted and has to be started again (recovery only).
     pub interrupted: bool,
-    /// What could not be taken back, and why.
+    /// Files that could not be restored, with reasons.
     pub refused: Vec<Refusal>,
-    /// What the names are now, for the index.
+    /// Changed names, for the index.
     pub names: Vec<Vec<u8>>,
 }
 
-/// Takes back every step of a journal that was done, the last file first. Moved files go back; names
-/// that were linked, and files that were deleted, become files of their own again, copied from the
-/// copy that stayed if its content is still the same. Names that were one file share one copy, or
-/// are linked to a name of that file that is still there. What an undo that was killed has done is
-/// recognised.
+/// Undoes every completed step of a journal, the last file first. Moves moved files back. Replaced and deleted
+/// files become separate files again: they are copied from the kept copy if its content is unchanged. Names of
+/// one file share one copy, or become links to a remaining name of this file. Continues an undo that was
+/// killed.
 ///
 /// # Errors
-/// When the journal cannot be read or written.
+/// The journal cannot be read or written.
 pub fn undo_journal(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone, Error> {
     let mut undone = Undone::default();
     let mut states = Vec::new();
@@ -109,7 +108,7 @@ pub fn undo_journal(journal: &Path, options: &UndoOptions<'_>) -> Result<Undone,
     Ok(undone)
 }
 
-/// Writes down what became of steps, and that nothing is left to be done or told.
+/// Records the results of steps and the end of the run.
 pub(super) fn conclude(
     journal: &Path,
     states: Vec<(u64, StepState)>,
@@ -120,7 +119,7 @@ pub(super) fn conclude(
     journal.end(damaged.len())
 }
 
-/// What lines that cannot be read may have said is for the user to look after.
+/// Reports damaged lines, whose steps the user has to check.
 pub(super) fn refuse_damaged_lines(journal: &Path, damaged: Vec<(usize, String)>) -> Vec<Refusal> {
     let refused = damaged.into_iter().map(|(line, what)| Refusal {
         path: sys::path_bytes(journal).to_vec(),

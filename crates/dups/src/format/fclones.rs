@@ -1,4 +1,4 @@
-//! The formats of fclones 0.35 (`fclones/src/report.rs`): its default report and its CSV.
+//! Writes the formats of fclones 0.35 (`fclones/src/report.rs`): its default report and its CSV.
 
 use super::hash;
 use crate::group::{DuplicateGroup, Groups};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// Version of fclones whose format is written.
 const VERSION: &str = "0.35.0";
 
-/// The default report, which fclones reads again to act.
+/// Writes the default report, which fclones can read.
 pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     let copies = || groups.iter().map(|group| group.files.len() as u64);
     let bytes = |of: fn(u64) -> u64| -> u64 {
@@ -22,7 +22,7 @@ pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     let (total, redundant) = (bytes(|count| count), bytes(|count| count - 1));
     let all: u64 = copies().sum();
     let number = groups.len() as u64;
-    // fclones runs what it finds here again as a command line, to know which roots there were.
+    // fclones parses this command line again to learn the roots.
     writeln!(out, "# Report by fclones {VERSION}")?;
     writeln!(out, "# Timestamp: {}", format_timestamp(files, groups))?;
     writeln!(out, "# Command: fclones group /")?;
@@ -51,8 +51,8 @@ pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     Ok(())
 }
 
-/// When the last of the listed files had changed: fclones leaves alone what was modified after the
-/// time in the header. Its milliseconds are rounded up, so that this very file is not.
+/// Returns the latest modification time of the listed files: fclones ignores files that were modified after
+/// the time in the header. Milliseconds are rounded up to include that file.
 fn format_timestamp(files: &Files, groups: &Groups) -> String {
     let ctime = |group: DuplicateGroup<'_>| {
         let each = group
@@ -68,7 +68,7 @@ fn format_timestamp(files: &Files, groups: &Groups) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S.%3f +0000").to_string()
 }
 
-/// One line a group.
+/// Writes one line per group.
 pub(super) fn write_csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
     for group in groups.iter() {

@@ -1,4 +1,4 @@
-//! Before an index is opened: whether the file is one at all, and whether another process has it.
+//! Checks before an index is opened: whether the file is an index, and whether another process uses it.
 
 use super::APPLICATION;
 use crate::Error;
@@ -8,8 +8,8 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Looks at the first bytes of a file that is to be an index, before SQLite or anything else touches
-/// it. False when it has yet to be made.
+/// Checks the first bytes of an index file before SQLite opens it. Returns false if the file does not exist or
+/// is empty.
 ///
 /// Offsets from "Database File Format" of the SQLite documentation, section 1.3.
 pub(super) fn look(path: &Path) -> Result<bool, Error> {
@@ -53,13 +53,13 @@ pub(super) fn look(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Follows no link, and does not wait for the other end of a pipe.
+/// Sets the flags to follow no link and not to wait for the other end of a pipe.
 fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     options.custom_flags(flags.bits().cast_signed())
 }
 
-/// Checks that an index that is to be written belongs to this user.
+/// Checks that a writable index belongs to this user.
 pub(super) fn own(path: &Path) -> Result<(), Error> {
     if let Some(folder) = super::resolve_folder_links(path)?.parent() {
         crate::protected_files::surroundings(folder)?;
@@ -73,14 +73,14 @@ pub(super) fn own(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Where SQLite keeps what a transaction replaces until it has ended.
+/// Returns the path of SQLite's rollback journal.
 pub(super) fn sqlite_journal_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-journal");
     name.into()
 }
 
-/// Takes the lock beside an index that keeps two writers apart; a crash gives it back.
+/// Takes the lock file of an index, which excludes a second writer. A crash releases the lock.
 pub(super) fn lock(path: &Path) -> Result<File, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push("-lock");

@@ -1,4 +1,4 @@
-//! Reading the index into a table of files, for questions.
+//! Loads the index into a table of files.
 
 use super::{Index, index_error};
 use crate::blob::{self, BlobDecoder, BlobEntry};
@@ -11,11 +11,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 impl Index {
-    /// All files at or below any of `below` (absolute paths; all files when empty), as they were
-    /// when they were last scanned.
+    /// Loads all files at or below the absolute paths `below` (all files if empty) in their last scanned
+    /// state.
     ///
     /// # Errors
-    /// When the index cannot be read or a block of it is damaged.
+    /// The index cannot be read or a block is damaged.
     pub fn load(&self, below: &[PathBuf]) -> Result<Files, Error> {
         let expected = match below.is_empty() {
             true => {
@@ -26,9 +26,8 @@ impl Index {
         self.load_where(below, expected, &|_, _| true)
     }
 
-    /// The files of one folder of this machine, and from everywhere the files of equal content, or of
-    /// equal size where the content has no hash: enough to say how many copies each has, at the cost
-    /// of one pass over the index.
+    /// Loads the files of one folder of this machine, and all files of equal content, or of equal size if the
+    /// content has no hash. This is enough to count the copies of each file, with one pass over the index.
     ///
     /// # Errors
     /// As [`Index::load`].
@@ -97,7 +96,7 @@ impl Index {
     }
 }
 
-/// Reads a block into the table.
+/// Adds the entries of a block to the table.
 fn enter(
     files: &mut Files,
     numbering: &mut Numbering<'_>,

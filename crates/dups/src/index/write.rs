@@ -1,4 +1,4 @@
-//! Writing the index: scans, merges, what acting changed.
+//! Writes scans, merges and the results of actions to the index.
 
 use super::{Index, index_error, path_range};
 use crate::blob::{self, BlobDecoder};
@@ -13,11 +13,11 @@ use rusqlite::{OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The time of an unchanged rescan is written at most this often, nanoseconds: writing costs more
+/// Minimum interval between two updates of an unchanged root's scan time, nanoseconds. The update costs more
 /// than the rest of the rescan.
 const TOUCH: i64 = 60_000_000_000;
 
-/// A name within a folder, and what it is now; `None` = gone.
+/// A name within a folder and its new state; `None` if it was removed.
 type Change<'a> = (&'a [u8], Option<Identity>);
 
 fn manner_to_text(manner: &RootScanOptions) -> rusqlite::Result<String> {
@@ -26,12 +26,12 @@ fn manner_to_text(manner: &RootScanOptions) -> rusqlite::Result<String> {
 }
 
 impl Index {
-    /// Writes what a scan of `roots` changed, in one transaction; an unchanged scan writes nothing.
-    /// `memory`: what [`Index::remember`] returned, as the walk has marked it. `within`: roots of
-    /// earlier scans that lie in these.
+    /// Writes the changes of a scan of `roots` in one transaction; an unchanged scan writes nothing. `memory`
+    /// is the result of [`Index::remember`] with the marks of the walk. `within` contains earlier roots below
+    /// these.
     ///
     /// # Errors
-    /// When the index cannot be written; it is then as it was before.
+    /// The index cannot be written; it keeps its old state.
     pub fn save(
         &mut self,
         roots: &[(PathBuf, RootScanOptions)],
@@ -41,12 +41,12 @@ impl Index {
         generation: u32,
         interrupted: bool,
     ) -> Result<(), Error> {
-        // Nothing was remembered or to be believed: everything is replaced at the end.
+        // Nothing was remembered or trusted, so all rows are replaced at the end.
         let afresh = memory.is_empty() && !interrupted;
         let mut dirty: SpillArray<u32> = (0..files.dirs.len() as u32)
             .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
             .collect();
-        // After an interrupted walk nobody knows what has vanished.
+        // After an interrupted walk, missing folders may still exist.
         let vanished = || {
             let all = memory.vanished().filter(|_| !interrupted);
             all.filter(|path| !within.is_apart(path))
@@ -124,11 +124,10 @@ impl Index {
         Ok(())
     }
 
-    /// Takes over all folders of another index under the name of its machine, replacing what was
-    /// there under that name.
+    /// Copies all folders of another index under its machine's name and replaces older ones of that name.
     ///
     /// # Errors
-    /// When either index cannot be used.
+    /// One of the indexes cannot be used.
     pub fn merge(&mut self, machine: &str, other: &Self) -> Result<u64, Error> {
         if let (Some(own), Some(their)) = (self.kind, other.kind)
             && own != their
@@ -194,10 +193,10 @@ impl Index {
         Ok(folders.len() as u64)
     }
 
-    /// Forgets everything at or below a path on this machine; returns how many folders that were.
+    /// Removes everything at or below a path on this machine. Returns the number of folders.
     ///
     /// # Errors
-    /// When the index cannot be written.
+    /// The index cannot be written.
     pub fn forget(&mut self, root: &Path) -> Result<usize, Error> {
         let (exact, from, to) = path_range(Some(root));
         let mut count = 0;
@@ -214,11 +213,11 @@ impl Index {
         Ok(count)
     }
 
-    /// Rewrites the entries of files after they were acted on, so that the next scan need not
-    /// read them again. `now` says what each name is now: `None` = gone.
+    /// Updates the entries of files that an action changed, so that the next scan need not read them.
+    /// `changes` contains the new state of each name; `None` means removed.
     ///
     /// # Errors
-    /// When the index cannot be written; the next scan then finds out by itself.
+    /// The index cannot be written. The next scan then detects the changes.
     pub fn amend(&mut self, changes: &BTreeMap<Vec<u8>, Option<Identity>>) -> Result<(), Error> {
         let mut by_dir: BTreeMap<&[u8], Vec<Change<'_>>> = BTreeMap::new();
         for (path, now) in changes {
@@ -247,7 +246,7 @@ impl Index {
                         Some((_, None)) => continue,
                         Some((_, Some(id))) => {
                             entry.id = *id;
-                            // Just touched: trusted only after a scan has read it again.
+                            // The file was just changed, so the next scan must read it again.
                             entry.fresh = true;
                             entry.share = None;
                         }

@@ -1,4 +1,4 @@
-//! Trees to scan, and the slow truth about them.
+//! Trees to scan, and slow reference results.
 #![allow(clippy::disallowed_methods, dead_code, missing_docs)]
 
 use assay_dups::act::execute::{ActOptions, ActOutcome, Moment, execute};
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Runs something with a control that nobody stops.
+/// Runs a function with a control that is never stopped.
 pub fn free<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
     let stop = AtomicBool::new(false);
     work(&Control {
@@ -28,7 +28,7 @@ pub fn scan_tree(root: &Path, options: &ScanOptions, index: Option<&mut Index>) 
     free(|control| scan(&[root.to_path_buf()], options, index, control)).unwrap()
 }
 
-/// Groups as sets of inodes with the least path of each, hard links taken together.
+/// Groups as sets of inodes, each with its first path; hard links count as one.
 pub type Groups = BTreeSet<Vec<Vec<u8>>>;
 
 pub fn groups_of(scan: &Scan) -> Groups {
@@ -41,7 +41,7 @@ pub fn groups_of(scan: &Scan) -> Groups {
 /// Names by device and inode.
 type Inodes = BTreeMap<(u64, u64), BTreeSet<Vec<u8>>>;
 
-/// SHA-256 of every regular file that is not empty, by plain means.
+/// Groups all regular files that are not empty by SHA-256, computed directly.
 pub fn oracle(root: &Path) -> Groups {
     let mut contents: BTreeMap<Vec<u8>, Inodes> = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -81,7 +81,7 @@ pub fn oracle(root: &Path) -> Groups {
         .collect()
 }
 
-/// Bytes that look random and depend on the seed alone.
+/// Returns pseudorandom bytes that depend only on the seed.
 pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..length)
@@ -100,12 +100,12 @@ pub fn put(path: PathBuf, content: &[u8]) -> PathBuf {
     path
 }
 
-/// Lets the clock of file times move on so far that nothing counts as just changed.
+/// Waits until the clock of file times has advanced so far that no file counts as just changed.
 pub fn let_settle() {
     std::thread::sleep(std::time::Duration::from_millis(80));
 }
 
-/// A tree to act on, and an index beside it.
+/// A tree to act on, with an index outside it.
 pub struct Place {
     pub dir: tempfile::TempDir,
     /// See [`Options::plain_renames`].
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-/// A file system made in a file, where that is possible (root, loop devices, mkfs).
+/// A file system in a file, if possible (root, loop devices, mkfs).
 pub struct Mount(pub PathBuf);
 
 impl Mount {
@@ -191,7 +191,7 @@ impl Mount {
 }
 
 impl Mount {
-    /// A file system without a device, e.g. a small one in memory.
+    /// Mounts a file system without a device, such as a small one in memory.
     pub fn plain(point: &Path, kind: &str, options: &str) -> Option<Self> {
         let done = std::process::Command::new("mount")
             .args(["-t", kind, "-o", options, kind])
@@ -204,7 +204,7 @@ impl Mount {
         Some(Self(point.to_path_buf()))
     }
 
-    /// A folder seen at a second place.
+    /// Mounts a folder at a second place.
     pub fn bind(from: &Path, point: &Path) -> Option<Self> {
         let done = std::process::Command::new("mount")
             .arg("--bind")
@@ -217,7 +217,7 @@ impl Mount {
         Some(Self(point.to_path_buf()))
     }
 
-    /// One in memory.
+    /// Mounts a file system in memory.
     pub fn memory(point: &Path, options: &str) -> Option<Self> {
         Self::plain(point, "tmpfs", options)
     }

@@ -1,4 +1,4 @@
-//! Finds the documents and reads them in one pass.
+//! Finds the documents and parses them in one pass.
 
 use super::scalars::{Key, Number, OptionValue};
 use super::{DiskUtil, DocumentKind, FioDocument, JsonError};
@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Keys of which one opens a document: fio's own order, or sorted by another tool.
+/// First keys of a document: in fio's order, or sorted by another tool.
 const FIRST_KEYS: [&str; 8] = [
     "fio version",
     "timestamp",
@@ -21,7 +21,7 @@ const FIRST_KEYS: [&str; 8] = [
     "client_stats",
     "disk_util",
 ];
-/// Openings that look like a document and are none, after which the search is given up.
+/// Maximum number of texts that look like a document and are not; then the search stops.
 const MAX_FALSE_STARTS: usize = 64;
 
 pub(super) fn read_documents(text: &str) -> Result<Vec<FioDocument>, JsonError> {
@@ -66,7 +66,7 @@ pub(super) fn read_documents(text: &str) -> Result<Vec<FioDocument>, JsonError> 
         }
     }
     match (found.is_empty(), failure) {
-        // A document that was broken in its middle must not vanish behind its neighbours.
+        // A document that is broken in its middle must be reported.
         (_, Some(error)) => Err(error),
         (true, None) => Err(JsonError::NoDocument {
             hint: find_hint(text),
@@ -109,18 +109,18 @@ fn find_hint(text: &str) -> String {
     hint.to_owned()
 }
 
-/// What is known while a document is being read.
+/// State while a document is parsed.
 #[derive(Default)]
 struct State {
     document: FioDocument,
-    /// Per job: facts that need the whole document to be understood.
+    /// For each job: values that depend on the whole document.
     notes: Vec<Notes>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Notes {
     elapsed_s: u64,
-    /// `io_bytes` may count KiB: no `io_kbytes` or `bw_bytes` beside it.
+    /// `io_bytes` may count KiB, because `io_kbytes` and `bw_bytes` are missing.
     maybe_kib: [bool; 3],
     unified: bool,
     all_clients: bool,
@@ -132,9 +132,9 @@ impl State {
             mut document,
             notes,
         } = self;
-        // Documents without a version are taken for new ones: bytes.
+        // A document without a version counts as new: bytes.
         let kib = document.version().is_some_and(|version| version < (2, 21));
-        // Without other entries the sum over all clients is all there is (fio 2.x).
+        // Without other entries, only the sum over all clients exists (fio 2.x).
         let only_sum = notes.iter().all(|note| note.all_clients);
         document.elapsed_s = notes.iter().map(|note| note.elapsed_s).max().unwrap_or(0);
         let mut jobs = Vec::with_capacity(document.jobs.len());
@@ -172,8 +172,8 @@ impl State {
     }
 }
 
-/// Declares a seed that reads an object key by key into `self.0`; a key that comes twice counts
-/// the last time, unknown ones are skipped.
+/// Declares a seed that parses an object key by key into `self.0`. The last value of a repeated key counts;
+/// unknown keys are skipped.
 macro_rules! object_seed {
     ($seed:ident, $target:ty, $what:literal, |$state:ident, $key:ident, $map:ident| $body:expr) => {
         struct $seed<'a>(&'a mut $target);
@@ -199,7 +199,7 @@ macro_rules! object_seed {
     };
 }
 
-// Below the macro, which it uses too.
+// Below the macro, which it uses, too.
 mod latency;
 use latency::read_latency;
 
@@ -252,7 +252,7 @@ object_seed!(
     }
 );
 
-/// Declares a seed that reads an array of objects; complete ones survive a cut.
+/// Declares a seed that parses an array of objects and keeps the complete ones of a truncated array.
 macro_rules! array_seed {
     ($seed:ident, $target:ty, $what:literal, |$state:ident, $seq:ident| $body:expr) => {
         struct $seed<'a>(&'a mut $target);
@@ -282,7 +282,7 @@ array_seed!(JobsSeed, State, "a list of jobs", |state, seq| loop {
     }
     let (mut result, notes) = job;
     if result.runtime.0 == 0 {
-        // Before 3.8 there is no job_runtime: the longest direction is what is known.
+        // Before 3.8 there is no job_runtime, so the longest direction is used.
         let longest = result.operations.values().map(|io| io.runtime).max();
         result.runtime = longest.unwrap_or_default();
     }
@@ -353,7 +353,7 @@ object_seed!(
             }
             "mixed" => {
                 let mixed = read_direction(&mut map, &mut notes.maybe_kib[0])?;
-                // `unified_rw_reporting=both` prints the directions too.
+                // `unified_rw_reporting=both` prints the directions, too.
                 if mixed.is_some() && job.read().is_none() && job.write().is_none() {
                     set(job, Operation::Read, mixed);
                     notes.unified = true;
@@ -381,7 +381,7 @@ object_seed!(
     }
 );
 
-/// A key that comes twice counts the last time.
+/// The last value of a repeated key counts.
 fn set(job: &mut Worker, kind: Operation, done: Option<Operations>) {
     match done {
         Some(done) => job.operations.insert(kind, done),
@@ -428,7 +428,7 @@ struct Direction {
     plain_bytes: bool,
 }
 
-/// One direction; none when nothing was done in it.
+/// Parses one direction; returns `None` without operations.
 fn read_direction<'de, A: MapAccess<'de>>(
     map: &mut A,
     maybe_kib: &mut bool,

@@ -1,7 +1,8 @@
-//! What fio prints but JSON does not allow: `nan` and `inf` from divisions by zero, and lines of
-//! its own warnings between the lines of the document (axboe/fio#731, #1685).
+//! Repairs output of fio that is not valid JSON: `nan` and `inf` from divisions by zero, and lines of warnings
+//! within the document (axboe/fio#731, #1685).
 
-/// `text` with those blanked out, every other byte where it was; none when there is nothing to do.
+/// Returns `text` with these parts blanked out and all other bytes at their positions; `None` if nothing needs
+/// repair.
 pub(super) fn repair_json(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut changed = false;
@@ -13,7 +14,7 @@ pub(super) fn repair_json(text: &str) -> Option<String> {
         let Some(first) = body.chars().next() else {
             continue;
         };
-        // fio starts every line of its JSON with one of these.
+        // Every line of fio's JSON starts with one of these.
         if !matches!(first, '{' | '}' | '[' | ']' | '"' | ',' | '-' | '0'..='9') {
             blank(&mut bytes[range]);
             changed = true;
@@ -26,7 +27,7 @@ pub(super) fn repair_json(text: &str) -> Option<String> {
         {
             let start = range.start + offset;
             bytes[start..start + value.len()].fill(b' ');
-            // fio prints 0 for the same fields when nothing was counted.
+            // fio prints 0 for the same fields if nothing was counted.
             bytes[start] = b'0';
             changed = true;
         }
@@ -34,7 +35,7 @@ pub(super) fn repair_json(text: &str) -> Option<String> {
     changed.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Spaces instead of everything but the line's end.
+/// Replaces everything except the line end by spaces.
 fn blank(line: &mut [u8]) {
     for byte in line.iter_mut().filter(|byte| **byte != b'\n') {
         *byte = b' ';

@@ -1,11 +1,11 @@
-//! Scalars as fio and the tools around it write them: borrowed keys, numbers of every kind, options.
+//! Parses scalars as fio and related tools write them: borrowed keys, numbers of all kinds, options.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A key, borrowed where it has no escapes.
+/// A key, borrowed if it has no escapes.
 pub(super) struct Key<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// A number however it is written; negative and missing ones are 0.
+/// A number in any notation; negative and missing ones are 0.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Number(f64, u64);
 
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// An option's value: fio prints strings; other tools may turn them into numbers.
+/// Value of an option: fio prints strings; other tools may convert them to numbers.
 pub(super) struct OptionValue(pub(super) String);
 
 impl<'de> Deserialize<'de> for OptionValue {

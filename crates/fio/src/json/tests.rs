@@ -29,7 +29,7 @@ fn json_plus_of_3_33() {
     for io in [read, write] {
         assert_eq!(io.clat.histogram.count(), io.clat.n);
         assert!(io.clat.percentile(99.0).unwrap() >= io.clat.percentile(50.0).unwrap());
-        // fio's own percentile is the upper edge of the bin, the histogram's its middle.
+        // fio's own percentile is the upper edge of the bin; the histogram uses its middle.
         let printed = io
             .clat
             .percentiles
@@ -112,7 +112,7 @@ fn bins_by_index_become_microseconds() {
     let document = only(fixture!("handmade-fio-2.2.10-plus.json"));
     let histogram = &document.jobs[0].read().unwrap().clat.histogram;
     let bins: Vec<_> = histogram.bins().collect();
-    // Below 128 a bin is one microsecond; bin 128 covers 128–129 µs, bin 200 covers 272–275 µs… by
+    // Below 128 a bin is one microsecond; bin 128 covers 128–129 µs, bin 200 covers 272–275 µs. By
     // plat_idx_to_val: 1 << 7 plus (index % 64 + 0.5) × 2, then 1 << 8 plus (8 + 0.5) × 4.
     assert_eq!(
         bins,

@@ -1,4 +1,4 @@
-//! Command lines, as a person types them or copies them from a page.
+//! Parses command lines as people type or copy them.
 
 use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
@@ -7,7 +7,7 @@ use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Options of fio itself that take a value in the next word (`fio --help`, 3.33).
+/// fio's own options with a value in the next word (`fio --help`, 3.33).
 const OWN_WITH_VALUE: [&str; 22] = [
     "output",
     "output-format",
@@ -32,7 +32,7 @@ const OWN_WITH_VALUE: [&str; 22] = [
     "aux-path",
     "profile",
 ];
-/// Options of fio itself without a value.
+/// fio's own options without a value.
 const OWN: [&str; 11] = [
     "parse-only",
     "merge-blktrace-only",
@@ -50,50 +50,50 @@ const OWN: [&str; 11] = [
 /// One call of fio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Invocation {
-    /// The jobs it names, in order.
+    /// Jobs in order.
     pub jobs: Vec<JobOptions>,
-    /// The job files it names.
+    /// Names of the job files.
     pub job_files: Vec<String>,
-    /// What had to be mended before it could be read, such as a dash that a web page changed.
+    /// Corrections that were necessary for parsing, such as a dash that a web page changed.
     pub mended: Vec<String>,
-    /// Variables that are set for it, which its job files may name.
+    /// Environment variables that its job files may use.
     pub environment: BTreeMap<String, String>,
-    /// Files that the text around it writes, by name: its job files may be among them.
+    /// Files that the surrounding text writes, by name; they may include its job files.
     pub files: Arc<BTreeMap<String, String>>,
-    /// Its standard input, which is a job file where it is named `-`.
+    /// Standard input, which is the job file `-`.
     pub input: Option<String>,
-    /// What was chosen for it of loops and branches: `NAME=VALUE …`.
+    /// Values chosen for loops and branches: `NAME=VALUE …`.
     pub chosen: String,
 }
 
-/// Everything that a text runs.
+/// All commands of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commands {
-    /// Calls of fio, those of loops once for each value.
+    /// Calls of fio; in loops, one for each value.
     pub calls: Vec<Invocation>,
-    /// Commands of other programs, from the name of the program on; what the text does not say is `$…`.
+    /// Commands of other programs, from the program's name on; unknown values are `$…`.
     pub others: Vec<Vec<String>>,
-    /// Calls of fio that could not be read, and why.
+    /// Calls of fio that could not be parsed, with reasons.
     pub unread: Vec<OptionsError>,
-    /// What had to be mended, and what could not be followed.
+    /// Notes about corrections of the text, and about parts of the script that could not be evaluated.
     pub notes: Vec<String>,
-    /// Whether fio is called without any job, as in `fio --version`.
+    /// fio is called without a job, as in `fio --version`.
     pub without_job: bool,
-    /// Calls that were noted: a loop may run the same one again and again.
+    /// Known calls: a loop may repeat the same call.
     seen: BTreeSet<String>,
 }
 
 const NO_JOB: &str =
     "no job in it: fio needs --name=… for a job on the command line, or a job file";
 
-/// Texts within texts (`ssh host "sh -c '…'"`) go no deeper than this.
+/// Maximum nesting of texts within texts (`ssh host "sh -c '…'"`).
 const DEEPEST: usize = 6;
 
-/// Reads every call of fio in `text`: with or without the first word, a prompt before it, line
-/// continuations, other commands before and after, redirections.
+/// Parses every call of fio in `text`: with or without the first word, a prompt, line continuations, other
+/// commands before and after, redirections.
 ///
 /// # Errors
-/// Unbalanced quotes, no call of fio, no job, a value that fio would refuse.
+/// Unbalanced quotes, no call of fio, no job, or a value that fio would refuse.
 pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     let mut found = read_commands(text, &BTreeMap::new())?;
     if let Some(error) = found
@@ -123,10 +123,10 @@ pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     Ok(found.calls)
 }
 
-/// Reads every command in `text`; `known` are variables that are set from outside.
+/// Parses every command in `text`; `known` contains variables that are set outside.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// A quotation mark is not closed.
 pub fn read_commands(
     text: &str,
     known: &BTreeMap<String, String>,
@@ -138,7 +138,7 @@ pub fn read_commands(
             OptionsError::new("a quotation mark is not closed: add the missing ' or \"")
         })
     };
-    // A line that begins with an option is the rest of a command.
+    // A line that starts with an option continues a command.
     let bare = text.trim_start();
     let text = match strip_dashes(bare.split_whitespace().next().unwrap_or_default()) {
         Some(_) => format!("fio {bare}"),
@@ -164,7 +164,7 @@ pub fn read_commands(
     Ok(found)
 }
 
-/// What the commands around a text give it.
+/// Values that the commands around a text provide.
 #[derive(Clone, Default)]
 struct Given {
     chosen: Vec<(String, String)>,
@@ -199,24 +199,24 @@ fn collect(
             }
         };
         for text in inner.iter().filter(|_| depth < DEEPEST) {
-            // The quotes of another shell need not be closed for this one.
+            // Quotes of another shell need not be closed for this one.
             let _ = collect(text, &BTreeMap::new(), found, &around, depth + 1);
         }
     }
     Ok(())
 }
 
-/// A program with its words, what is set for it, and its standard input.
+/// A program's words, its variables, and its standard input.
 type Program = (Vec<String>, BTreeMap<String, String>, Option<String>);
 
-/// Notes a call of fio, or another program; returns texts in it that another shell reads.
+/// Records a call of fio or another program. Returns texts in it that another shell reads.
 fn take_program(
     (words, environment, input): Program,
     found: &mut Commands,
     around: &Given,
 ) -> Vec<String> {
     let at = words.iter().position(|word| is_fio(word));
-    // A variable that holds the program.
+    // A variable contains the program.
     let named = words.first().is_some_and(|first| first.contains(UNKNOWN));
     let at = at.or_else(|| (named && looks_like_fio(&words[1..])).then_some(0));
     let is_call = match at {
@@ -234,7 +234,7 @@ fn take_program(
         return inner;
     };
     let mut mended = Vec::new();
-    // A continuation that lost its line break leaves an escaped blank before the next word.
+    // A continuation without its line break leaves an escaped blank before the next word.
     let arguments = words[at + 1..].iter().map(|word| word.trim().to_owned());
     let arguments: Vec<String> = arguments
         .filter(|word| !word.is_empty() && word != "\\")
@@ -273,8 +273,8 @@ fn take_program(
     Vec::new()
 }
 
-/// Texts among the words of a program that is not known, such as a function of another file: what stands
-/// behind `eval`, and quoted words that begin with a call of fio.
+/// Finds texts among the words of an unknown program, such as a function of another file: words after `eval`,
+/// and quoted words that start with a call of fio.
 fn texts_within(words: &[String]) -> Vec<String> {
     if let Some(at) = words.iter().position(|word| word == "eval") {
         return vec![words[at + 1..].join(" ")];
@@ -295,7 +295,7 @@ fn texts_within(words: &[String]) -> Vec<String> {
     quoted.filter(begins).cloned().collect()
 }
 
-/// Reads one call of fio that a shell has already split into words.
+/// Parses one call of fio that is already split into words.
 ///
 /// # Errors
 /// As [`command_line`].
@@ -317,13 +317,13 @@ pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
     Ok(call)
 }
 
-/// A word whose unknown parts are shown as such.
+/// Formats a word with its unknown parts.
 fn show_unknown_parts(word: &str) -> String {
     let shown = word.replace(UNKNOWN, "$…");
     secrets::withhold_in_text(&shown).escape_debug().to_string()
 }
 
-/// Undoes what web pages and word processors do to a command line.
+/// Reverts the typographic changes of web pages and word processors.
 fn undo_typography(text: &str, mended: &mut Vec<String>) -> String {
     let mut out = text.replace("\r\n", "\n");
     for (from, to) in [('“', '"'), ('”', '"'), ('‘', '\''), ('’', '\'')] {
@@ -333,7 +333,7 @@ fn undo_typography(text: &str, mended: &mut Vec<String>) -> String {
         }
     }
     out = out.replace('\u{a0}', " ");
-    // Blanks behind a continuation.
+    // Blanks after a continuation.
     let mut joined = String::with_capacity(out.len());
     for line in out.split_inclusive('\n') {
         match line.trim_end().strip_suffix('\\') {
@@ -347,7 +347,7 @@ fn undo_typography(text: &str, mended: &mut Vec<String>) -> String {
     joined
 }
 
-/// The name behind the dashes of an option, also behind typographic ones.
+/// Returns the name after the dashes of an option, including typographic dashes.
 fn strip_dashes(word: &str) -> Option<(&str, bool)> {
     let dashes = ['-', '–', '—', '−', '‐', '‑'];
     let rest = word.trim_start_matches(dashes);
@@ -363,7 +363,7 @@ fn parse_invocation(
     let mut result = Invocation::default();
     let mut global: Vec<(String, String)> = Vec::new();
     let mut job: Option<(String, Vec<(String, String)>)> = None;
-    // A word of which nothing is known may be any option.
+    // A completely unknown word may be any option.
     let mut open = false;
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
@@ -412,7 +412,7 @@ fn parse_invocation(
                     OptionsError::new(format!("--{} has no value", key.escape_debug()))
                 })?,
         };
-        // Names are only shown.
+        // Names are only displayed.
         let value = match key == "name" {
             true => show_unknown_parts(&value),
             false => value,
@@ -423,7 +423,7 @@ fn parse_invocation(
         } else if let Some((_, options)) = job.as_mut() {
             options.push((key, value));
         } else {
-            // Before the first --name an option holds for all jobs.
+            // Before the first --name, an option applies to all jobs.
             global.push((key, value));
         }
     }
@@ -439,7 +439,7 @@ fn parse_invocation(
     Ok(result)
 }
 
-/// Whether a word of which a part is not known is the path of a job file.
+/// Returns whether a partly unknown word is the path of a job file.
 fn is_job_file(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     !name.contains(UNKNOWN)
@@ -468,7 +468,7 @@ fn finish(
     Ok(())
 }
 
-/// A job of options of which some values are not known.
+/// Builds a job from options with some unknown values.
 pub(super) fn with_unknown(
     name: &str,
     given: impl IntoIterator<Item = (String, String)>,

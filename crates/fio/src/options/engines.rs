@@ -1,22 +1,22 @@
-//! The I/O engines of fio: which there are, and which do one I/O at a time.
+//! fio's I/O engines, and which of them do one I/O at a time.
 
 use strsim::damerau_levenshtein;
 
-/// What an engine is like.
+/// Kind of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// One I/O at a time: `queue` returns when it is done (FIO_SYNCIO), whatever `iodepth` says.
+    /// One I/O at a time: `queue` returns when it is done (FIO_SYNCIO), whatever the `iodepth`.
     Synchronous,
     /// Several I/Os at once.
     Asynchronous,
-    /// It does no I/O on data: names, sizes, the processor.
+    /// No I/O on data: names, sizes, the CPU.
     NoData,
 }
 
 use EngineKind::{Asynchronous, NoData, Synchronous};
 
-/// The engines in `engines/` of fio (August 2026) and of older releases, with the flags in their
-/// `ioengine_ops`. `libiscsi` and `sg` carry FIO_SYNCIO; the first queues all the same.
+/// Engines in `engines/` of fio (August 2026) and of older releases, with the flags in their `ioengine_ops`.
+/// `libiscsi` and `sg` have FIO_SYNCIO, but the first queues anyway.
 const ENGINES: [(&str, EngineKind); 55] = [
     ("cpuio", NoData),
     ("dev-dax", Synchronous),
@@ -75,14 +75,14 @@ const ENGINES: [(&str, EngineKind); 55] = [
     ("xnvme", Asynchronous),
 ];
 
-/// What is known of an engine, none when fio has none of this name.
+/// Returns the kind of an engine; `None` if fio has no such engine.
 #[must_use]
 pub fn find_engine(name: &str) -> Option<EngineKind> {
     let found = ENGINES.iter().find(|(known, _)| *known == name);
     found.map(|(_, kind)| *kind)
 }
 
-/// The engine that was probably meant.
+/// Returns the engine that was probably meant.
 #[must_use]
 pub fn nearest_engine(name: &str) -> Option<&'static str> {
     ENGINES

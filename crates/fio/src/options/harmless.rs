@@ -1,10 +1,10 @@
-//! What may be kept of an option of fio. Engines of object stores, web servers and commands take
-//! passwords as options, and a result echoes them.
+//! Removes possible secrets from options. Engines of object stores, web servers and commands have passwords as
+//! options, and a result echoes them.
 
 use super::{ALIASES, NAMES, canonical_name};
 use assay_model::secrets::{self, WITHHELD, is_plain, names_a_secret};
 
-/// Options whose value is a path, or an address of what is measured.
+/// Options whose value is a path or an address of the target.
 const PLACES: [&str; 14] = [
     "filename",
     "directory",
@@ -31,8 +31,8 @@ const TEXTS: [&str; 5] = [
     "description",
 ];
 
-/// The value of an option where it is known to be harmless, else [`WITHHELD`]: numbers, words and lists
-/// of options that fio itself documents, and paths. Of addresses the place, without who logs in.
+/// Returns the value of an option if it is known to be harmless, else [`WITHHELD`]: numbers, words and lists
+/// of options that fio documents, and paths. Of addresses, removes the login.
 #[must_use]
 pub fn harmless_value(key: &str, value: &str) -> String {
     let key = canonical_name(key);
@@ -57,7 +57,7 @@ pub fn harmless_value(key: &str, value: &str) -> String {
     }
 }
 
-/// Several files may stand behind one another, separated by colons.
+/// Removes logins from several file names, which are separated by colons.
 fn place(value: &str) -> String {
     let clean = secrets::withhold_in_text(value);
     // `user:password@host` without a protocol before it.
@@ -68,7 +68,7 @@ fn place(value: &str) -> String {
     }
 }
 
-/// The name of an option as it may be shown; none when it is no name.
+/// Returns the name of an option if it may be shown; `None` if it is not a name.
 pub(crate) fn harmless_name(key: &str) -> Option<&str> {
     (key.len() <= 64 && is_plain(key)).then_some(key)
 }

@@ -1,4 +1,4 @@
-//! Job files (ini).
+//! Parses job files (ini).
 
 use super::command_line::with_unknown;
 use super::shell::UNKNOWN;
@@ -6,38 +6,38 @@ use super::{JobOptions, OptionsError, canonical_name};
 use assay_model::secrets;
 use std::collections::BTreeMap;
 
-/// Files that include one another go no deeper than this.
+/// Maximum nesting of includes.
 const DEEPEST: usize = 8;
-/// Lines that includes make at most: a file that includes another one twice doubles with each level.
+/// Maximum number of lines with includes: a file that includes another twice doubles at each level.
 const MOST_LINES: usize = 1 << 20;
 
-/// Gives the text of a file that is included, or says why not.
+/// Returns the text of an included file, or why it is unavailable.
 pub type Include<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
-/// What is around a job file.
+/// Environment of a job file.
 #[derive(Default)]
 pub struct Surroundings<'a> {
-    /// Gives the text of a file that `include` names; without it nothing is followed.
+    /// Returns the text of a file that `include` names; without it, includes are not followed.
     pub included: Option<&'a mut Include<'a>>,
-    /// Variables by name, without `$`: those of the environment, and fio's own `ncpus`, `mb_memory` and
+    /// Variables by name, without `$`: from the environment, and fio's own `ncpus`, `mb_memory` and
     /// `pagesize`.
     pub set: BTreeMap<String, String>,
 }
 
-/// The jobs of a job file; `file` is only named in errors.
+/// Parses the jobs of a job file; `file` is for messages.
 ///
 /// # Errors
-/// Names the line: an option outside a section, `include`, a value that fio would refuse; or the
-/// file when it has no job.
+/// Names the line: an option outside a section, `include`, a value that fio would refuse; or the file without
+/// a job.
 pub fn job_file(text: &str, file: &str) -> Result<Vec<JobOptions>, OptionsError> {
     job_file_in(text, file, &mut Surroundings::default(), &mut Vec::new())
 }
 
-/// Values that fio fills in itself (`fio_keywords`, options.c); `$jobname` stays.
+/// Keywords that fio replaces (`fio_keywords`, options.c); `$jobname` stays.
 const KEYWORDS: [&str; 3] = ["pagesize", "mb_memory", "ncpus"];
 
-/// Fills in the variables of a value as fio does: `${NAME}` from the environment, keywords, and a sum
-/// where a keyword was filled in (`fio_keyword_replace`, options.c).
+/// Replaces variables in a value as fio does: `${NAME}` from the environment, keywords, and an expression that
+/// contains a keyword (`fio_keyword_replace`, options.c).
 fn fill(value: &str, set: &BTreeMap<String, String>, missing: &mut Vec<String>) -> String {
     let mut out = String::new();
     let mut rest = value;
@@ -76,7 +76,7 @@ fn fill(value: &str, set: &BTreeMap<String, String>, missing: &mut Vec<String>) 
     out
 }
 
-/// Lines with their numbers in the file that was given, and includes put in their place.
+/// Numbers the lines of the given file, and replaces includes by their lines.
 fn number_lines(
     text: &str,
     at: &dyn Fn(usize, String) -> OptionsError,
@@ -87,7 +87,7 @@ fn number_lines(
 ) -> Result<(), OptionsError> {
     for (index, raw) in text.lines().enumerate() {
         let number = number.unwrap_or(index + 1);
-        // fio cuts a line at either character, wherever it stands.
+        // fio cuts a line at either character, wherever it occurs.
         let line = raw.split(['#', ';']).next().unwrap_or_default().trim();
         let Some(name) = line.strip_prefix("include ") else {
             out.push((number, line.to_owned()));
@@ -111,12 +111,12 @@ fn number_lines(
     Ok(())
 }
 
-/// For text that has no place among files.
+/// Message for a text that is not a file.
 const NOT_FOLLOWED: &str =
     "`include` is not followed here: give the included file as well, or paste it in";
 
-/// The same, with what is around the file. What is not known in it is an unknown value of its option,
-/// and stands in `notes`.
+/// Like [`job_file`], with the file's environment. An unknown variable makes its option unknown and is
+/// reported in `notes`.
 ///
 /// # Errors
 /// As [`job_file`], or an included file cannot be read.
@@ -198,7 +198,7 @@ pub fn job_file_in(
     Ok(jobs)
 }
 
-/// Options with the line each stands in.
+/// Options with their line numbers.
 type Lines = Vec<(String, String, usize)>;
 
 struct Section {
@@ -208,7 +208,7 @@ struct Section {
 }
 
 impl Section {
-    /// Adds a job, or to the options of all later ones.
+    /// Adds a job, or adds global options for all later jobs.
     fn finish(
         self,
         global: &mut Lines,

@@ -1,9 +1,9 @@
-//! Numbers as fio reads them (`parse.c`: `get_mult_bytes`, `get_mult_time`).
+//! Parses numbers by fio's rules (`parse.c`: `get_mult_bytes`, `get_mult_time`).
 
 use assay_model::Nanos;
 
-/// `text` in bytes. With `kb_base` 1024, fio's default, `k` and `kb` are 1024 but `kib` is 1000;
-/// with 1000 it is the other way round. Hexadecimal with `0x`.
+/// Parses `text` into bytes. With `kb_base` 1024, fio's default, `k` and `kb` mean 1024 but `kib` means 1000;
+/// with 1000 they are swapped. `0x` means hexadecimal.
 #[must_use]
 pub fn parse_bytes(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim();
@@ -37,12 +37,12 @@ pub fn parse_bytes(text: &str, kb_base: u64) -> Option<u64> {
     (value.is_finite() && value < u64::MAX as f64).then_some(value as u64)
 }
 
-/// `kib`, `mib` …
+/// Returns whether a suffix is `kib`, `mib` …
 fn is_swapped_suffix(suffix: &str) -> bool {
     suffix.len() == 3 && suffix.ends_with("ib")
 }
 
-/// Bytes that fio makes of `text` and that its writer meant, where they differ: `4kib` is 4000.
+/// Returns fio's value of `text` and the intended one, if they differ: `4kib` is 4000 for fio.
 #[must_use]
 pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     if kb_base == 1000 {
@@ -58,7 +58,7 @@ pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     (got != meant).then_some((got, meant))
 }
 
-/// `text` as a time; seconds without a suffix.
+/// Parses `text` as a time; in seconds without a suffix.
 #[must_use]
 pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     let text = text.trim().to_ascii_lowercase();
@@ -82,7 +82,7 @@ pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     (value.is_finite() && value < u64::MAX as f64).then_some(Nanos(value as u64))
 }
 
-/// The value of a sum of whole numbers: `+ - * / %` and brackets.
+/// Evaluates an expression of integers: `+ - * / %` and brackets.
 #[must_use]
 pub(super) fn sum(text: &str) -> Option<u64> {
     let chars: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -91,7 +91,7 @@ pub(super) fn sum(text: &str) -> Option<u64> {
     (at == chars.len()).then(|| u64::try_from(value).ok())?
 }
 
-/// Brackets within brackets go no deeper than this.
+/// Maximum nesting of brackets.
 const DEEPEST: usize = 32;
 
 fn parse_sum(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {

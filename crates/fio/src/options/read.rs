@@ -1,10 +1,10 @@
-//! A text that may be a job file or commands, and what a result says of its options.
+//! Distinguishes job files from commands, and interprets the options in a result.
 
 use super::job_file::{Surroundings, job_file_in};
 use super::{Commands, Invocation, JobOptions, OptionsError, command_line, read_commands};
 use assay_model::sample::Worker;
 
-/// Whether fio counted several I/Os in flight, which no synchronous engine has.
+/// Returns whether fio counted several I/Os in flight, which is impossible with a synchronous engine.
 #[must_use]
 pub fn reached_depth(job: &Worker) -> bool {
     const ALONE: f64 = 50.0;
@@ -14,17 +14,16 @@ pub fn reached_depth(job: &Worker) -> bool {
         && levels.get("1").copied().unwrap_or(0.0) < ALONE
 }
 
-/// What a text is.
+/// A parsed text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Text {
-    /// A job file: its jobs, and notes on what is not known in it.
+    /// A job file: its jobs, and notes on unknown values.
     JobFile(Vec<JobOptions>, Vec<String>),
     /// Commands.
     Commands(Commands),
 }
 
-/// Reads a job file, or text with calls of fio in it such as a script; `file` is only named in
-/// errors.
+/// Parses a job file, or text with calls of fio such as a script; `file` is for messages.
 ///
 /// # Errors
 /// As [`job_file`] and [`command_line`].
@@ -43,7 +42,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError
     }
 }
 
-/// The same, with what is around the text: files that it includes, values of its variables.
+/// Like [`read_text`], with the text's environment: included files and variables.
 ///
 /// # Errors
 /// As [`read_text`], or an included file cannot be read.
@@ -92,7 +91,7 @@ pub fn read_text_in(
     }
 }
 
-/// Whether a line begins a section of a job file, and no test or prompt of a shell.
+/// Returns whether a line starts a section of a job file, and is not a test or prompt of a shell.
 fn is_section(line: &str) -> bool {
     line.starts_with('[')
         && !line.starts_with("[[ ")

@@ -1,21 +1,21 @@
-//! Which program a command really runs: behind a prompt, `sudo`, `timeout 60`, `docker run`, in the quoted
-//! words of `ssh` and `sh -c`.
+//! Determines the program that a command actually runs: after a prompt, `sudo`, `timeout 60`, `docker run`, or
+//! in the quoted words of `ssh` and `sh -c`.
 
 use super::shell::UNKNOWN;
 
-/// What a command runs.
+/// Program that a command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Runs {
-    /// A program: its words from its name on, and what `env` sets for it.
+    /// A program: its words from its name on, and the variables that `env` sets.
     Program(Vec<String>, Vec<(String, String)>),
-    /// Text that a shell reads, here or on another machine.
+    /// Text for a shell, local or remote.
     Text(String),
-    /// Nothing that measures.
+    /// No relevant program.
     Nothing,
 }
 
-/// A program that runs another: its name, options of its own that take the next word, and how many
-/// words of its own stand before the other program.
+/// A program that runs another: its name, its options with a value in the next word, and the number of its own
+/// words before the other program.
 type Wrapper = (&'static str, &'static [&'static str], usize);
 
 const WRAPPERS: [Wrapper; 27] = [
@@ -76,7 +76,7 @@ const WRAPPERS: [Wrapper; 27] = [
     ("catchsegv", &[], 0),
 ];
 
-/// Programs that are told of fio, or print its name, and do not run it.
+/// Programs that mention fio but do not run it.
 const OTHERS: [&str; 58] = [
     "apt", "apt-get", "aptitude", "yum", "dnf", "zypper", "apk", "pacman", "brew", "pkg", "port",
     "emerge", "nix-env", "snap", "dpkg", "rpm", "pip", "pip3", "conda", "which", "type", "hash",
@@ -85,23 +85,23 @@ const OTHERS: [&str; 58] = [
     "make", "wget", "curl", "killall", "pkill", "pgrep", "pidof", "man", "alias", "source", ".",
 ];
 
-/// Shells, which take commands as text.
+/// Shells, which accept commands as text.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"];
 
 fn base_name(word: &str) -> &str {
     word.rsplit(['/', '\\']).next().unwrap_or(word)
 }
 
-/// Whether a word is the program fio, by name or by path.
+/// Returns whether a word is the program fio, by name or path.
 pub(super) fn is_fio(word: &str) -> bool {
     base_name(word).trim_end_matches(".exe") == "fio"
 }
 
-/// Finds out what a command runs.
+/// Determines what a command runs.
 pub(super) fn resolve(words: &[String]) -> Runs {
     let mut rest = words;
     let mut environment = Vec::new();
-    // Each turn takes at least one word.
+    // Each iteration consumes at least one word.
     for _ in 0..=words.len() {
         let Some(first) = rest.first() else {
             return Runs::Nothing;
@@ -154,7 +154,7 @@ fn is_prompt(word: &str) -> bool {
         || word.starts_with('[') && word.contains('@')
 }
 
-/// The words behind the options of a wrapper and the words of its own.
+/// Returns the words after the wrapper's options and own words.
 fn behind_options<'w>(
     words: &'w [String],
     values: &[&str],
@@ -188,13 +188,13 @@ fn behind_options<'w>(
     words.get(at..).unwrap_or_default()
 }
 
-/// Options of ssh that take the next word (ssh(1)).
+/// Options of ssh with a value in the next word (ssh(1)).
 const OF_SSH: [&str; 21] = [
     "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-P", "-p",
     "-Q", "-R", "-S", "-W", "-w",
 ];
 
-/// The commands behind the host, which another shell reads.
+/// Returns the commands after the host, which another shell reads.
 fn remote_commands(words: &[String]) -> Runs {
     let (mut at, mut named) = (1, false);
     while let Some(word) = words.get(at) {
@@ -228,7 +228,8 @@ fn text_behind(words: &[String], option: &str) -> Runs {
     }
 }
 
-/// `docker run … IMAGE fio …`, `kubectl exec … -- fio …`, and images that are fio.
+/// Returns the program in a container: `docker run … IMAGE fio …`, `kubectl exec … -- fio …`, and images that
+/// run fio.
 fn container_commands(words: &[String], environment: Vec<(String, String)>) -> Runs {
     let Some(verb) = words
         .iter()
@@ -253,7 +254,7 @@ fn container_commands(words: &[String], environment: Vec<(String, String)>) -> R
     {
         return resolve(&rest[at..]);
     }
-    // `docker run … some/fio --name=…`: the image runs it.
+    // `docker run … some/fio --name=…`: the image runs fio.
     let image = |word: &String| {
         base_name(word)
             .split(':')
@@ -272,7 +273,7 @@ fn container_commands(words: &[String], environment: Vec<(String, String)>) -> R
     }
 }
 
-/// Whether the words behind `fio` ask for something other than a load.
+/// Returns whether the words after `fio` request something other than a load.
 pub(super) fn is_no_job(arguments: &[String]) -> bool {
     const ASKS: [&str; 14] = [
         "--help",
@@ -299,7 +300,7 @@ pub(super) fn is_no_job(arguments: &[String]) -> bool {
         || arguments.iter().all(|word| word == &UNKNOWN.to_string())
 }
 
-/// Whether words behind `fio` look like those of a job, where it is not certain that fio is run.
+/// Returns whether the words after `fio` look like a job, if it is not certain that fio is run.
 pub(super) fn looks_like_a_job(arguments: &[String]) -> bool {
     let option = |word: &String| {
         let name = word
@@ -312,7 +313,7 @@ pub(super) fn looks_like_a_job(arguments: &[String]) -> bool {
         .any(|word| option(word) || word.ends_with(".fio"))
 }
 
-/// Whether options can be those of no program but fio.
+/// Returns whether options can belong only to fio.
 pub(super) fn looks_like_fio(arguments: &[String]) -> bool {
     let has = |name: &str| {
         let given = |word: &String| {

@@ -1,9 +1,9 @@
-//! Shell scripts, as far as their text says what they run. Nothing is executed.
+//! Interprets shell scripts to find the commands that they run, without executing anything.
 //!
-//! What people give to be judged is often no whole script: a prompt stands before it, a web page changed
-//! its quotes, its end is missing. A strict grammar refuses all of it for one such place, so this reader
-//! takes what it understands: words with their quotes, variables and arrays, `for`, `if`, `case`,
-//! functions, here-documents, `$( )`. Which word of a command is the program is in [`super::runner`].
+//! Users often submit incomplete scripts: with a prompt, with quotes changed by a web page, or without the
+//! end. A strict grammar would refuse all of it. So this parser accepts what it understands: words with
+//! quotes, variables and arrays, `for`, `if`, `case`, functions, here-documents, `$( )`. Module
+//! [`super::runner`] determines the program among the words of a command.
 
 mod expand;
 mod lexer;
@@ -14,10 +14,10 @@ mod word_expansion;
 pub(super) use lexer::Unclosed;
 pub(super) use run::read;
 
-/// A value that the text does not say, in the words that go on. No option of fio begins so.
+/// Placeholder for a value that the text does not contain. No option of fio starts with it.
 pub const UNKNOWN: char = '\u{1a}';
 
-/// Whether a word may be the name of a variable.
+/// Returns whether a word may be the name of a variable.
 fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars

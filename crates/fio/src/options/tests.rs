@@ -69,7 +69,7 @@ fn several_jobs_calls_and_files() {
 
 #[test]
 fn units_are_swapped_as_fio_does() {
-    // Observed with fio 3.33: --bs=VALUE and what the header says.
+    // Observed with fio 3.33: --bs=VALUE and fio's header.
     for (text, expected) in [
         ("4k", 4096),
         ("4K", 4096),

@@ -1,7 +1,7 @@
-//! Text as editors and shells of other systems write it.
+//! Decodes text files of various editors and shells.
 
-/// The text in these bytes: UTF-8, or UTF-16 as PowerShell's `>` and some editors write it, told by its
-/// mark or by every other byte being zero. None when it is neither.
+/// Decodes UTF-8, or UTF-16 as written by PowerShell's `>` and some editors, recognised by a byte order mark
+/// or by every other byte being zero. Returns `None` for other bytes.
 #[must_use]
 pub fn decode(bytes: Vec<u8>) -> Option<String> {
     let (big, rest) = match bytes.as_slice() {

@@ -1,18 +1,19 @@
-//! Why something changed, as far as two bundles tell.
+//! Determines the causes of changes from two bundles.
 
 use super::{ComparableFact, Then, file_of};
 use assay_model::finding::Finding;
 use assay_model::{Fact, FactKind, FactPlace, FactValue};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of the packages that programs are in.
+/// Packages that contain programs.
 const PACKAGES: [(&str, &str); 3] = [
     ("tool.nginx", "nginx"),
     ("tool.ssh", "openssh-server"),
     ("tool.dovecot", "dovecot-core"),
 ];
 
-/// Seconds by which two readings of the same start may differ: the clock is set meanwhile.
+/// Maximum difference in seconds between two readings of the same boot time, because the clock may be set in
+/// between.
 const SAME_START: u64 = 120;
 
 pub(super) struct Causes<'a> {
@@ -22,7 +23,7 @@ pub(super) struct Causes<'a> {
     restarted: bool,
     kernel: Option<String>,
     versions: (String, String),
-    /// The first key that differs of each thing, and of each file.
+    /// First different key of each subject and of each file.
     of_subject: BTreeMap<String, &'a str>,
     of_file: BTreeMap<&'a str, &'a str>,
 }
@@ -68,7 +69,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// Why a fact is another one.
+    /// Returns the cause of a changed fact.
     pub(super) fn of(&self, key: &str) -> Option<String> {
         let (old, new) = (self.before.get(key).copied(), self.after.get(key).copied());
         let fact = new.or(old)?;
@@ -121,7 +122,7 @@ impl<'a> Causes<'a> {
                 Some(kernel) => format!("the machine was started anew; {kernel}"),
                 None => "the machine was started anew".to_owned(),
             }),
-            // Only what can be set says that somebody set it.
+            // Only a setting can have been set by a user.
             (FactKind::Runtime, false)
                 if key.starts_with("sysctl.")
                     || key.contains(".scheduler")
@@ -142,7 +143,7 @@ impl<'a> Causes<'a> {
             .then(|| format!("the package {package} has another version"))
     }
 
-    /// A line in a file says otherwise, for this fact or for the one that it follows from.
+    /// Returns a changed configuration line that explains this fact or the fact that it depends on.
     fn of_file(&self, key: &str, old: Option<&Fact>, new: Option<&Fact>) -> Option<String> {
         let configured = format!("{key}.configured");
         if self.differ.contains(&configured) {
@@ -152,13 +153,13 @@ impl<'a> Causes<'a> {
             |fact: Option<&Fact>| fact.and_then(|fact| file_of(&fact.place)).map(|(_, at)| at);
         match (place(old), place(new)) {
             (_, Some(at)) => Some(format!("{at} was edited")),
-            // What stood there is gone; a default holds, or nothing.
+            // The old line is missing; a default applies, or nothing.
             (Some(at), None) => Some(format!("what stood in {at} is gone")),
             (None, None) => None,
         }
     }
 
-    /// Why a finding came or went: the change of a fact that it rests on.
+    /// Returns the cause of a new or ended finding: the change of a fact in its evidence.
     pub(super) fn of_finding(&self, finding: &Finding) -> Option<String> {
         let evidence = finding.evidence.iter().map(|seen| seen.key.as_str());
         if let Some(key) = evidence.clone().find(|key| self.differ.contains(*key)) {
@@ -167,7 +168,7 @@ impl<'a> Causes<'a> {
         if evidence.clone().any(|key| key.ends_with(".ends_in_days")) {
             return Some("time has passed".to_owned());
         }
-        // The evidence may have been there on one side only.
+        // The evidence may exist on one side only.
         if let Some(key) = self.of_subject.get(&finding.subject.to_string()) {
             return self.of(key);
         }
@@ -178,7 +179,7 @@ impl<'a> Causes<'a> {
         self.of(files.min()?)
     }
 
-    /// The machine is as it was; what is said of it is not.
+    /// Explains a difference that comes from the catalogue and not from the machine.
     pub(super) fn of_catalogue(&self) -> String {
         match &self.versions {
             (old, new) if old == new => {

@@ -1,17 +1,18 @@
-//! Packages that came, went, or have another version, among all that dpkg and rpm list.
+//! Compares all packages that dpkg or rpm list: added, removed, or with another version.
 
 use assay_facts::has_all_packages;
 use assay_model::drift::{Change, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Versions of packages by name.
+/// Versions by package name.
 pub type Packages = BTreeMap<String, String>;
 
-/// So many packages are named; the others are counted.
+/// Maximum number of named packages; further ones are only counted.
 const NAMED: usize = 100;
 
-/// Returns the changes, and how many there are where it is more than one. Packages whose facts differ are left out: they
-/// are in the list already. A list that a former version of assay cut to the packages of its rules is not compared.
+/// Returns the changes of packages. Many changes become one entry with a count. Omits packages whose facts
+/// differ, because these are already reported. A list of an older version of assay, which contains only the
+/// packages of its rules, is not compared.
 pub(super) fn changes(
     old: Option<&Packages>,
     new: Option<&Packages>,

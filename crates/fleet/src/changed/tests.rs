@@ -75,7 +75,7 @@ fn nothing_changed_is_nothing() {
     assert_eq!(between(MACHINE, &turned, (1000, 1090)), []);
 }
 
-/// Each line: what is put in the place of what, which change is told, and its cause.
+/// Each row: the replaced value, the expected change, and its cause.
 #[test]
 fn each_change_has_its_cause() {
     for (from, to, what, cause) in [
@@ -218,7 +218,7 @@ fn another_catalogue_is_told_from_another_machine() {
     insta::assert_snapshot!(found[0].cause.as_deref().unwrap(), @"the catalogue of advice changed, not the machine");
 }
 
-/// A machine says what it likes: when it started, and of how many things. Compared each with each, these took hours.
+/// A machine can report any boot time and any number of subjects. A pairwise comparison of these took hours.
 #[test]
 fn attack_a_machine_with_more_things_than_anybody_compares() {
     let many = |name: &str| {
@@ -262,7 +262,7 @@ fn all_packages_are_compared_and_counted() {
         ("vim", "9.0"),
         ("curl", "8.1"),
     ]);
-    // Its fact is among the changes already.
+    // Its fact is already among the changes.
     let differ = ["package.nginx.version".to_owned()].into();
     let found = packages::changes(Some(&old), Some(&new), &differ);
     let shown: Vec<_> = found
@@ -290,10 +290,10 @@ fn all_packages_are_compared_and_counted() {
             .is_some_and(|text| text.starts_with("4 changed: 2 "))
     );
     assert!(packages::changes(Some(&old), Some(&old), &differ).is_empty());
-    // A bundle of a former version names only what its rules asked about, which is no change.
+    // The bundle of an older version contains only the packages of its rules, which is no change.
     let cut = list(&[("nginx", "1.22")]);
     assert!(packages::changes(Some(&cut), Some(&new), &differ).is_empty());
-    // Many are counted.
+    // Many packages are only counted.
     let many: Packages = (0..3000)
         .map(|at| (format!("p{at}"), "1".to_owned()))
         .collect();

@@ -1,9 +1,9 @@
-//! Which facts say how a machine is set up, and under which names they are found again.
+//! Selects the facts that describe a machine's configuration, and gives them stable keys.
 
 use assay_model::Facts;
 
-/// What changes without anybody's doing, as patterns of keys: a star stands for any part between dots, at the
-/// end for all that follows.
+/// Key patterns of facts that change by themselves. A star stands for one part between dots, or at the end for
+/// the rest.
 const PATTERNS: [&str; 24] = [
     "memory.available",
     "memory.swap_free",
@@ -31,9 +31,9 @@ const PATTERNS: [&str; 24] = [
     "disk.*.md_sync_action",
 ];
 
-/// Whether a fact changes all the time.
+/// Returns whether a fact changes all the time.
 pub(super) fn is(key: &str) -> bool {
-    // A process of a virtual machine has another number each time.
+    // The processes of a virtual machine have a new number each time.
     PATTERNS.iter().any(|pattern| fits(pattern, key)) || key.starts_with("vm.")
 }
 
@@ -46,7 +46,7 @@ fn fits(pattern: &str, key: &str) -> bool {
     }
 }
 
-/// The key under which a fact is found again: a mount by where it is. None when it cannot be.
+/// Returns a stable key for a fact, such as the mount point of a mount. Returns `None` if there is none.
 pub(super) fn stable(facts: &Facts, key: &str) -> Option<String> {
     let Some(rest) = key.strip_prefix("mount.") else {
         return Some(key.to_owned());
@@ -55,7 +55,7 @@ pub(super) fn stable(facts: &Facts, key: &str) -> Option<String> {
         return Some(key.to_owned());
     };
     let point = facts.str(&format!("mount.{number}.point"))?;
-    // What is mounted for a while by programs is nobody's change.
+    // Temporary mounts by programs are not changes.
     let passing = [
         "/run/",
         "/var/lib/docker/",

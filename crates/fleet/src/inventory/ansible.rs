@@ -1,11 +1,11 @@
-//! What `ansible-inventory --list` prints: groups with their machines, and variables of each machine.
+//! Parses the output of `ansible-inventory --list`: groups with their machines, and variables of each machine.
 
 use super::Machine;
 use crate::session::check_name;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The machines with their groups. Secrets among the variables are not looked at.
+/// Returns the machines with their groups. Secrets among the variables are not read.
 pub(super) fn machines(text: &str) -> Result<Vec<Machine>, String> {
     let all: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
         format!("not what `ansible-inventory --list` prints, which is a JSON object: {error}")
@@ -47,7 +47,7 @@ pub(super) fn machines(text: &str) -> Result<Vec<Machine>, String> {
         for text in [&name, &address] {
             check_name(text).map_err(|error| error.to_string())?;
         }
-        // Everybody is in these.
+        // Every machine is in these groups.
         groups.remove("all");
         groups.remove("ungrouped");
         found.push(Machine {
@@ -60,7 +60,7 @@ pub(super) fn machines(text: &str) -> Result<Vec<Machine>, String> {
     Ok(found)
 }
 
-/// The machines of a group and of the groups in it; a circle ends.
+/// Returns the machines of a group and of its subgroups. Stops at cycles.
 fn hosts(all: &Map<String, Value>, group: &str, seen: &mut BTreeSet<String>) -> BTreeSet<String> {
     if !seen.insert(group.to_owned()) {
         return BTreeSet::new();
@@ -82,7 +82,7 @@ fn hosts(all: &Map<String, Value>, group: &str, seen: &mut BTreeSet<String>) -> 
 mod tests {
     use super::*;
 
-    /// ansible-core 2.14 prints it so; shortened.
+    /// Output of ansible-core 2.14, shortened.
     const TEXT: &str = r#"{
     "_meta": {"hostvars": {"web1": {"ansible_host": "10.0.0.1", "ansible_port": 2222, "ansible_user": "root",
         "ansible_password": "hunter2", "ansible_become": true}}},

@@ -1,9 +1,10 @@
-//! Nodes and guests of Proxmox VE, as `pvesh` on one of the nodes tells them.
+//! Lists nodes and guests of Proxmox VE with `pvesh` on one of the nodes.
 //!
-//! The forms are those of the sources: `/cluster/resources` and `/cluster/status` of pve-manager
-//! (PVE/API2/Cluster.pm, PVE/API2Tools.pm), `agent/network-get-interfaces` of qemu-server (PVE/API2/Qemu/Agent.pm), whose
-//! `result` is what the agent in the guest says (`guest-network-get-interfaces`, qga/qapi-schema.json of QEMU), and
-//! `interfaces` of pve-container (PVE/API2/LXC.pm, `get_interfaces` of PVE/LXC.pm).
+//! The formats come from the sources: `/cluster/resources` and `/cluster/status` of pve-manager
+//! (PVE/API2/Cluster.pm, PVE/API2Tools.pm); `agent/network-get-interfaces` of qemu-server
+//! (PVE/API2/Qemu/Agent.pm), whose `result` comes from the guest agent (`guest-network-get-interfaces`,
+//! qga/qapi-schema.json of QEMU); `interfaces` of pve-container (PVE/API2/LXC.pm, `get_interfaces` of
+//! PVE/LXC.pm).
 
 use super::Machine;
 use crate::session::{SessionError, SessionFault, SshSession, check_name};
@@ -15,18 +16,19 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Begins the line before each answer.
+/// Prefix of the line before each answer.
 const MARK: &str = "assay-proxmox 1 ";
-/// Guests that are asked where they are: each costs a start of `pvesh`, which is a large Perl program.
+/// Maximum number of guests whose address is requested, because each request starts the large Perl program
+/// `pvesh`.
 const MOST_ASKED: usize = 200;
-/// Bytes of an answer of one guest, which says what it likes: all answers together have a limit as well.
+/// Maximum bytes of one guest's answer, which is untrusted. All answers together have a limit as well.
 const MOST_OF_GUEST: usize = 256 << 10;
-/// Seconds for one guest. Its agent may never answer, and the others are asked all the same.
+/// Time limit in seconds for one guest, because its agent may never answer.
 const TIME_OF_GUEST: u64 = 15;
-/// Groups that pools and guests may not be called, because they mean something else.
+/// Reserved names that pools and guests cannot use.
 const OURS: [&str; 5] = ["node", "nodes", "guests", "qemu", "lxc"];
 
-/// Asks a node which nodes and guests there are, and where those are that run.
+/// Asks a node for the list of nodes and guests, and for the addresses of running guests.
 pub(super) fn machines(
     session: &SshSession,
     stop: &mut dyn FnMut(Duration) -> bool,
@@ -51,7 +53,7 @@ exit 0; }}
         .filter(|one| one.is_guest() && one.runs())
         .collect();
     if !asked.is_empty() {
-        // What is left is for the login.
+        // The remaining time is for the login.
         let time = session.deadline * 2 / 3;
         answers.extend(ask(&questions(&asked, time).map_err(no)?)?);
     }
@@ -59,10 +61,10 @@ exit 0; }}
     understood(&all, &answers, user).map_err(no)
 }
 
-/// Answers with what was asked.
+/// Questions with their answers.
 type Answers = Vec<(String, String)>;
 
-/// The machines that answers tell of, as they come.
+/// Parses the machines from the answers.
 pub(super) fn told(text: &str, user: Option<&str>) -> Result<Vec<Machine>, String> {
     let answers = sections(text);
     understood(&read(&answers)?, &answers, user)
@@ -87,7 +89,7 @@ fn answer<'a>(answers: &'a [(String, String)], name: &str) -> &'a str {
     found.map_or("", |(_, text)| text.as_str())
 }
 
-/// What stands behind each mark.
+/// Splits the output into the text after each mark.
 fn sections(text: &str) -> Answers {
     let mut found = Answers::new();
     for line in text.lines() {
@@ -97,14 +99,14 @@ fn sections(text: &str) -> Answers {
                 text.push_str(line);
                 text.push('\n');
             }
-            // What a login shell prints.
+            // Output of the login shell.
             (None, None) => {}
         }
     }
     found
 }
 
-/// A line of `/cluster/resources`: what is looked at of nodes and guests.
+/// A line of `/cluster/resources` with the needed fields of nodes and guests.
 #[derive(Deserialize)]
 struct Resource {
     #[serde(rename = "type")]
@@ -122,7 +124,7 @@ impl Resource {
         ["qemu", "lxc"].contains(&self.kind.as_str())
     }
 
-    /// A machine that can be asked: a node in the cluster, a guest that runs.
+    /// Returns whether the machine can be checked: a node of the cluster, or a running guest.
     fn runs(&self) -> bool {
         let status = self.status.as_deref();
         match self.kind.as_str() {
@@ -140,8 +142,8 @@ impl Resource {
         }
     }
 
-    /// What it is called, where ssh and people can use it. A guest without a name is called `VM 100` by Proxmox
-    /// (PVE/QemuServer.pm), and a guest's owner may call it anything.
+    /// Returns a name that ssh and people can use. Proxmox calls a guest without a name `VM 100`
+    /// (PVE/QemuServer.pm), and the owner of a guest may choose any name.
     fn called(&self) -> String {
         let name = match self.is_guest() {
             true => &self.name,
@@ -154,7 +156,7 @@ impl Resource {
         }
     }
 
-    /// A name that no other guest can have.
+    /// Returns a name that no other guest can have.
     fn numbered(&self) -> String {
         format!("{}-{}", self.kind, self.vmid.unwrap_or_default())
     }
@@ -164,11 +166,11 @@ fn is_group(name: &str) -> bool {
     OURS.contains(&name) || name == "all" || name.starts_with("on-")
 }
 
-/// Whether a guest may be called so here: as a host is, because ssh looks the name up where nobody says an address.
-/// An address, `user@host`, `ssh://host` and the number of a guest name another machine than this guest.
+/// Returns whether a guest's name is safe: ssh must look it up as a host name. An address, `user@host`,
+/// `ssh://host` or the number of a guest would refer to another machine.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    // `127.1` and `0x7f000001` are addresses to getaddrinfo(3) as well (inet_aton(3)).
+    // `127.1` and `0x7f000001` are also addresses for getaddrinfo(3) (inet_aton(3)).
     let last = name.rsplit('.').next().unwrap_or_default();
     let hexadecimal = last.strip_prefix("0x").or(last.strip_prefix("0X"));
     let address = match hexadecimal {
@@ -187,7 +189,7 @@ fn is_name(name: &str) -> bool {
         && !number
 }
 
-/// What each of these is called: two guests may have the same name, a number only one.
+/// Assigns a unique name to each machine. Two guests may have the same name, but not the same number.
 fn names(running: &[&Resource], pools: &BTreeSet<&str>) -> Vec<String> {
     let mut names: Vec<String> = running.iter().map(|one| one.called()).collect();
     let often = |names: &[String]| {
@@ -203,7 +205,7 @@ fn names(running: &[&Resource], pools: &BTreeSet<&str>) -> Vec<String> {
             *name = format!("{name}-{vmid}");
         }
     }
-    // Somebody may have called a guest just that, or as a pool, whose name would mean this guest too.
+    // A guest or pool may have exactly this name.
     let counts = often(&names);
     for (name, one) in names.iter_mut().zip(running) {
         if one.is_guest() && (counts[name.as_str()] > 1 || pools.contains(name.as_str())) {
@@ -217,7 +219,7 @@ fn read(answers: &[(String, String)]) -> Result<Vec<Resource>, String> {
     let (text, what) = (answer(answers, "resources"), "/cluster/resources");
     let all: Vec<Value> = serde_json::from_str(text.trim())
         .map_err(|error| format!("what pvesh says of {what} is no JSON array: {error}"))?;
-    // Storage, pools and whatever else there will be are none of ours, however they look.
+    // Storage, pools and unknown types are not machines.
     let ours = all.into_iter().filter(|one| {
         let kind = one.get("type").and_then(Value::as_str);
         kind.is_some_and(|kind| ["node", "qemu", "lxc"].contains(&kind))
@@ -228,7 +230,7 @@ fn read(answers: &[(String, String)]) -> Result<Vec<Resource>, String> {
     .collect()
 }
 
-/// Where the nodes of a cluster are; a node that is alone is not told of.
+/// Returns the addresses of the nodes in a cluster; a single node has no entry.
 fn addresses_of_nodes(text: &str) -> Result<BTreeMap<String, IpAddr>, String> {
     let all: Vec<Value> = serde_json::from_str(text.trim())
         .map_err(|error| format!("what pvesh says of /cluster/status is no JSON array: {error}"))?;
@@ -240,8 +242,8 @@ fn addresses_of_nodes(text: &str) -> Result<BTreeMap<String, IpAddr>, String> {
     Ok(found.collect())
 }
 
-/// A script that asks where these guests are, for so long. Nothing of it is text of the other side but names that
-/// were looked at.
+/// Builds a script that requests the addresses of these guests within `time`. The script contains only
+/// validated names from the other side.
 fn questions(guests: &[&Resource], time: Duration) -> Result<String, String> {
     let mut script = String::from("{ begun=$(date +%s)\n");
     for guest in guests.iter().take(MOST_ASKED) {
@@ -270,16 +272,16 @@ timeout {seconds} pvesh get /nodes/{node}/{kind}/{vmid}/{what} --output-format j
     Ok(script)
 }
 
-/// The first address that others can reach, IPv4 before IPv6; none where nobody says any.
+/// Returns the first reachable address, IPv4 before IPv6; `None` if there is none.
 fn address_of_guest(text: &str) -> Option<IpAddr> {
     let answer: Value = serde_json::from_str(text.trim()).ok()?;
-    // An agent's answer is in `result`; that of a container is the array itself.
+    // An agent's answer is in `result`; a container's answer is the array itself.
     let interfaces = answer.get("result").unwrap_or(&answer).as_array()?;
     let addresses = interfaces.iter().flat_map(|one| {
         let all = one.get("ip-addresses").and_then(Value::as_array);
         let each = all.into_iter().flatten();
         let each = each.filter_map(|one| one.get("ip-address")?.as_str());
-        // Containers of Proxmox VE before 9 say these alone, with the length of the prefix.
+        // Containers of Proxmox VE before 9 report only these fields, with the prefix length.
         let old = ["inet", "inet6"].into_iter();
         let old = old.filter_map(|key| one.get(key)?.as_str()?.split('/').next());
         each.chain(old)
@@ -304,7 +306,7 @@ fn listed(
 ) -> Result<Vec<Machine>, String> {
     let running: Vec<&Resource> = all.iter().filter(|one| one.runs()).collect();
     let pools = all.iter().filter_map(|one| one.pool.as_deref()).collect();
-    // A guest says itself where it is. One that names the address of another is not believed.
+    // A guest reports its own address. A guest that reports the address of another is not trusted.
     let mut places: BTreeMap<IpAddr, usize> = BTreeMap::new();
     for address in nodes.values().chain(guests.values()) {
         *places.entry(*address).or_default() += 1;
@@ -327,7 +329,7 @@ fn listed(
                     true => format!("pool-{pool}"),
                     false => pool.clone(),
                 }));
-                // Who logs in to a guest is the user's own configuration of ssh to say.
+                // The user's ssh configuration determines the login name for a guest.
                 let known = one.vmid.and_then(|vmid| guests.get(&vmid));
                 let known = known.filter(|address| places.get(address) == Some(&1));
                 known.map_or_else(|| name.clone(), ToString::to_string)

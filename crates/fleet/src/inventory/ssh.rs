@@ -1,4 +1,4 @@
-//! Names of machines in the configuration of ssh: words of `Host` lines without wildcards.
+//! Lists machine names in the ssh configuration: words of `Host` lines without wildcards.
 
 use super::InventoryError;
 use assay_config::effective::files::{FileFault, OfHost};
@@ -6,7 +6,7 @@ use assay_config::effective::{Program, read_effective};
 use assay_host::{HostError, LiveHost};
 use std::path::{Path, PathBuf};
 
-/// The names, in the order of the file. Without a file there are none.
+/// Returns the names in the order of the file; empty without a file.
 pub(super) fn names(config: Option<&Path>) -> Result<Vec<String>, InventoryError> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = home.map(|home| home.join(".ssh/config"));
@@ -16,7 +16,7 @@ pub(super) fn names(config: Option<&Path>) -> Result<Vec<String>, InventoryError
     let absolute = std::path::absolute(&path).map_err(|error| HostError::io(&path, &error))?;
     let all = match read_effective(Program::Ssh, &absolute, &OfHost(&LiveHost)) {
         Ok(all) => all,
-        // Nobody said that there is one, or it is a device as `-F /dev/null` says.
+        // The default file does not exist, or it is a device such as `-F /dev/null`.
         Err(FileFault::Absent) if config.is_none() => return Ok(Vec::new()),
         Err(_) if path == Path::new("/dev/null") => return Ok(Vec::new()),
         Err(fault) => {

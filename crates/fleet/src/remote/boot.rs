@@ -1,23 +1,23 @@
-//! The first words on the other machine: a script for any POSIX shell finds a directory that may execute,
-//! takes the program, compares its SHA-256, and becomes it.
+//! Bootstrap on the remote machine: a script for any POSIX shell finds a directory that permits execution,
+//! receives the program, compares its SHA-256, and executes it.
 //!
-//! A shell may read ahead of what it carries out. So the script is one compound command, which is read as
-//! a whole, and nothing more is sent before the shell has said its line.
+//! A shell may read ahead. So the script is one compound command, which the shell reads completely, and
+//! nothing more is sent before the shell has printed its line.
 
 use crate::remote::program::{Program, family};
 use assay_render::text::escape_line;
 
-/// Begins every line that is for us, whatever a login shell prints before.
+/// Prefix of every line of the script. A login shell may print other lines before.
 const MARK: &str = "assay-remote 1 ";
 
-/// Where the program may lie, best first: what is on disk before what is in memory.
+/// Candidate directories for the program, in order of preference: on disk before in memory.
 const PLACES: &str = "/tmp /var/tmp \"${HOME:-/}\" \"${XDG_RUNTIME_DIR:-/}\" /run";
 
-/// The script for a program. `silence` in seconds.
+/// Returns the bootstrap script for a program. `silence` is in seconds.
 #[must_use]
 pub fn script(program: &Program, silence: u64) -> String {
     let (size, sum) = (program.size, &program.sha256);
-    // Twice, for what is measured beside it: plans, and the store.
+    // Twice the size of the program, for further files: plans and the store.
     let need = (size >> 10) + (64 << 10);
     format!(
         r#"{{
@@ -63,35 +63,35 @@ exit $status
 /// A line of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// There is room for the program: `uname -m`, and where.
+    /// A directory has room for the program.
     Place {
-        /// As `uname -m` names the machine.
+        /// Machine as reported by `uname -m`.
         machine: String,
-        /// An absolute path.
+        /// Absolute path of the directory.
         dir: String,
     },
-    /// No directory has the room and may execute.
+    /// No directory has enough room and permits execution.
     NoPlace,
-    /// It cannot compare what it got.
+    /// The machine has no tool to compute SHA-256.
     NoSum,
-    /// What it got is not what was sent.
+    /// The received program differs from the sent one.
     BadSum,
-    /// The program begins.
+    /// The program is about to start.
     Starts,
-    /// The program is there, of this version.
+    /// The program of this version runs.
     Ready(String),
 }
 
-/// What the program says when it is there, before its first frame.
+/// Returns the line that the program prints before its first frame.
 #[must_use]
 pub fn ready(version: &str) -> String {
     format!("{MARK}ready {version}\n")
 }
 
-/// Reads a line; none for everything else that is printed there.
+/// Parses a line; returns `None` for other output.
 #[must_use]
 pub fn read(line: &str) -> Option<Said> {
-    // What a shell prints without an end of line stands before the mark.
+    // Shell output without a line end may precede the mark.
     let (_, words) = line.trim_end().rsplit_once(MARK)?;
     let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
     match word {
@@ -113,7 +113,7 @@ pub fn read(line: &str) -> Option<Said> {
     }
 }
 
-/// Whether a program can run on a machine; assay does not refuse what it does not know.
+/// Returns whether a program can run on a machine. Unknown machines are not refused.
 #[must_use]
 pub fn fits(program: &Program, uname: &str) -> bool {
     match (program.machine, family(uname)) {
@@ -159,7 +159,8 @@ mod tests {
         assert!(script.starts_with("{\n") && script.ends_with("\n}\n"));
     }
 
-    /// Each shell with each awk finds a place, takes the program, becomes it and leaves nothing.
+    /// With each shell and each awk, the script finds a directory, receives the program, executes it and
+    /// leaves no file.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
     fn each_shell_and_awk_starts_the_program() {

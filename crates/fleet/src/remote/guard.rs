@@ -1,5 +1,5 @@
-//! A process on the other machine that shares nothing with [`crate::remote::serve`] but a pipe and the journal. When
-//! that one is killed, or stands still, everything is taken back all the same.
+//! The watchdog: a separate process on the remote machine that shares only a pipe and the journal with
+//! [`crate::remote::serve`]. If that process is killed or hangs, the watchdog rolls everything back.
 
 use assay_host::process::{Dies, Running};
 use rustix::process::{Pid, Signal, getppid, kill_process};
@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Everything is as it was: the guard goes home.
+/// Message: everything is rolled back, and the watchdog ends.
 const DISMISSED: u8 = b'.';
-/// [`crate::remote::serve`] goes on.
+/// Message: [`crate::remote::serve`] is alive.
 const GOES_ON: u8 = b'+';
 
-/// How long what was killed may hold its journal.
+/// Time limit for the release of the journal's lock after the process was killed.
 const LOCKS_GO: Duration = Duration::from_secs(15);
 
-/// A guard that stands by. When this is dropped without [`Guard::dismiss`], it takes everything back.
+/// A running watchdog. Dropping it without [`Guard::dismiss`] rolls everything back.
 #[derive(Debug)]
 pub struct Guard {
     pipe: PipeWriter,
@@ -33,7 +33,7 @@ impl Guard {
     /// As pipe(2), fork(2) and execve(2).
     pub fn start(mut command: Command) -> io::Result<Self> {
         let (read, pipe) = io::pipe()?;
-        // A guard that stands still itself must not stop who tells it that all is well.
+        // A hanging watchdog must not block the sender of heartbeats.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let process =
@@ -45,7 +45,7 @@ impl Guard {
         })
     }
 
-    /// Says, now and then, that all is well.
+    /// Sends a heartbeat.
     pub fn goes_on(&mut self) {
         if self.told.elapsed() >= Duration::from_secs(1) {
             self.told = Instant::now();
@@ -53,7 +53,7 @@ impl Guard {
         }
     }
 
-    /// Nothing is left to take back: it ends.
+    /// Ends the watchdog, because nothing is left to roll back.
     pub fn dismiss(mut self) {
         let _ = self.pipe.write_all(&[DISMISSED]);
         drop(self.pipe);
@@ -61,15 +61,15 @@ impl Guard {
     }
 }
 
-/// Stands by until `pipe` says that nothing is left to do. When the pipe ends without that word, or is silent
-/// for longer than `silence`, who held it is killed, and `take_back` is called until it says that nothing
-/// of it is alive any more. Returns whether anything had to be taken back.
+/// Waits until `pipe` reports that nothing is left to do. If the pipe closes without this message, or is
+/// silent for longer than `silence`, kills its owner and calls `take_back` until no process of it remains.
+/// Returns whether something had to be rolled back.
 pub fn watch(
     silence: Duration,
     mut pipe: impl Read + Send + 'static,
     take_back: &mut dyn FnMut() -> bool,
 ) -> bool {
-    // Its number is not another's as long as it is our parent.
+    // The number cannot be reused while the process is our parent.
     let parent = getppid();
     let (tell, told) = channel();
     std::thread::spawn(move || {

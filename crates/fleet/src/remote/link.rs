@@ -1,4 +1,4 @@
-//! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
+//! The local client: copies the program to the machine, runs verbs there, and fetches their results.
 
 mod clock;
 mod pieces;
@@ -24,20 +24,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// What a machine may print before the first line that is for us.
+/// Maximum bytes that a machine may print before the first line of the script.
 const MOST_BEFORE: usize = 1 << 20;
-/// What is kept of standard output of a verb.
+/// Maximum bytes stored of a verb's standard output.
 const MOST_OUTPUT: usize = 64 << 20;
-/// How often what was measured is fetched while a verb runs, so that a lost link does not lose all of it.
+/// Interval at which results are fetched while a verb runs, so that a lost connection does not lose all of
+/// them.
 const FETCH: Duration = Duration::from_secs(30);
-/// How long the program there may take to begin, once it is there.
+/// Time limit for the start of the remote program.
 const BEGIN: Duration = Duration::from_secs(30);
-/// How long a verb may take to end when the user wants to: a service that is set back is started again.
+/// Time limit for the end of a verb after the user stops it. A service whose setting is reverted must be
+/// restarted.
 const TO_END: Duration = Duration::from_secs(300);
-/// How often is looked whether the user wants to stop.
+/// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A machine on which this assay runs.
+/// A machine on which this program runs.
 pub struct RemoteLink<'a> {
     session: &'a SshSession,
     silence: Duration,
@@ -51,31 +53,31 @@ pub struct RemoteLink<'a> {
     dir: String,
 }
 
-/// How a verb ended there.
+/// Result of a remote verb.
 #[derive(Debug)]
 pub struct Ran {
-    /// Its exit status; 128 + signal when one ended it.
+    /// Exit status; 128 + signal if a signal ended the verb.
     pub status: i32,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
 }
 
-/// What the caller wants while a verb runs.
+/// Callbacks while a verb runs.
 pub struct Wishes<'a> {
-    /// Whether it shall end.
+    /// Returns whether the verb must end.
     pub stop: &'a dyn Fn() -> bool,
-    /// A line that it wrote to standard error, without control characters.
+    /// Receives each line of standard error, without control characters.
     pub say: &'a mut dyn FnMut(&str),
-    /// What it measured so far, each time it was fetched.
+    /// Receives the results so far, each time they are fetched.
     pub measured: &'a mut dyn FnMut(Records),
 }
 
 impl<'a> RemoteLink<'a> {
-    /// Logs in, brings the program there and starts it. `stop` is asked several times a second whether to
-    /// give up, and told how much of the program is on its way.
+    /// Logs in, copies the program and starts it. Calls `stop` several times a second with the progress of the
+    /// copy.
     ///
     /// # Errors
-    /// [`SessionError`], with what can be done. Nothing is left there.
+    /// [`SessionError`] with a way out. Nothing remains on the machine.
     pub fn open(
         session: &'a SshSession,
         program: &mut Program,
@@ -99,7 +101,7 @@ impl<'a> RemoteLink<'a> {
             .put(boot::script(program, silence.as_secs().max(1)).into_bytes());
         let mut lines = Lines::default();
         let mut starts = None;
-        // Before the program is on its way nothing gives more time, whatever comes.
+        // Until the copy starts, received output does not extend the deadline.
         let mut clock = Clock::start(session.deadline);
         let mut sending = 0;
         loop {
@@ -209,14 +211,14 @@ impl<'a> RemoteLink<'a> {
         }
     }
 
-    /// Where a file that is put under a name is found there.
+    /// Returns the remote path of a file that is stored under a name.
     #[must_use]
     pub fn place(&self, name: &str) -> String {
         let path = serve::file(std::path::Path::new(&self.dir), name);
         path.to_string_lossy().into_owned()
     }
 
-    /// Puts a file there, for as long as the link lasts.
+    /// Stores a file on the machine until the connection ends.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -241,7 +243,7 @@ impl<'a> RemoteLink<'a> {
         }
     }
 
-    /// Brings records there that a verb is to go on with.
+    /// Copies records to the machine with which a verb continues.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -253,7 +255,7 @@ impl<'a> RemoteLink<'a> {
         self.put(&name, &bytes)
     }
 
-    /// Has a verb started there, with a standard input or without. The number of the request.
+    /// Starts a verb with or without standard input. Returns the number of the request.
     fn begin(&mut self, arguments: &[impl AsRef<OsStr>], input: bool) -> u64 {
         let request = self.next_request();
         let words = arguments.iter().map(|word| word.as_ref().as_bytes());
@@ -268,11 +270,11 @@ impl<'a> RemoteLink<'a> {
         request
     }
 
-    /// Runs a verb there to its end.
+    /// Runs a verb to its end.
     ///
     /// # Errors
-    /// [`SessionError`]: the link is lost, or what comes is none of ours. The machine takes back what the
-    /// verb changed, by itself.
+    /// [`SessionError`]: the connection is lost or the protocol is violated. The machine rolls the verb's
+    /// changes back by itself.
     pub fn run(
         &mut self,
         arguments: &[impl AsRef<OsStr>],
@@ -343,7 +345,7 @@ impl<'a> RemoteLink<'a> {
         Ok(Ran { status, stdout })
     }
 
-    /// What was measured there.
+    /// Fetches the results.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -376,7 +378,7 @@ impl<'a> RemoteLink<'a> {
             .map_err(|error| self.session.failed(SessionFault::Other, &error.to_string()))
     }
 
-    /// Ends the program there, which removes itself.
+    /// Ends the remote program, which deletes itself.
     pub fn close(mut self) {
         self.out.close();
         self.line.close(Duration::from_secs(10));
@@ -392,13 +394,13 @@ impl<'a> RemoteLink<'a> {
         self.out.put(request.frame(number).encode());
     }
 
-    /// The clock of an exchange that begins, and how much has still to be sent.
+    /// Starts the clock of an exchange. Also returns the number of bytes to send.
     fn progress(&self) -> (Clock, usize) {
         (Clock::start(self.silence), self.out.waits())
     }
 
-    /// A reply to what takes no longer than its bytes are on their way. That the machine says that it is there is no
-    /// answer: one that says nothing else is given up.
+    /// Waits for a reply, with a time limit according to the bytes in flight. Heartbeats are no answer: a
+    /// machine that sends only heartbeats is given up.
     fn answer(
         &mut self,
         number: u64,
@@ -431,7 +433,7 @@ impl<'a> RemoteLink<'a> {
             .map(|(_, reply)| reply))
     }
 
-    /// The next reply, when one comes soon.
+    /// Returns the next reply if it arrives soon.
     fn any_reply(&mut self) -> Result<Option<(u64, Reply)>, SessionError> {
         if self.last_said.elapsed() >= HEARTBEAT {
             self.send(0, &AgentRequest::Alive);
@@ -444,7 +446,7 @@ impl<'a> RemoteLink<'a> {
                     return Err(self.line.ended(self.session, b""));
                 }
             }
-            // Only whole frames are heard: bytes of none may come for ever.
+            // Only complete frames count: bytes without a frame could arrive for ever.
             for frame in self.decoder.by_ref() {
                 self.last_heard = Instant::now();
                 self.frames.push_back(frame);

@@ -1,19 +1,19 @@
-//! What goes out, through one thread: what measures never waits for a line that hangs.
+//! Sends all output through one thread, so that measurements never wait for a hanging connection.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that may wait. Output of a verb waits beyond that, until the other side takes some or is given up.
+/// Maximum bytes that wait. Further output of a verb waits until the other side reads or is given up.
 const ROOM: usize = 4 << 20;
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Nobody takes any more.
+    /// Writing failed or was given up.
     gone: bool,
-    /// Nothing more comes.
+    /// No more bytes will be added.
     closed: bool,
     busy: bool,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Writes what is put in, in order, on a thread of its own.
+    /// Writes queued bytes in order on a separate thread.
     pub(crate) fn to(mut line: impl Write + Send + 'static) -> Self {
         let new = Self::default();
         let outbox = new.clone();
@@ -47,7 +47,7 @@ impl Outbox {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next to be written; none at the end, which ends the line too.
+    /// Returns the next bytes to write; `None` at the end, which also closes the connection.
     fn take(&self) -> Option<Vec<u8>> {
         let mut state = self.state();
         loop {
@@ -74,7 +74,7 @@ impl Outbox {
         self.shared.1.notify_all();
     }
 
-    /// Puts bytes in at once, however many wait: heartbeats and answers, which are few.
+    /// Adds bytes at once, whatever the queue's length: for heartbeats and answers, which are few.
     pub(crate) fn put(&self, bytes: Vec<u8>) {
         let mut state = self.state();
         if !state.gone {
@@ -84,7 +84,7 @@ impl Outbox {
         }
     }
 
-    /// Puts bytes in when there is room. What is put in after the end is lost.
+    /// Adds bytes when there is room. Bytes after the end are lost.
     pub(crate) fn put_when_there_is_room(&self, bytes: Vec<u8>) {
         let mut state = self.state();
         while !state.gone && state.bytes > ROOM {
@@ -94,29 +94,29 @@ impl Outbox {
         self.put(bytes);
     }
 
-    /// Nobody takes any more: who waits goes on.
+    /// Gives up writing and releases waiting threads.
     pub(crate) fn give_up(&self) {
         self.state().gone = true;
         self.shared.1.notify_all();
     }
 
-    /// Whether writing failed, or it was given up.
+    /// Returns whether writing failed or was given up.
     pub(crate) fn is_gone(&self) -> bool {
         self.state().gone
     }
 
-    /// Bytes that wait.
+    /// Returns the number of waiting bytes.
     pub(crate) fn waits(&self) -> usize {
         self.state().bytes
     }
 
-    /// Nothing more comes: the line ends after what waits.
+    /// Closes the connection after the queued bytes.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.shared.1.notify_all();
     }
 
-    /// Waits until everything is written, or `most` has passed.
+    /// Waits until everything is written, at most `most`.
     pub(crate) fn flush(&self, most: std::time::Duration) {
         let until = std::time::Instant::now() + most;
         let mut state = self.state();

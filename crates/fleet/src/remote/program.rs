@@ -1,4 +1,4 @@
-//! The program that goes to the other machine.
+//! The program file that is copied to the remote machine.
 
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -6,28 +6,28 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the largest program that is sent: a debug build has some hundred million.
+/// Maximum bytes of a program. A debug build has some hundred million.
 const LARGEST: u64 = 1 << 30;
 
 /// A program that can be sent.
 #[derive(Debug)]
 pub struct Program {
-    /// Where it is here.
+    /// Local path.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// SHA-256 of its content in hexadecimal digits: every machine has a `sha256sum`.
+    /// SHA-256 of the content in hexadecimal; every machine has `sha256sum`.
     pub sha256: String,
-    /// For which machines it is; none when assay does not know them.
+    /// Supported machines; `None` if unknown.
     pub machine: Option<&'static str>,
     file: File,
 }
 
 impl Program {
-    /// Opens a program, and reads it once.
+    /// Opens a program and reads it once.
     ///
     /// # Errors
-    /// It cannot be read, is no program, or is too large.
+    /// The file cannot be read, is not a program, or is too large.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
@@ -68,7 +68,7 @@ impl Program {
         })
     }
 
-    /// The same for another way there: it is read from its start, whoever reads it as well.
+    /// Opens the same program for another connection, with an independent position.
     ///
     /// # Errors
     /// As open(2).
@@ -81,7 +81,7 @@ impl Program {
         })
     }
 
-    /// Its content from the start.
+    /// Returns the content from the start.
     ///
     /// # Errors
     /// As lseek(2).
@@ -91,7 +91,7 @@ impl Program {
     }
 }
 
-/// The machines that an ELF program is for (`e_machine`, elf(5)), in one word for each family.
+/// Returns the machine family of an ELF program (`e_machine`, elf(5)).
 fn machine(head: &[u8; 20]) -> Option<&'static str> {
     let number = match head[5] {
         2 => u16::from_be_bytes([head[18], head[19]]),
@@ -107,7 +107,7 @@ fn machine(head: &[u8; 20]) -> Option<&'static str> {
     }
 }
 
-/// The same word for what `uname -m` says.
+/// Returns the machine family for the output of `uname -m`.
 #[must_use]
 pub(crate) fn family(uname: &str) -> Option<&'static str> {
     match uname {

@@ -1,5 +1,5 @@
-//! What was measured there, brought into the store here. What comes from another machine is taken as what
-//! it is: new records of that machine, and never in the place of others.
+//! Copies results from a remote machine into the local store. They become new records of that machine and
+//! never replace other records.
 
 use assay_model::run::Run;
 use assay_model::trial::{Slot, Trial};
@@ -7,13 +7,13 @@ use assay_model::{Machine, Sample};
 use assay_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the longest document that is taken: a trial of 100,000 pairs has some ten million.
+/// Maximum bytes of a document. A trial of 100,000 pairs has about ten million.
 pub(crate) const LONGEST: usize = 256 << 20;
 
-/// Runs and trials, raw.
+/// Raw runs and trials.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Records {
-    /// The machine that they are of, where it is known.
+    /// Machine of the records, if known.
     pub machine: Option<Machine>,
     /// Runs with their samples.
     pub runs: Vec<(Run, Vec<Sample>)>,
@@ -21,25 +21,25 @@ pub struct Records {
     pub trials: Vec<(Trial, Vec<Slot>)>,
 }
 
-/// Why records of another machine are not taken.
+/// Reasons for refusing records of another machine.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// They are no records.
+    /// The document is invalid.
     #[error("what it measured cannot be read: {0}")]
     Form(#[source] serde_json::Error),
-    /// A name that is none, or one that is taken.
+    /// A name is invalid or already used.
     #[error("it sent a record whose name {0} is another's, or is none: it is not taken")]
     Name(String),
-    /// The store here refuses.
+    /// The local store reported an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Records {
-    /// All of a store.
+    /// Reads all records of a store.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reported an error.
     pub fn of(store: &Store, machine: Option<Machine>) -> Result<Self, StoreError> {
         let mut all = Self {
             machine,
@@ -52,13 +52,13 @@ impl Records {
             let slots = store.slots(trial.id)?;
             all.trials.push((trial, slots));
         }
-        // As they were made.
+        // In order of creation.
         all.runs.reverse();
         all.trials.reverse();
         Ok(all)
     }
 
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
     /// [`RecordsError::Form`].
@@ -66,7 +66,7 @@ impl Records {
         serde_json::from_slice(bytes).map_err(RecordsError::Form)
     }
 
-    /// The document.
+    /// Encodes the document.
     ///
     /// # Errors
     /// [`RecordsError::Form`].
@@ -74,18 +74,18 @@ impl Records {
         serde_json::to_vec(self).map_err(RecordsError::Form)
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.trials.is_empty()
     }
 
-    /// Stores them in a store that is opened for their machine, and gives each its number there. What is
-    /// there already is replaced when it is one of `ours`, which were sent to be gone on with, and refused
-    /// when it is not.
+    /// Stores the records in a store that was opened for their machine, and assigns numbers. An existing
+    /// record is replaced if it is in `ours`, the records that were sent to be continued; otherwise it is
+    /// refused.
     ///
     /// # Errors
-    /// [`RecordsError`]; what came before it is stored.
+    /// [`RecordsError`]; earlier records are stored.
     pub fn keep(&mut self, store: &mut Store, ours: &[String]) -> Result<(), RecordsError> {
         for (run, samples) in &mut self.runs {
             check(&run.uid)?;
@@ -119,7 +119,7 @@ impl Records {
     }
 }
 
-/// Names are 128 bits in hexadecimal digits; anything else could mean another record.
+/// Checks a name: names are 128 bits in hexadecimal. Another text could refer to an existing record.
 fn check(uid: &str) -> Result<(), RecordsError> {
     match Machine::is_id(uid) {
         true => Ok(()),
@@ -177,12 +177,12 @@ mod tests {
         let refused = hostile.keep(&mut store, &[]);
         assert!(matches!(refused, Err(RecordsError::Name(_))), "{refused:?}");
         assert!(store.run(RunId(1)).unwrap().remarks.is_empty());
-        // Words that mean another record are no names of records.
+        // Words that refer to another record are invalid names.
         for odd in ["last", "1", "abab", "", "../x"] {
             let refused = records(odd).keep(&mut store, &[odd.to_owned()]);
             assert!(matches!(refused, Err(RecordsError::Name(_))), "{odd:?}");
         }
-        // What was sent there to be gone on with may come back.
+        // A record that was sent to be continued may come back.
         hostile
             .keep(&mut store, std::slice::from_ref(&mine))
             .unwrap();

@@ -1,5 +1,5 @@
-//! The end on the other machine: takes files, runs the verb, sends what it prints and what it measured, and
-//! ends everything when nothing is heard any more.
+//! The server on the remote machine: receives files, runs the verb, sends its output and results, and ends
+//! everything when the client is silent.
 
 use crate::line::listen;
 use crate::remote::guard::Guard;
@@ -24,41 +24,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long a verb may take to set everything back, before the journal does it. A service that is started
-/// again has minutes.
+/// Time limit for a verb to roll back its changes before the journal is used. Restarting a service may take
+/// minutes.
 const TO_END: Duration = Duration::from_secs(180);
 
-/// What the records are called when they are asked for, and when they are put.
+/// Name of the records in requests.
 pub(crate) const RECORDS: &[u8] = b"records";
 
-/// Where the files are that were put.
+/// Returns the path of a stored file.
 #[must_use]
 pub fn file(dir: &Path, name: &str) -> PathBuf {
     dir.join("in").join(name)
 }
 
-/// What this end needs to know.
+/// Environment of the server.
 pub struct Here<'a> {
-    /// A directory of its own, for this user alone: the store, and files that are put.
+    /// Private directory for the store and stored files.
     pub dir: &'a Path,
-    /// How long nothing may be heard.
+    /// Maximum time without contact.
     pub silence: Duration,
-    /// Version of this assay.
+    /// Version of this program.
     pub version: &'a str,
     /// This machine.
     pub machine: Option<Machine>,
-    /// Says that a signal asks it to end.
+    /// Set by a signal that asks the server to end.
     pub stop: Arc<AtomicBool>,
-    /// Who takes everything back when this process cannot.
+    /// Watchdog that rolls everything back if this process cannot.
     pub guard: Guard,
-    /// Takes back what a verb left that was killed.
+    /// Rolls back the changes of a killed verb.
     pub take_back: &'a mut dyn FnMut(),
 }
 
-/// Serves until the line ends or is silent for too long.
+/// Serves until the connection ends or is silent for too long.
 ///
 /// # Errors
-/// The line cannot be written to, or the directory cannot be used. Everything is taken back by then.
+/// The connection or the directory cannot be used. Everything is rolled back by then.
 pub fn serve(
     here: Here<'_>,
     line: impl Read + Send + 'static,
@@ -81,20 +81,20 @@ pub fn serve(
     ended
 }
 
-/// A verb that runs.
+/// A running verb.
 struct Verb {
     running: Running,
     request: u64,
-    /// Its standard input, where it has one.
+    /// Standard input, if it has one.
     input: Option<Outbox>,
-    /// Its two outputs, which end before it is told that it ended.
+    /// Threads that forward the two outputs. They finish before the end of the verb is reported.
     pumps: Vec<std::thread::JoinHandle<()>>,
-    /// How and when it ended.
+    /// End of the verb: exit status and time.
     ended: Option<(ProgramEnd, Instant)>,
 }
 
 impl Verb {
-    /// Tells it to end. One that was stopped (signal(7)) does not hear that until it is told to go on.
+    /// Asks the verb to end. A stopped process (signal(7)) receives the signal only after SIGCONT.
     fn told_to_end(&self) {
         self.running.signal(Signal::INT);
         self.running.signal(Signal::CONT);
@@ -110,7 +110,7 @@ struct Serving<'a> {
     said: Instant,
 }
 
-/// A file that is being put.
+/// A file that is being received.
 struct Put {
     file: File,
     bytes: usize,
@@ -220,7 +220,7 @@ impl Serving<'_> {
         );
     }
 
-    /// Starts a verb: this program, with the store of this directory.
+    /// Starts a verb: this program with the store in this directory.
     fn begin(&mut self, argv: Vec<Vec<u8>>, input: bool, request: u64) -> io::Result<()> {
         if self.verb.is_some() {
             return Err(io::Error::other("something runs already"));
@@ -239,7 +239,7 @@ impl Serving<'_> {
                 let (read, write) = io::pipe()?;
                 let read = File::from(OwnedFd::from(read));
                 let running = Running::start_with_input(command, read, Dies::WithAssay)?;
-                // A verb that does not read must not keep this end from hearing.
+                // A verb that does not read its input must not block the server.
                 (running, Some(Outbox::to(write)))
             }
         };
@@ -257,7 +257,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Tells how the verb ended, when it has.
+    /// Reports the end of the verb.
     fn look_after_the_verb(&mut self) -> io::Result<()> {
         let Some(verb) = &mut self.verb else {
             return Ok(());
@@ -268,7 +268,8 @@ impl Serving<'_> {
         let Some((ended, at)) = verb.ended else {
             return Ok(());
         };
-        // What outlives it may hold its outputs for ever; what waits for room comes first.
+        // A process that outlives the verb may keep its outputs open for ever. Output that waits for room is
+        // sent first.
         let said = verb.pumps.iter().all(std::thread::JoinHandle::is_finished);
         if !said && (at.elapsed() < Duration::from_secs(2) || self.out.waits() > 0) {
             return Ok(());
@@ -300,7 +301,7 @@ impl Serving<'_> {
         })
     }
 
-    /// Takes a piece of the file that is put. Whether it was the last one.
+    /// Receives a piece of a file. Returns whether it was the last one.
     fn data(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let Some(put) = &mut self.put else {
             return Err(io::Error::other("no file is put"));
@@ -321,7 +322,7 @@ impl Serving<'_> {
         Ok(true)
     }
 
-    /// What is to be gone on with comes into the store here.
+    /// Imports records to be continued into the local store.
     fn take_records(&self) -> io::Result<()> {
         let name = std::str::from_utf8(RECORDS).unwrap_or_default();
         let bytes = fs::read(file(self.here.dir, name))?;
@@ -331,7 +332,7 @@ impl Serving<'_> {
         records.keep(&mut store, &[]).map_err(io::Error::other)
     }
 
-    /// Sends what was measured so far.
+    /// Sends the results so far.
     fn records(&self, request: u64) -> io::Result<()> {
         let path = store_path(self.here.dir);
         let store = Store::open_existing(&path).map_err(io::Error::other)?;
@@ -350,7 +351,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Nobody is there any more, or everything is done.
+    /// Ends when the client is gone or everything is done.
     fn end(mut self) {
         if let Some(mut verb) = self.verb.take() {
             self.out.give_up();
@@ -374,7 +375,7 @@ fn store_path(dir: &Path) -> PathBuf {
     dir.join("store.db")
 }
 
-/// Sends what comes out of a pipe until its end.
+/// Forwards the output of a pipe until its end.
 fn pump(
     mut pipe: PipeReader,
     reply: fn(Vec<u8>) -> Reply,

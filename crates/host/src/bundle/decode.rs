@@ -1,5 +1,4 @@
-//! From bytes to entries: the line before a bundle, what it is compressed with, the archive. All of it
-//! within limits, whatever a header promises.
+//! Decodes a bundle: marker line, compression, archive; all within limits, whatever a header declares.
 
 use super::Entry;
 use crate::MAX_BYTES;
@@ -9,31 +8,31 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use tar::{Archive, EntryType};
 
-/// Most bytes that a bundle may have, and what is packed in it as well.
+/// Maximum bytes of a bundle, compressed and uncompressed.
 pub const MAX_BUNDLE: u64 = 128 << 20;
 
-/// Most entries.
+/// Maximum number of entries.
 const MAX_ENTRIES: usize = 200_000;
 
-/// Longest name.
+/// Maximum bytes of a name.
 const MAX_NAME: usize = 4096;
 
-/// Most directories above a file: those of /sys are the deepest, with about a dozen.
+/// Maximum depth of a path; the deepest paths are in /sys, about a dozen levels.
 const MAX_DEPTH: usize = 64;
 
-/// A banner, or what a profile prints, may stand before a bundle, but not more than this.
+/// Maximum bytes before a bundle, for a banner or the output of a profile.
 const MAX_BEFORE: usize = 64 << 10;
 
-/// Begins the line behind which a bundle stands; what it is compressed with ends it.
+/// Start of the marker line before a bundle; the line ends with the compression.
 const MARK: &[u8] = b"assay-bundle 1 ";
 
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// Powers of two that a window of zstd may have: more would be memory for whoever asks.
+/// log₂ of the maximum zstd window, which limits the memory of the decoder.
 const WINDOW: u32 = 23;
 
-/// Tells every entry of a bundle.
+/// Passes on every entry of a bundle.
 pub(super) fn entries(
     from: impl Read,
     mut each: impl FnMut(PathBuf, Entry) -> Result<(), String>,
@@ -96,7 +95,7 @@ pub(super) fn entries(
                 _ => continue,
             },
             EntryType::Directory => Entry::Directory,
-            // Devices, pipes, hard links: nothing of a machine is told by them.
+            // Devices, pipes and hard links contain no facts.
             _ => continue,
         };
         each(path, found)?;
@@ -107,12 +106,12 @@ pub(super) fn entries(
     }
 }
 
-/// The first bytes, until the mark is found or must have been.
+/// Reads the first bytes, until the marker is found or the limit is reached.
 fn read_head(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut buffer = [0; 8 << 10];
     loop {
-        // The first block of an archive, and the line itself, have to be whole.
+        // The marker line and the first block of the archive must be complete.
         let enough = find(&head).is_some_and(|at| head.len() >= at + 600);
         let plain = head.starts_with(ZSTD) || head.starts_with(GZIP);
         if enough || plain || head.len() >= MAX_BEFORE {
@@ -127,7 +126,7 @@ fn read_head(from: &mut impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Where the mark stands at the beginning of a line.
+/// Returns the position of the marker at the start of a line.
 fn find(head: &[u8]) -> Option<usize> {
     let begins = |at: &usize| *at == 0 || head[*at - 1] == b'\n';
     head.windows(MARK.len())
@@ -137,7 +136,7 @@ fn find(head: &[u8]) -> Option<usize> {
         .find(begins)
 }
 
-/// Where the bundle begins, and whether the line stood before it.
+/// Returns the start of the bundle, and whether a marker line precedes it.
 fn start(head: &[u8]) -> Result<(usize, bool), String> {
     if let Some(at) = find(head) {
         let line = head[at..].iter().position(|&byte| byte == b'\n');
@@ -163,7 +162,7 @@ fn start(head: &[u8]) -> Result<(usize, bool), String> {
     ))
 }
 
-/// The path on the machine: from its root, without dots. None for the root itself.
+/// Normalises a path: absolute and without dots. Returns `None` for the root itself.
 fn parse_absolute_path(name: &[u8]) -> Result<Option<PathBuf>, String> {
     let path = Path::new(OsStr::from_bytes(name));
     let mut out = PathBuf::from("/");
@@ -191,7 +190,7 @@ fn parse_absolute_path(name: &[u8]) -> Result<Option<PathBuf>, String> {
     Ok((out != Path::new("/")).then_some(out))
 }
 
-/// An error, not an end, when more comes than may.
+/// A reader that fails when the input exceeds the limit.
 struct Bounded<R> {
     inner: R,
     left: u64,

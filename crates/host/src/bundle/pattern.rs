@@ -1,11 +1,11 @@
-//! Patterns of what a collector asked for: `*`, `?` and `[…]` within a name, and `**` for any number of
-//! directories, also at the end.
+//! Path patterns of a collector: `*`, `?` and `[…]` within a name, and `**` for any number of directories,
+//! also at the end.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
-/// Most patterns that a bundle may bring.
+/// Maximum number of patterns in a bundle.
 const MOST: usize = 2000;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Patterns {
         self.0.is_empty()
     }
 
-    /// Whether one of the patterns means the path, or a directory above it that was listed by a star.
+    /// Returns whether a pattern matches the path, or a parent directory that was listed by a star.
     pub(super) fn covers(&self, path: &Path) -> bool {
         let parts: Vec<&OsStr> = path
             .components()
@@ -41,7 +41,7 @@ fn path_matches(pattern: &[String], parts: &[&OsStr]) -> bool {
     match (pattern.split_first(), parts.split_first()) {
         (None, None) => true,
         (Some((stars, rest)), _) if stars == "**" => {
-            // One `**` is all that a pattern has, so this is not tried again and again.
+            // A pattern has at most one `**`, so the matching time is limited.
             rest.is_empty()
                 || (rest.len() <= parts.len() && {
                     let tail = &parts[parts.len() - rest.len()..];
@@ -61,7 +61,7 @@ fn name_matches(pattern: &str, name: &OsStr) -> bool {
     glob_matches(pattern.as_bytes(), name.as_bytes())
 }
 
-/// fnmatch(3) without its options; a star takes as much as it must.
+/// Matches like fnmatch(3) without options.
 fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -89,7 +89,7 @@ fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// The length of `[a-z]` when it means this byte.
+/// Returns the length of `[a-z]` if it matches the byte.
 fn class_length(pattern: &[u8], byte: u8) -> Option<usize> {
     let end = pattern.iter().position(|&byte| byte == b']')?;
     let inner = &pattern[1..end];

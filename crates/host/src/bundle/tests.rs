@@ -10,7 +10,7 @@ fn tar(build: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
 
 fn add(builder: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]) {
     let mut header = tar::Header::new_ustar();
-    // Names as they are: the library refuses those that a hostile machine sends.
+    // Set the bytes directly: the library refuses names that a hostile machine may send.
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
     header.set_size(bytes.len() as u64);
     header.set_mode(0o644);
@@ -54,7 +54,7 @@ fn a_bundle_behind_a_banner_in_each_form() {
             assert_eq!(text, "UseDNS no\n");
             assert_eq!(host.list(Path::new("/etc/ssh")).unwrap(), ["sshd_config"]);
         }
-        // Cut off anywhere it is an error and never half a machine.
+        // A truncated bundle is an error and never a partial machine.
         for end in [form.len() / 4, form.len() / 2, form.len() * 3 / 4] {
             assert!(read(&form[..end]).is_err(), "{end} of {}", form.len());
         }
@@ -109,7 +109,8 @@ fn attack_names_that_lead_out_and_things_that_are_no_files() {
     insta::assert_snapshot!(error.to_string(), @"/loop: too many levels of symbolic links");
 }
 
-/// Two hundred files of which each has two thousand directories of its own were 5 KB, and half a gigabyte here.
+/// Two hundred files, each below two thousand nested directories: such a bundle has 5 KB and once used half a
+/// gigabyte of memory.
 #[test]
 fn attack_few_files_in_many_directories() {
     let deep = |count: usize, dir: &str, times: usize| {
@@ -132,7 +133,7 @@ fn attack_few_files_in_many_directories() {
     assert!(read(&deep(20, &wide, 32)).is_ok());
 }
 
-/// Far more than fits, packed into little.
+/// Much more than the limit, compressed to little.
 #[test]
 fn attack_bombs_are_cut_off() {
     struct Zeros;
@@ -142,10 +143,10 @@ fn attack_bombs_are_cut_off() {
             Ok(buffer.len())
         }
     }
-    // Without an end, and never an archive.
+    // Endless input that is not an archive.
     let error = Bundle::read(Zeros, "it").unwrap_err();
     insta::assert_snapshot!(error.to_string(), @r"it: no bundle is in it; it begins with `\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0`");
-    // Ten thousand million bytes of one file.
+    // Ten thousand million bytes in one file.
     let mut header = tar::Header::new_gnu();
     header.set_path("etc/huge").unwrap();
     header.set_size(10 << 30);
@@ -153,7 +154,7 @@ fn attack_bombs_are_cut_off() {
     let huge = std::io::Cursor::new(header.as_bytes().to_vec()).chain(Zeros);
     let error = Bundle::read(huge, "it").unwrap_err();
     insta::assert_snapshot!(error.to_string(), @"it: /etc/huge in it is longer than 32 MiB");
-    // Many files that each may be.
+    // Many files of a permitted size.
     let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
     for number in 0..9 {
         let mut header = tar::Header::new_gnu();

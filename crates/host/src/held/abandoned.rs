@@ -1,4 +1,4 @@
-//! Files that a killed assay left, told from those of other people and of a living assay.
+//! Recognises and removes files that a killed assay left, as opposed to files of others or of a running assay.
 
 use super::{Access, Directory, Held, Removed};
 use crate::error::HostError;
@@ -6,7 +6,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 
 impl Held {
-    /// Whether it is this user's, and under no other name.
+    /// Returns whether the file belongs to this user and has only one name.
     ///
     /// # Errors
     /// As fstat(2).
@@ -16,9 +16,8 @@ impl Held {
 }
 
 impl Directory {
-    /// Removes a file of this directory that bears a name of ours, when it is this user's, under no other
-    /// name, and locked by nobody: as long as an assay uses its file it holds a lock on it. None when it
-    /// is not so.
+    /// Removes a file with assay's name pattern if it belongs to this user, has one name, and is not locked: a
+    /// running assay holds locks on its files. Returns `None` if a condition is not met.
     ///
     /// # Errors
     /// As unlinkat(2).

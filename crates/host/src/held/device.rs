@@ -1,4 +1,4 @@
-//! Block devices, held: the node is looked up once, and the descriptor stands for the device to the end.
+//! Block devices that are used through open descriptors.
 
 use super::{Access, Held, Identity, fail};
 use crate::DeviceNumber;
@@ -11,22 +11,22 @@ impl Held {
     /// Opens a block device for reading; the last component may not be a link.
     ///
     /// # Errors
-    /// Not there, not allowed, a link (ELOOP), or no block device.
+    /// The device does not exist, is not permitted, is a link (ELOOP), or is not a block device.
     pub fn device(path: &Path) -> Result<Self, HostError> {
         open(path, OFlags::empty())
     }
 
-    /// As [`Held::device`], and as long as it is held nobody can mount the device, add it to an array
-    /// or claim it in another way (open(2), "O_EXCL ... block device"). Those that do not claim it may
-    /// still open it, as [`Held::reopen`] does.
+    /// Like [`Held::device`], and claims the device: while it is open, nobody can mount it, add it to an array
+    /// or claim it otherwise (open(2), "O_EXCL ... block device"). Opening without a claim stays possible, as
+    /// in [`Held::reopen`].
     ///
     /// # Errors
-    /// As [`Held::device`]; EBUSY when somebody has claimed it.
+    /// As [`Held::device`]; EBUSY if somebody has claimed it.
     pub fn device_exclusively(path: &Path) -> Result<Self, HostError> {
         open(path, OFlags::EXCL)
     }
 
-    /// Which device it is; none for a regular file.
+    /// Returns the device number; `None` for a regular file.
     ///
     /// # Errors
     /// As fstat(2).

@@ -1,36 +1,36 @@
-//! Whether somebody else uses a file that is held: what the kernel knows and no list of processes shows,
-//! such as the file behind a loop device, a file that another container has open, a swap file.
+//! Detects other users of an open file that no list of processes shows: the file behind a loop device, a file
+//! that another container has open, a swap file.
 
 use super::Held;
 use crate::error::HostError;
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-/// What the kernel says to a wish for the only descriptor of a file (F_SETLEASE, fcntl(2)).
+/// Kernel's answer to a request for a lease (F_SETLEASE, fcntl(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// Nobody else has it open or mapped.
+    /// No other process has the file open or mapped.
     Alone,
-    /// Somebody has.
+    /// Another process has it open or mapped.
     Shared,
-    /// This file system, or this user, gets no lease: nothing is known.
+    /// This file system or user gets no lease, so nothing is known.
     NotGranted,
 }
 
-/// A lock that somebody else has on a file.
+/// A lock of another process on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherLock {
-    /// The process; none for a lock that belongs to an open file (F_OFD_SETLK), as QEMU takes them.
+    /// Process number; `None` for a lock of an open file description (F_OFD_SETLK), as used by QEMU.
     pub process: Option<i32>,
-    /// The first byte.
+    /// First locked byte.
     pub start: i64,
 }
 
 impl Held {
-    /// Asks whether this is the only descriptor of the file, and lets the lease go again.
+    /// Checks whether this is the only descriptor of the file, by requesting a lease and releasing it.
     ///
     /// # Errors
-    /// The lease was granted and does not go.
+    /// The lease was granted and cannot be released.
     #[allow(
         unsafe_code,
         reason = "fcntl(2) with these commands has no safe wrapper"
@@ -53,11 +53,11 @@ impl Held {
         }
     }
 
-    /// A lock of somebody else on any byte of the file, as databases (F_SETLK) and QEMU (F_OFD_SETLK on
-    /// bytes 100 and following, block/file-posix.c) take them. Those of flock(2) are not seen.
+    /// Returns another process's lock on any byte of the file, as used by databases (F_SETLK) and QEMU
+    /// (F_OFD_SETLK on bytes 100 and following, block/file-posix.c). Locks of flock(2) are not detected.
     ///
     /// # Errors
-    /// The file system does not tell.
+    /// The file system does not support the query.
     #[allow(
         unsafe_code,
         reason = "fcntl(2) with these commands has no safe wrapper"
@@ -67,8 +67,8 @@ impl Held {
         let mut lock: libc::flock = unsafe { std::mem::zeroed() };
         lock.l_type = libc::F_WRLCK as libc::c_short;
         lock.l_whence = libc::SEEK_SET as libc::c_short;
-        // From the first byte to the end, wherever that will be; `l_pid` must be 0.
-        // SAFETY: the descriptor is open, and `lock` lives until the call is over.
+        // From the first byte to the end of the file; `l_pid` must be 0. SAFETY: the descriptor is open, and
+        // `lock` lives until the call is over.
         let asked = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
         if asked == -1 {
             return Err(HostError::io(&self.shown, &io::Error::last_os_error()));

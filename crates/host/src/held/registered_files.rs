@@ -1,9 +1,9 @@
-//! Files and directories that have to be found again if this process is killed, whatever others name
-//! them meanwhile: somebody writes down which ones they are before they can be lost.
+//! Creates files and directories that must be found again after this process is killed, whatever their names
+//! are then. The caller records their identity before they can be lost.
 //!
-//! A file gets its name afterwards. A directory is made under its name, and so is a file where the file
-//! system makes none without one; until it is written down it has a mode that nobody else gives, and
-//! [`Directory::remove_unentered`] finds it by that.
+//! A file gets its name after that. A directory is created with its name, and so is a file if the file system
+//! has no unnamed files. Until its identity is recorded, such an object has a mode that nobody else uses, and
+//! [`Directory::remove_unentered`] finds it by this mode.
 
 use super::{Access, Directory, Held, Identity, fail, plain, read_while_unchanged};
 use crate::error::HostError;
@@ -12,21 +12,21 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// The names that assay gives begin so.
+/// Prefix of names that assay assigns.
 const PREFIX: &[u8] = b".assay-";
-/// How often it is looked for while somebody changes names.
+/// Number of attempts to find an object while names change.
 const ATTEMPTS: usize = 16;
-/// Mode of a directory that is not written down yet.
+/// Mode of a directory that is not recorded yet.
 const NEW_DIRECTORY: Mode = Mode::SVTX.union(Mode::RUSR).union(Mode::XUSR);
-/// Mode of a file that is not written down yet.
+/// Mode of a file that is not recorded yet.
 const NEW_FILE: Mode = Mode::WUSR.union(Mode::XUSR);
 
 impl Directory {
-    /// As [`Directory::make`], for a directory that has to be found again if this process is killed:
-    /// `known` hears of it while it has the mode of what is not written down.
+    /// Like [`Directory::make`], for a directory that must be found after a kill: `known` records it while it
+    /// has the special mode.
     ///
     /// # Errors
-    /// As [`Directory::make`], and those of `known`.
+    /// As [`Directory::make`], and errors of `known`.
     pub fn make_known<E: From<HostError>>(
         &self,
         name: &OsStr,
@@ -38,7 +38,7 @@ impl Directory {
         Ok(made)
     }
 
-    /// Makes a directory, and opens it.
+    /// Creates a directory with this mode and opens it.
     pub(super) fn make_as(&self, name: &OsStr, mode: Mode) -> Result<Self, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -46,8 +46,8 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(fail(&shown))?;
         let made = Self { fd, shown };
-        // The owner of the directory above may have exchanged it in between. What is ours, closed to
-        // others and empty is as good as what we made.
+        // The owner of the parent directory may have replaced it in between. A directory that is ours, private
+        // and empty is equivalent.
         let found = rustix::fs::fstat(&made.fd).map_err(fail(&made.shown))?;
         let closed = Mode::from_raw_mode(found.st_mode) & (Mode::RWXG | Mode::RWXO);
         if !is_ours(&found) || !closed.is_empty() || !made.list()?.is_empty() {
@@ -57,13 +57,12 @@ impl Directory {
         Ok(made)
     }
 
-    /// As [`Directory::create`], for a file that has to be found again if this process is killed:
-    /// `known` hears of it before it has its name, so there is no moment in which somebody else could
-    /// rename what nobody knows of. Where the file system cannot make files without a name, `known`
-    /// hears of it right after.
+    /// Like [`Directory::create`], for a file that must be found after a kill: `known` records it before it
+    /// has a name, so nobody can rename it before. Without support for unnamed files, `known` is called right
+    /// after the creation.
     ///
     /// # Errors
-    /// As [`Directory::create`], and those of `known`.
+    /// As [`Directory::create`], and errors of `known`.
     pub fn create_known<E: From<HostError>>(
         &self,
         name: &OsStr,
@@ -75,15 +74,15 @@ impl Directory {
         held.shown = self.shown.join(name);
         known(&held)?;
         self.name(&held, name)?;
-        // Through a descriptor that was opened by the name the kernel tells where it is moved to.
+        // For a descriptor that was opened by name, the kernel reports later renames.
         Ok(match self.file(name, Access::ReadWrite) {
             Ok(named) if named.identity() == held.identity() => named,
-            // Somebody has renamed it already.
+            // Somebody has already renamed it.
             _ => held,
         })
     }
 
-    /// As [`Directory::create_known`], where a file has its name from the beginning.
+    /// Like [`Directory::create_known`], for file systems without unnamed files.
     pub(super) fn create_marked<E: From<HostError>>(
         &self,
         name: &OsStr,
@@ -99,10 +98,9 @@ impl Directory {
         Ok(held)
     }
 
-    /// Removes what was made here as `own`, renamed by somebody else, and not written down, because
-    /// the process that made it was killed: it is empty, this user's, and has the mode of what is not
-    /// written down yet. What has a name of assay's other than `own` is left to whoever made it.
-    /// Whether there was something.
+    /// Removes an object that was created here as `own`, renamed by somebody, and not recorded because its
+    /// process was killed: it is empty, belongs to this user, and has the special mode. Objects with another
+    /// name of assay are left to their creators. Returns whether there was such an object.
     ///
     /// # Errors
     /// As getdents64(2), fstatat(2) and unlinkat(2).
@@ -147,10 +145,10 @@ impl Directory {
     }
 }
 
-/// `errno` of a directory that is not empty (rmdir(2)).
+/// `errno` of a non-empty directory (rmdir(2)).
 const NOT_EMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
 
-/// Takes the mark away. File systems without modes have not set it.
+/// Replaces the special mode. File systems without modes never had it.
 fn entered(fd: impl AsFd, mark: Mode, mode: Mode) -> Result<(), rustix::io::Errno> {
     match has_mode(&rustix::fs::fstat(&fd)?, mark) {
         true => rustix::fs::fchmod(fd, mode),
@@ -158,7 +156,7 @@ fn entered(fd: impl AsFd, mark: Mode, mode: Mode) -> Result<(), rustix::io::Errn
     }
 }
 
-/// What kind of file it is, if it was made here and not written down.
+/// Returns the type of a file that was created here and not recorded.
 fn find_unregistered(found: &Stat) -> Option<FileType> {
     let kind = FileType::from_raw_mode(found.st_mode);
     let marked = match kind {
@@ -171,7 +169,7 @@ fn find_unregistered(found: &Stat) -> Option<FileType> {
     (marked && is_ours(found)).then_some(kind)
 }
 
-/// A directory may have its group's bit from the one above (mkdir(2)).
+/// A directory may inherit the set-group-ID bit from its parent (mkdir(2)).
 fn has_mode(found: &Stat, mode: Mode) -> bool {
     Mode::from_raw_mode(found.st_mode).difference(Mode::SGID) == mode
 }

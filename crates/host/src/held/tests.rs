@@ -105,7 +105,7 @@ fn a_file_is_known_before_it_has_its_name() {
     std::fs::rename(dir.path().join("file"), dir.path().join("moved")).unwrap();
     assert_eq!(made.whereabouts(), Some(dir.path().join("moved")));
     std::fs::rename(dir.path().join("moved"), dir.path().join("file")).unwrap();
-    // What is there is never replaced, and nothing is left of an attempt.
+    // An existing file is never replaced, and a failed attempt leaves nothing.
     let error = held.create_known::<HostError>("file".as_ref(), &mut |_| Ok(()));
     assert_eq!(
         error.unwrap_err().errno(),
@@ -113,7 +113,7 @@ fn a_file_is_known_before_it_has_its_name() {
     );
     assert_eq!(held.list().unwrap(), ["file"]);
     assert_eq!(held.look("file".as_ref()).unwrap(), Some(made.identity()));
-    // Whom nobody wrote down has no name.
+    // A file that was not recorded gets no name.
     let refused = held.create_known("other".as_ref(), &mut |file| {
         Err(HostError::path(file.shown(), "the journal is full"))
     });
@@ -127,7 +127,7 @@ fn a_file_is_known_before_it_has_its_name() {
     }
 }
 
-/// The process is killed before `known` returns, and the owner of the directory renames what it made.
+/// The process is killed before `known` returns, and the owner of the directory renames the object.
 #[test]
 fn attack_what_was_renamed_before_it_was_entered_is_found_by_its_mark() {
     let killed = |shown: &Path| Err(HostError::path(shown, "killed"));
@@ -146,8 +146,8 @@ fn attack_what_was_renamed_before_it_was_entered_is_found_by_its_mark() {
         };
         made.unwrap_err();
         std::fs::rename(at(".assay-1-own"), at("moved")).unwrap();
-        // What looks like it, and is not: entered, another assay's, with something in it, a second
-        // name, another mode, a link.
+        // Similar objects that are not ours: recorded, another assay's, not empty, with a second name, with
+        // another mode, a link.
         held.make("entered".as_ref()).unwrap();
         held.create_known::<HostError>("known".as_ref(), &mut |_| Ok(()))
             .unwrap();

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A new folder. It has a hidden name, and is this user's alone, until it is complete; then it gets the
-/// name that the user gave. Dropped before, it goes with all that is in it.
+/// A new folder. It has a hidden name and is private until it is complete; then it gets the user's name. If it
+/// is dropped before, it is removed with its content.
 #[derive(Debug)]
 pub struct OutputFolder {
     shown: PathBuf,
@@ -22,10 +22,10 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Makes the folder; its directory must exist, and the name must be new.
+    /// Creates the folder; its parent must exist, and the name must be unused.
     ///
     /// # Errors
-    /// There is something of that name, a link on the way belongs to another user, or not allowed.
+    /// The name exists, a link in the path belongs to another user, or it is not permitted.
     pub fn create(path: &Path) -> Result<Self, HostError> {
         let name = path.file_name().map_or_else(|| file_name(path), Ok)?;
         let above = link_safe_directory::open_parent(path)?;
@@ -44,16 +44,16 @@ impl OutputFolder {
         })
     }
 
-    /// A path into the folder that holds whatever becomes of its name.
+    /// Returns a path into the open folder that stays valid after a rename.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.through()
     }
 
-    /// Gives the folder its name. Its files are on the disk already.
+    /// Gives the folder its name. Its files are already synced.
     ///
     /// # Errors
-    /// Something has the name by now, or as rename(2).
+    /// The name exists by now, or as rename(2).
     pub fn publish(mut self) -> Result<(), HostError> {
         let (above, flags) = (&self.above, RenameFlags::NOREPLACE);
         self.folder.sync()?;
@@ -80,11 +80,12 @@ impl OutputFolder {
     }
 }
 
-/// Opens a directory that is to be filled, and makes what is missing of it. Nobody else may write in it:
-/// they could plant links between two files.
+/// Opens a directory to fill, and creates missing parts. No other user may write in it, because they could
+/// plant links.
 ///
 /// # Errors
-/// It is another user's, others may write in it, a link on the way is another user's, or not allowed.
+/// The directory belongs to another user, others may write it, a link in the path belongs to another user, or
+/// it is not permitted.
 pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
     let folder = link_safe_directory::make_directory(path)?;
     let found = rustix::fs::fstat(&folder).map_err(|error| HostError::io(path, &error.into()))?;
@@ -97,7 +98,7 @@ pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
         return Err(HostError::path(path, reason));
     }
     let mode = Mode::from_raw_mode(found.st_mode);
-    // Many systems give each user a group of their own, with the user's number.
+    // Many systems give each user a private group with the same number.
     let alone = found.st_gid == 0 || found.st_gid == us;
     match mode.contains(Mode::WOTH) || mode.contains(Mode::WGRP) && !alone {
         true => Err(HostError::path(

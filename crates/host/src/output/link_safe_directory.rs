@@ -1,4 +1,4 @@
-//! The directory of an output, found by following only links that nobody else can have planted.
+//! Opens the directory of an output and follows only links that no other user can have planted.
 
 use crate::error::HostError;
 use crate::held::Directory;
@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows (path_resolution(7)).
+/// Maximum number of links, as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// Opens the directory of a file that a user named. A link on the way is followed if it belongs to this
-/// user, to root or to whoever owns `/`.
+/// Opens the directory of a file that a user named. Follows a link if it belongs to this user, to root or to
+/// the owner of `/`.
 ///
 /// # Errors
-/// Not there, not allowed, no directory, or a link of another user.
+/// The directory does not exist, is not permitted, is not a directory, or a link belongs to another user.
 pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -26,15 +26,16 @@ pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
     walk(parent, false)
 }
 
-/// Opens a directory that a user named, by the same rule, and makes what is missing of it.
+/// Opens a directory that a user named by the same rule, and creates missing parts.
 pub(super) fn make_directory(path: &Path) -> Result<Directory, HostError> {
     walk(path, true)
 }
 
-/// Refuses a file that a user named if a link on the way to it, or in its place, belongs to another user.
+/// Refuses a file that a user named if a link in its path, or the file itself as a link, belongs to another
+/// user.
 ///
 /// # Errors
-/// Such a link. Whatever else is wrong with the path is for whoever opens it.
+/// Such a link exists. Other problems are reported when the file is opened.
 pub fn check_links(path: &Path) -> Result<(), HostError> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -47,7 +48,7 @@ pub fn check_links(path: &Path) -> Result<(), HostError> {
         };
         let link = match open_step_at(&above, name) {
             Ok(found) => found,
-            // Whoever opens it says what is wrong.
+            // The later open reports the problem.
             Err(_) => return Ok(()),
         };
         let found = rustix::fs::fstat(&link).map_err(|error| fail(&path, error))?;
@@ -69,8 +70,8 @@ pub fn check_links(path: &Path) -> Result<(), HostError> {
     Err(HostError::path(&path, "too many links on the way"))
 }
 
-/// Whether links of a user are followed: this one, root, and whoever owns `/`, where a user namespace has no number for
-/// root.
+/// Returns whether links of a user are followed: this user, root, and the owner of `/`, if a user namespace
+/// has no number for root.
 fn is_trusted(user: u32) -> Result<bool, Errno> {
     let root = rustix::fs::stat("/")?;
     let us = rustix::process::geteuid().as_raw();
@@ -131,7 +132,7 @@ fn walk(path: &Path, makes: bool) -> Result<Directory, HostError> {
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = match rustix::fs::openat(&at, ".", flags, Mode::empty()) {
-        // One may write in a directory that one may not list.
+        // A directory may be writable without being readable.
         Err(Errno::ACCESS) => {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             rustix::fs::openat(&at, ".", flags, Mode::empty())

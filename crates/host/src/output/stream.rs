@@ -1,4 +1,4 @@
-//! Outputs that no file can replace: descriptors that the caller gave, terminals, /dev/null.
+//! Outputs that cannot be replaced by a file: inherited descriptors, terminals, /dev/null.
 
 use crate::error::HostError;
 use rustix::fs::{Mode, OFlags, Stat, major, minor};
@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::Path;
 
 /// Opens the descriptor that a path names: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` and
-/// `/proc/self/fd/N`. None for any other path.
+/// `/proc/self/fd/N`. Returns `None` for other paths.
 ///
 /// # Errors
-/// The descriptor was not given to this process: it is closed, or assay opened it itself.
+/// This process did not inherit the descriptor: it is closed, or assay opened it.
 #[allow(
     unsafe_code,
     reason = "a descriptor that the caller names by its number"
@@ -26,7 +26,7 @@ pub(super) fn open_descriptor(path: &Path) -> Result<Option<File>, HostError> {
     };
     // SAFETY: fcntl(2) alone sees the number, and says whether it is open.
     let given = unsafe { BorrowedFd::borrow_raw(number) };
-    // What assay opens closes on exec; what it was given came through one.
+    // Descriptors that assay opens close on exec; inherited ones survived an exec.
     match rustix::io::fcntl_getfd(given) {
         Ok(flags) if !flags.contains(FdFlags::CLOEXEC) => {}
         _ => return Err(missing()),
@@ -49,11 +49,11 @@ fn parse_descriptor(path: &Path) -> Option<RawFd> {
     }
 }
 
-/// Opens a device that only takes what is written: /dev/null, /dev/full, a terminal. None for others, because
-/// writing to a device can do anything.
+/// Opens a device that only receives data: /dev/null, /dev/full, a terminal. Returns `None` for others,
+/// because writing to a device can have any effect.
 ///
-/// Numbers as in devices.txt of the kernel: 1 is memory, 5 is the terminal of this process, 4 and
-/// 136 to 143 are terminals.
+/// Numbers from devices.txt of the kernel: 1 is memory, 5 is the terminal of this process, 4 and 136 to 143
+/// are terminals.
 pub(super) fn open_device(fd: BorrowedFd<'_>, found: &Stat) -> Result<Option<File>, Errno> {
     let harmless = matches!(
         (major(found.st_rdev), minor(found.st_rdev)),

@@ -50,7 +50,7 @@ fn modes_are_kept_and_secrets_are_new_and_closed() {
         .unwrap();
     assert_eq!(mode("secret"), 0o600);
     assert!(OutputFile::create_secret(&path("secret")).is_err());
-    // One that came while the secret was written stays.
+    // A file that appeared while the secret was written stays.
     let mut late = OutputFile::create_secret(&path("late")).unwrap();
     late.write_bytes(b"secret").unwrap();
     fs::write(path("late"), "theirs").unwrap();
@@ -63,7 +63,7 @@ fn descriptors_and_null_are_written_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
     write_output(Path::new("/dev/null"), b"nothing").unwrap();
     assert!(write_output(Path::new("/dev/full"), b"nothing").is_err());
-    // What this process opened itself was not given to it.
+    // A descriptor that this process opened was not inherited.
     let own = File::create(dir.path().join("own")).unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&own);
     for name in [
@@ -135,7 +135,7 @@ fn attack_another_name_of_a_file_is_not_changed() {
     assay_testing::attacked("a hard link as output", 1, 1);
 }
 
-/// Gives `OTHER` a directory with a link to root's directory in it.
+/// Creates a directory of `OTHER` that contains a link to root's directory.
 fn theirs() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         assay_testing::skipped("root", "only root has something to lose here");
@@ -165,7 +165,7 @@ fn attack_links_of_others_on_the_way_are_refused() {
     planted(&roots, "way");
     planted(Path::new("../roots"), "relative");
     planted(Path::new("way"), "twice");
-    // A link of root's own leads on.
+    // A link of root is followed.
     symlink("theirs/way", all.path().join("own")).unwrap();
     symlink("roots", all.path().join("fine")).unwrap();
     let mut held = 0;
@@ -277,7 +277,8 @@ fn attack_what_a_killed_one_left_goes_and_nothing_else() {
     assay_testing::attacked("names that a killed output may have left", 6, 6);
 }
 
-/// The owner of the directory gives every name in it to a link to root's file, to a pipe, or to another name of it.
+/// The owner of the directory turns every name in it into a link to root's file, a pipe, or another name of
+/// the file.
 #[test]
 fn attack_outputs_in_a_directory_of_others() {
     let Some((_all, theirs, roots)) = theirs() else {

@@ -1,4 +1,4 @@
-//! What a program writes to its two pipes, read while it runs so that neither fills up and blocks.
+//! Reads a program's two output pipes while it runs, so that neither fills up and blocks.
 
 use super::{ProgramEnd, Running};
 use rustix::process::Signal;
@@ -7,62 +7,61 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How much of the output is kept, and what happens to what the program leaves.
+/// Limits of the output, and the treatment of leftover processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// First bytes of standard output to keep.
+    /// Maximum bytes of standard output to keep.
     pub stdout: usize,
-    /// First bytes of standard error to keep.
+    /// Maximum bytes of standard error to keep.
     pub stderr: usize,
-    /// What becomes of processes that it leaves in its group.
+    /// Treatment of processes that remain in the program's group.
     pub leftovers: Leftovers,
 }
 
-/// Processes of its group that a program leaves running when it ends by itself.
+/// Processes of its group that a program leaves when it ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// They go with it. For loads: what it left would run beside the next one.
+    /// Kill them. For loads: leftovers would run during the next one.
     Kill,
-    /// They stay. For commands of an administrator's: they may have started a service.
+    /// Leave them. For administrators' commands, which may have started a service.
     Leave,
 }
 
-/// What a program wrote and how it ended.
+/// Output and end of a program.
 #[derive(Debug)]
 pub struct Collected {
-    /// How it ended.
+    /// End of the program.
     pub ended: ProgramEnd,
-    /// When.
+    /// Time of the end.
     pub at: Instant,
-    /// Whether it was killed because `stop` said so.
+    /// The program was killed because `stop` returned true.
     pub stopped: bool,
-    /// Whether one of the outputs was longer than what was to be kept.
+    /// An output exceeded its limit.
     pub overfull: bool,
-    /// The first bytes of standard output.
+    /// Start of standard output.
     pub stdout: Vec<u8>,
-    /// The first bytes of standard error.
+    /// Start of standard error.
     pub stderr: Vec<u8>,
 }
 
-/// What `stop` is told each time it is asked.
+/// Parameters of each call of `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopQuery {
-    /// Now.
+    /// Current time.
     pub now: Instant,
-    /// Whether one of the outputs is longer than what is kept.
+    /// An output exceeded its limit.
     pub overfull: bool,
 }
 
-/// How often `stop` is asked at least.
+/// Maximum interval between two calls of `stop`.
 const LOOK: Duration = Duration::from_millis(40);
 
 impl Running {
-    /// Reads what it writes to its pipes until it ends. `stop` is asked several times a second
-    /// whether to kill it, with everything in its group. What outlives it and still holds a pipe
-    /// is not waited for.
+    /// Reads its output until it ends. Calls `stop` several times a second; if it returns true, kills the
+    /// process group. Does not wait for processes that outlive it and hold a pipe.
     ///
     /// # Errors
-    /// As poll(2) and wait4(2); it is killed then.
+    /// As poll(2) and wait4(2); the program is killed then.
     pub fn collect(
         mut self,
         keep: Keep,
@@ -77,7 +76,7 @@ impl Running {
             let open = pipes.iter().filter_map(|pipe| pipe.file.as_ref());
             self.pause(open.map(|file| file.as_fd()), LOOK)?;
             let now = Instant::now();
-            // In this order: what it wrote before it ended is in the pipes by then.
+            // This order ensures that everything it wrote before its end is in the pipes.
             let ended = self.has_ended()?;
             pipes.iter_mut().for_each(Pipe::drain);
             if ended {
@@ -105,7 +104,7 @@ impl Running {
     }
 }
 
-/// An output; what is read is thrown away but for the start.
+/// An output pipe; only the start of its content is kept.
 struct Pipe {
     /// `None` at its end.
     file: Option<File>,
@@ -127,7 +126,7 @@ impl Pipe {
         })
     }
 
-    /// Takes what is there, a few buffers at a time.
+    /// Reads available data, a few buffers at a time.
     fn drain(&mut self) {
         let mut buffer = [0; 16 << 10];
         for _ in 0..16 {

@@ -21,7 +21,7 @@ fn sh(script: &str) -> Command {
     command(&["sh", "-c", script])
 }
 
-/// First line of its output, a process number, of a process that lives.
+/// Returns the running process whose number is the first line of the output.
 fn names(output: impl io::Read) -> ProcessId {
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).unwrap();
@@ -32,7 +32,7 @@ fn lives(process: ProcessId) -> bool {
     ProcessId::of(process.pid.unsigned_abs()) == Some(process)
 }
 
-/// The kernel kills when it gets to it.
+/// Waits until a process is gone: the kernel kills with a delay.
 fn ends(process: ProcessId) -> bool {
     let patience = Instant::now() + Duration::from_secs(20);
     while lives(process) && Instant::now() < patience {
@@ -48,7 +48,7 @@ const WAYS: [(&str, Dies); 4] = [
     ("own", Dies::OnItsOwn),
 ];
 
-/// Stands for assay in the next test: starts a program, tells its number and waits to be killed.
+/// Represents assay in the next test: starts a program, prints its number and waits to be killed.
 #[test]
 fn holder() {
     let Ok(way) = std::env::var("ASSAY_TEST_HOLDER") else {
@@ -181,7 +181,7 @@ fn its_cpu_time_is_known_and_its_end_is_taken_once() {
     let ended = running.reap().unwrap();
     assert!(ended.success() && ended.cpu > Duration::ZERO);
     assert_eq!(running.ended().unwrap(), Some(ended));
-    // The number may be another's now: nobody is hit.
+    // The number may be reused, so no process receives the signal.
     running.signal(Signal::KILL);
     assert_eq!(running.kill().unwrap(), ended);
 }

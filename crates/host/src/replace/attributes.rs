@@ -1,5 +1,5 @@
-//! What a replacement keeps of the file that it replaces: owner, mode, extended attributes (ACLs and SELinux
-//! labels are such), inode flags, and times. How the two change places is in `swap`.
+//! Copies attributes from a replaced file: owner, mode, extended attributes (including ACLs and SELinux
+//! labels), inode flags and times. Module `swap` exchanges the files.
 
 use super::fail;
 use crate::error::HostError;
@@ -22,7 +22,8 @@ const ACL: &str = "system.posix_acl_access";
 const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
 const DAX: IFlags = IFlags::from_bits_retain(0x0200_0000);
 
-/// Inode flags that a user sets with chattr(1). The others describe how a file system stores the file.
+/// Returns the inode flags that users set with chattr(1). Other flags describe how the file system stores the
+/// file.
 fn settable_flags() -> IFlags {
     IFlags::SECURE_REMOVAL
         | IFlags::UNRM
@@ -38,10 +39,10 @@ fn settable_flags() -> IFlags {
         | IFlags::PROJECT_INHERIT
 }
 
-/// Refuses a file that nobody may replace: immutable, append-only or sealed, or in such a directory.
+/// Refuses a file that cannot be replaced: it or its directory is immutable, append-only or sealed.
 ///
 /// # Errors
-/// Why it may not be replaced, with the command that allows it.
+/// The reason, and the command that permits the replacement.
 pub(super) fn refuse_unreplaceable(directory: &Directory, model: &Held) -> Result<(), HostError> {
     let above = model.shown().parent().unwrap_or(Path::new("/"));
     let (which, path, mark) = match (Mark::of(model.file()), Mark::of(directory)) {
@@ -62,10 +63,11 @@ pub(super) fn refuse_unreplaceable(directory: &Directory, model: &Held) -> Resul
     Err(HostError::path(model.shown(), reason))
 }
 
-/// Fills a new file with bytes and with everything that its model has besides bytes.
+/// Fills a new file with content and with all attributes of its model.
 ///
 /// # Errors
-/// The file cannot be written, or cannot keep what decides who may read it or how it is stored.
+/// The file cannot be written, or cannot keep an attribute that determines who may read it or how it is
+/// stored.
 pub(super) fn fill(
     made: &Held,
     model: &Held,
@@ -73,7 +75,7 @@ pub(super) fn fill(
     bytes: &[u8],
     times: Option<Times>,
 ) -> Result<(), HostError> {
-    // Whether a file is copied on write is settled while it is empty.
+    // Copy-on-write can be configured only for an empty file.
     copy_flags(model, made)?;
     fill_file(made.file(), model.file(), found, bytes, times).map_err(fail(made.shown()))
 }
@@ -90,8 +92,8 @@ fn fill_file(
     if (made.uid(), made.gid()) != (found.st_uid, found.st_gid) {
         std::os::unix::fs::fchown(file, Some(found.st_uid), Some(found.st_gid))?;
     }
-    // The directory's default ACL has given the new file one; where the model has one, it is
-    // copied below. The mode comes in between: it would cut down what is copied.
+    // Remove the ACL that the file inherited from its directory; the model's ACL is copied below. The mode
+    // must be set in between, because it would restrict the copied ACL.
     match rustix::fs::fremovexattr(file, ACL) {
         Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
         Err(error) => return Err(error.into()),
@@ -113,11 +115,10 @@ fn fill_file(
     file.sync_all()
 }
 
-/// Copies the inode flags that a user sets. Those that the new file got from its directory and the model
-/// lacks are taken away.
+/// Copies the inode flags that users set, and clears inherited ones that the model lacks.
 fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
     let Ok(wanted) = rustix::fs::ioctl_getflags(model.file()) else {
-        // This file system has none.
+        // This file system has no flags.
         return Ok(());
     };
     let now = rustix::fs::ioctl_getflags(made.file()).unwrap_or(IFlags::empty());
@@ -135,10 +136,10 @@ fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
     })
 }
 
-/// Copies extended attributes. Those that this user may not set are passed over, unless they decide
-/// who may read the file.
+/// Copies extended attributes. Skips those that this user may not set, unless they determine who may read the
+/// file.
 fn copy_attributes(from: &File, to: &File) -> std::io::Result<()> {
-    // The most that Linux gives out at once (XATTR_LIST_MAX, XATTR_SIZE_MAX).
+    // Maximum sizes in Linux (XATTR_LIST_MAX, XATTR_SIZE_MAX).
     let mut names = vec![0; 64 << 10];
     let length = match rustix::fs::flistxattr(from, &mut names) {
         Ok(length) => length,

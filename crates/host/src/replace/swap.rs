@@ -1,11 +1,11 @@
-//! A file and its replacement change places, and what came out is looked at: an edit that somebody made at
-//! this very moment goes back to its place.
+//! Exchanges a file and its replacement, then checks the old file: if somebody edited it at this moment, it
+//! goes back to its place.
 //!
-//! `renameat2(2)` exchanges two names in one step, so no name is ever missing and nothing is lost. Where a file
-//! system lacks that call (NFS, OpenZFS before 2.2, some of FUSE), the old file gets a second name first
-//! (`link`), and the replacement is renamed over it: a file that somebody renames to the same name within
-//! those microseconds is lost there, an edit in place is not. Where it lacks hard links too, the old file
-//! is compared once more right before it is replaced.
+//! `renameat2(2)` exchanges two names atomically, so no name is ever missing and nothing is lost. File systems
+//! without it (NFS, OpenZFS before 2.2, some FUSE): the old file first gets a second name (`link`), and the
+//! replacement is renamed over it. A file that somebody renames to the same name within those microseconds is
+//! lost there, but an edit in place is not. File systems without hard links: the old file is compared again
+//! right before it is replaced.
 
 #![allow(
     unsafe_code,
@@ -25,27 +25,27 @@ use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a writer that looked the name up before the exchange may take to be seen at the old file.
+/// Time after the exchange in which a writer that opened the old file before is detected.
 const STRAGGLERS: Duration = Duration::from_millis(10);
 /// `F_SETSIG` (fcntl(2)), which libc does not name on every target.
 const SET_SIGNAL: libc::c_int = 10;
 
-/// Which calls the file system has.
+/// Available system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
-    /// Names are exchanged in one step.
+    /// Atomic exchange.
     Exchange,
     /// A second name for the old file, then a rename.
     Links,
-    /// A rename alone.
+    /// Only a rename.
     Rename,
 }
 
-/// Gives the file `from` the name of one that was read, when that one is still there and was not written
-/// since; else everything stays as it is.
+/// Gives the file `from` the name of a file that was read, if that file still exists and is unmodified;
+/// otherwise changes nothing.
 ///
 /// # Errors
-/// [`HostError::is_meanwhile`] when somebody else replaced or wrote the file, or has it open for writing.
+/// [`HostError::is_meanwhile`] if somebody replaced or wrote the file, or has it open for writing.
 pub(crate) fn exchange(from: &Path, seen: &FileVersion) -> Result<(), HostError> {
     exchange_by(from, seen, Means::Exchange)
 }
@@ -61,7 +61,7 @@ fn exchange_by(from: &Path, seen: &FileVersion, means: Means) -> Result<(), Host
     if !is_content(&old, seen)? {
         return Err(changed_meanwhile(seen));
     }
-    // No link, pipe or directory is put in its place.
+    // A link, pipe or directory is never put in its place.
     let aside = directory_owner::last_component(from)?;
     let (new, _) = open(&directory, aside)?;
     let swap = Swap {
@@ -99,8 +99,8 @@ fn exchange_by(from: &Path, seen: &FileVersion, means: Means) -> Result<(), Host
     }
 }
 
-/// Makes sure that the file under the name beside is the one that was read, that it holds the same bytes and
-/// that nobody is about to write it. As long as the lease is held, a writer that comes late waits.
+/// Checks that the old file is the one that was read, has the same content and no writers. While the lease is
+/// held, later writers wait.
 fn inspect_old_file(swap: &Swap<'_>, seen: &FileVersion) -> Result<Option<Lease>, HostError> {
     let (held, found) = open(swap.directory, swap.aside).map_err(|_| changed_meanwhile(seen))?;
     same(seen, &found)?;
@@ -133,7 +133,7 @@ fn changed_meanwhile(seen: &FileVersion) -> HostError {
     )
 }
 
-/// Whether a file holds the bytes that were read.
+/// Returns whether a file has the content that was read.
 fn is_content(held: &Held, seen: &FileVersion) -> Result<bool, HostError> {
     let Some(wanted) = seen.content else {
         return Ok(true);
@@ -146,7 +146,7 @@ fn is_content(held: &Held, seen: &FileVersion) -> Result<bool, HostError> {
     Ok(blake3::hash(&bytes) == wanted)
 }
 
-/// Two names of one directory, and the files that they stand for.
+/// Two names in one directory and their files.
 struct Swap<'a> {
     directory: &'a Directory,
     name: &'a OsStr,
@@ -156,8 +156,8 @@ struct Swap<'a> {
 }
 
 impl Swap<'_> {
-    /// Puts the new file in the place of the old one, and the old one aside, by the best means there are from
-    /// `means` on. Returns which ones.
+    /// Puts the new file in place and the old one aside, with the best call from `means` on. Returns the call
+    /// used.
     fn forth(&self, means: Means) -> Result<Means, Errno> {
         if means == Means::Exchange {
             match self.exchange() {
@@ -183,7 +183,8 @@ impl Swap<'_> {
         rustix::fs::renameat_with(directory, self.aside, directory, self.name, flags)
     }
 
-    /// The exchange in three steps, of which the second is atomic: the name always stands for one of the two.
+    /// Exchanges in three steps, of which the second is atomic: the name always refers to one of the two
+    /// files.
     fn replace_linked(&self) -> Result<(), Errno> {
         let directory = self.directory;
         let mut spare = OsString::from(self.aside);
@@ -203,12 +204,12 @@ impl Swap<'_> {
         rustix::fs::renameat(directory, &spare, directory, self.aside)
     }
 
-    /// Puts what came out back in its place, and removes the new file. Where somebody has replaced the new file
-    /// by now, theirs stays.
+    /// Puts the old file back and removes the new one. If somebody has replaced the new file by now, their
+    /// file stays.
     fn back(&self, means: Means) -> Result<(), HostError> {
         let failed = |error: Errno| fail(&self.directory.shown().join(self.name))(error.into());
         if means == Means::Links {
-            // The rename replaces the new file, and nothing is left beside.
+            // The rename replaces the new file and leaves nothing aside.
             return match self.look(self.name) == Some(self.new) {
                 true => {
                     let directory = self.directory;
@@ -221,7 +222,7 @@ impl Swap<'_> {
         if self.look(self.name) == Some(self.new) {
             self.exchange().map_err(failed)?;
             if self.look(self.aside) != Some(self.new) {
-                // Somebody was faster than the look: theirs goes back on top.
+                // Somebody replaced the file before the check; that file goes back.
                 self.exchange().map_err(failed)?;
             }
         }
@@ -242,28 +243,28 @@ impl Swap<'_> {
     }
 }
 
-/// A lease on a file (fcntl(2)): while it is held, whoever opens the file for writing waits.
+/// A lease on a file (fcntl(2)): while it is held, writers that open the file wait.
 struct Lease {
     descriptor: RawFd,
     _held: Held,
 }
 
-/// What the kernel says to the wish for a lease.
+/// Kernel's answer to a request for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
-    /// Nobody has the file open for writing. The lease is on this descriptor.
+    /// No process has the file open for writing. The lease is on this descriptor.
     Lease(RawFd),
-    /// Somebody has.
+    /// Somebody has the file open for writing.
     Writers,
-    /// This file system, or this user, gets no lease.
+    /// This file system or user gets no lease.
     Unknown,
 }
 
 impl Lease {
     fn take(held: &Held) -> Granted {
         let descriptor = held.file().as_raw_fd();
-        // The default signal of a lease that somebody waits for ends a process; this one is passed over.
-        // SAFETY: the descriptor is open, and the arguments are plain ints.
+        // The default signal of a contested lease ends a process; SIGURG is ignored. SAFETY: the descriptor is
+        // open, and the arguments are plain ints.
         let signal = unsafe { libc::fcntl(descriptor, SET_SIGNAL, libc::SIGURG) };
         if signal == -1 {
             return Granted::Unknown;
@@ -280,7 +281,7 @@ impl Lease {
 }
 
 impl Granted {
-    /// Whether somebody waits to write.
+    /// Returns whether a writer is waiting.
     fn is_wanted(self) -> bool {
         let Self::Lease(descriptor) = self else {
             return false;

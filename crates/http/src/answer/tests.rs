@@ -1,9 +1,9 @@
-//! Pieces of every size, and an oracle that reads the whole at once.
+//! Splits responses into pieces of every size, and compares with a parser of the whole text.
 
 use super::*;
 use proptest::prelude::*;
 
-/// The answer when the bytes come in these pieces, and then the end.
+/// Parses the bytes in these pieces, followed by the end of the connection.
 fn read_with(
     pieces: &[&[u8]],
     head_only: bool,
@@ -26,7 +26,7 @@ fn read(pieces: &[&[u8]]) -> Result<HttpResponse, Wrong> {
     read_with(pieces, false, &mut Memory::default())
 }
 
-/// The same by the book and slowly: httparse for heads and chunk sizes, everything in memory.
+/// Reference parser: httparse for heads and chunk sizes, everything in memory.
 fn oracle(mut bytes: &[u8], head_only: bool) -> Option<(u16, Vec<u8>, bool)> {
     let mut interim = 0;
     loop {
@@ -199,7 +199,7 @@ fn what_is_thrown_away_unseen_is_counted() {
     assert_eq!(end.map(|answer| answer.body), Some(255));
 }
 
-/// Answers as servers might send them, whole or damaged.
+/// Valid and damaged responses of possible servers.
 fn replies() -> impl Strategy<Value = Vec<u8>> {
     let header = prop_oneof![
         Just("Content-Length: 5".to_owned()),
@@ -245,7 +245,7 @@ fn replies() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// One byte changed, removed or put in.
+/// One byte changed, removed or inserted.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let real = prop_oneof![
         replies(),
@@ -265,8 +265,8 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What both say of the same bytes: chunk sizes and trailers are read more strictly by the one or the
-/// other, which may refuse what the other takes, but never takes it for something else.
+/// Compares both parsers. Each may be stricter about chunk sizes and trailers and refuse what the other
+/// accepts, but they must never accept different results.
 fn agree(bytes: &[u8], head_only: bool, memory: &mut Memory) -> Result<(), TestCaseError> {
     let ours = read_with(&[bytes], head_only, memory);
     let theirs = oracle(bytes, head_only);
@@ -299,7 +299,7 @@ proptest! {
         bytes in damaged(),
         head_only in prop::bool::weighted(0.1),
     ) {
-        // A head that is remembered from another answer must not change anything.
+        // A remembered head of another response must not change the result.
         let mut memory = Memory::default();
         let _ = read_with(&[FIXED], head_only, &mut memory);
         agree(&bytes, head_only, &mut memory)?;

@@ -1,8 +1,8 @@
-//! Frames as bytes (RFC 9113, section 4.1): length, kind, flags and stream, then the payload.
+//! Encodes and decodes frames (RFC 9113, section 4.1): length, type, flags and stream, then the payload.
 
-/// Bytes before the payload.
+/// Bytes of the header before the payload.
 pub const HEAD: usize = 9;
-/// Longest payload that both sides take without a setting.
+/// Maximum payload without a SETTINGS change.
 pub const LONGEST: usize = 16 << 10;
 
 pub const DATA: u8 = 0;
@@ -22,7 +22,7 @@ pub const END_HEADERS: u8 = 4;
 pub const PADDED: u8 = 8;
 pub const PRIORITISED: u8 = 0x20;
 
-/// What stands before a payload.
+/// Header of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub length: usize,
@@ -47,25 +47,25 @@ impl Head {
     }
 }
 
-/// Appends what stands before a payload of that length, at most 2^24 - 1.
+/// Appends the header for a payload of this length, at most 2^24 - 1.
 pub fn begin(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     out.extend_from_slice(&(length as u32).to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags]);
     out.extend_from_slice(&stream.to_be_bytes());
 }
 
-/// Appends a whole frame.
+/// Appends a complete frame.
 pub fn write(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     begin(out, payload.len(), kind, flags, stream);
     out.extend_from_slice(payload);
 }
 
-/// Appends one whose payload is a number: WINDOW_UPDATE, RST_STREAM.
+/// Appends a frame whose payload is a number: WINDOW_UPDATE, RST_STREAM.
 pub fn number(out: &mut Vec<u8>, kind: u8, stream: u32, number: u32) {
     write(out, kind, 0, stream, &number.to_be_bytes());
 }
 
-/// Takes the padding and the priority off a payload.
+/// Removes padding and priority from a payload.
 pub fn content<'a>(head: &Head, mut payload: &'a [u8]) -> Option<&'a [u8]> {
     if head.has(PADDED) {
         let (padding, rest) = payload.split_first()?;
@@ -78,7 +78,7 @@ pub fn content<'a>(head: &Head, mut payload: &'a [u8]) -> Option<&'a [u8]> {
     Some(payload)
 }
 
-/// The name of an error code (RFC 9113, section 7).
+/// Returns the name of an error code (RFC 9113, section 7).
 #[must_use]
 pub fn code(code: u32) -> String {
     let known = [

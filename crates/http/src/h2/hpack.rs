@@ -1,19 +1,18 @@
-//! Heads of HTTP/2 as bytes (HPACK, RFC 7541). Requests are written without the table that grows on both
-//! sides, so that the bytes of a request are the same each time; answers are read with it.
+//! HPACK header compression (RFC 7541). Requests are encoded without the dynamic table, so their bytes are
+//! always the same. Answers are decoded with the dynamic table.
 
 use super::huffman;
 use super::names::STATIC;
 use std::collections::VecDeque;
 
-/// Bytes of the table that the server may fill, as it is without a setting (RFC 9113, section 6.5.2).
+/// Size of the dynamic table in bytes, the default (RFC 9113, section 6.5.2).
 const TABLE: usize = 4096;
-/// What each entry of the table counts beside its text (RFC 7541, section 4.1).
+/// Overhead per table entry in bytes (RFC 7541, section 4.1).
 const ENTRY: usize = 32;
-/// Most bytes of a head when it is read, names and values: a few bytes can name a long entry again and
-/// again.
+/// Maximum decoded bytes of a head: a few bytes can refer to a long entry repeatedly.
 const LONGEST_LIST: usize = 256 << 10;
 
-/// Appends a number of which the first byte has room for `bits`, beside `first`.
+/// Appends an integer with a prefix of `bits` bits in the byte `first`.
 fn integer(out: &mut Vec<u8>, first: u8, bits: u32, value: usize) {
     let most = (1 << bits) - 1;
     if value < most {
@@ -28,7 +27,7 @@ fn integer(out: &mut Vec<u8>, first: u8, bits: u32, value: usize) {
     out.push(rest as u8);
 }
 
-/// Appends a header: by its number where it has one, else as text.
+/// Appends a header: as an index if it is in the static table, else as text.
 pub fn write(out: &mut Vec<u8>, name: &str, value: &str) {
     let known = |entry: &(&str, &str)| *entry == (name, value);
     if let Some(at) = STATIC.iter().position(known) {
@@ -46,14 +45,14 @@ pub fn write(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-/// Reads the heads of one connection, in their order.
+/// Decodes the heads of one connection in order.
 #[derive(Debug)]
 pub struct Decoder {
-    /// The newest first.
+    /// Entries, newest first.
     entries: VecDeque<(Vec<u8>, Vec<u8>)>,
     size: usize,
     most: usize,
-    /// Changes whenever the same bytes may mean something else.
+    /// Changes when the same bytes may have another meaning.
     version: u64,
     text: (Vec<u8>, Vec<u8>),
 }
@@ -71,22 +70,22 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// As long as it is the same, the same bytes mean the same.
+    /// Returns the version. With an equal version, equal bytes have equal meanings.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Bytes of the table.
+    /// Returns the size of the table in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Reads a whole head and tells each header.
+    /// Decodes a complete head and passes on each header.
     ///
     /// # Errors
-    /// It is none, names what is not there, or is longer than 256 KiB when it is read.
+    /// The bytes are invalid, refer to a missing entry, or decode to more than 256 KiB.
     pub fn read(
         &mut self,
         mut bytes: &[u8],
@@ -152,7 +151,7 @@ impl Decoder {
     fn keep(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY;
         if size > self.most {
-            // It empties the table and is not in it (RFC 7541, section 4.4).
+            // An oversized entry empties the table and is not added (RFC 7541, section 4.4).
             self.version += u64::from(!self.entries.is_empty());
             self.entries.clear();
             self.size = 0;

@@ -1,7 +1,7 @@
-//! The Huffman code of HPACK (RFC 7541, appendix B). It is canonical: codes of one length follow each
-//! other in the order of their symbols, so that the lengths say all.
+//! Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes of one length are consecutive in
+//! the order of their symbols, so the lengths define it.
 
-/// Bits of the code of each byte, and of the end of a string.
+/// Code length in bits of each byte, and of the end of a string.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
@@ -16,7 +16,7 @@ const LENGTHS: [u8; 257] = [
 ];
 const LONGEST: usize = 30;
 
-/// By length: the first code, how many there are, and where their symbols begin.
+/// For each length: first code, number of codes, and position of their symbols.
 struct Table {
     first: [u32; LONGEST + 1],
     count: [u32; LONGEST + 1],
@@ -52,10 +52,10 @@ const fn table() -> Table {
     table
 }
 
-/// Appends what the bytes mean.
+/// Decodes bytes.
 ///
 /// # Errors
-/// They hold the end of a string, or do not end with fewer than eight bits of its beginning.
+/// The bytes contain the end-of-string code, or do not end with fewer than eight bits of it.
 pub fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let (mut code, mut length) = (0_u32, 0);
     let mut ones = true;
@@ -81,7 +81,7 @@ pub fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     }
 }
 
-/// For tests: the other way.
+/// Encodes a text, for tests.
 #[cfg(test)]
 pub fn encode(text: &[u8]) -> Vec<u8> {
     let mut bits: Vec<u8> = Vec::new();

@@ -1,6 +1,6 @@
-//! Headers that have a number of their own in HPACK (RFC 7541, appendix A).
+//! Static table of HPACK (RFC 7541, appendix A).
 
-/// The first has number 1.
+/// Entries; the first has index 1.
 pub const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
     (":method", "GET"),

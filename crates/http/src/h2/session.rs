@@ -1,4 +1,4 @@
-//! One connection: requests that are asked, frames that come.
+//! One connection: sends requests and processes frames.
 
 mod answers;
 mod control;
@@ -10,55 +10,55 @@ use crate::request::Request;
 use assay_model::web::FailureKind;
 use std::sync::Arc;
 
-/// What a client says first (RFC 9113, section 3.4).
+/// Client preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes that the server may send before it hears that they were taken, on a stream and on all of them.
-/// They are opened again at half of it, so that they are no limit but on the longest fat links.
+/// Receive window in bytes, of a stream and of the connection. Windows are enlarged again when half used, so
+/// they limit only very long fast paths.
 const WINDOW: u32 = 16 << 20;
-/// Bytes that may be sent without a word of the server (RFC 9113, section 6.9.2).
+/// Initial send window (RFC 9113, section 6.9.2).
 const FIRST_WINDOW: i64 = 65_535;
-/// Streams that are opened before the server has said how many it takes: no server should take fewer
-/// (RFC 9113, section 6.5.2).
+/// Maximum streams before the server's SETTINGS arrive: servers should permit at least this many (RFC 9113,
+/// section 6.5.2).
 const FIRST_STREAMS: u32 = 100;
-/// Bytes of bodies that wait to be sent.
+/// Maximum body bytes that wait to be sent.
 const OUTBOX: usize = 64 << 10;
-/// Bytes that a server may make us wait to send, while it does not read.
+/// Maximum bytes in the outbox if the server does not read.
 const LONGEST_OUTBOX: usize = 1 << 20;
 
-/// What has become of a request.
+/// Event of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// It was answered.
+    /// The request was answered.
     Answer {
-        /// Whose request.
+        /// Slot of the request.
         place: u32,
         /// The answer.
         answer: HttpResponse,
     },
-    /// It has failed; the others go on.
+    /// The request failed; others continue.
     Failed {
-        /// Whose request.
+        /// Slot of the request.
         place: u32,
-        /// How.
+        /// Kind of the failure.
         kind: FailureKind,
-        /// In words.
+        /// Description.
         why: String,
     },
-    /// The server ends the connection in order, and has not looked at this request: it may be sent again.
+    /// The server closes the connection and has not processed the request, which may be sent again.
     Left {
-        /// Whose request.
+        /// Slot of the request.
         place: u32,
     },
 }
 
-/// Why a connection does not go on.
+/// Reason why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct H2Fault {
-    /// How its requests fail.
+    /// Kind of failure of its requests.
     pub kind: FailureKind,
-    /// In words.
+    /// Description.
     pub why: String,
-    /// What the server is told (GOAWAY).
+    /// Error code for the server (GOAWAY).
     code: u32,
 }
 
@@ -71,7 +71,7 @@ impl H2Fault {
         }
     }
 
-    /// Against the rules in general.
+    /// Builds a PROTOCOL_ERROR.
     fn protocol(why: impl Into<String>) -> Self {
         Self::new(FailureKind::NotHttp, 1, why)
     }
@@ -81,13 +81,13 @@ impl H2Fault {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 struct Stream {
     id: u32,
     place: u32,
     head_only: bool,
-    /// Of its answer, once the head is there.
+    /// Status of the answer, after its head.
     status: Option<u16>,
     length: Option<u64>,
     interim: u32,
@@ -96,7 +96,7 @@ struct Stream {
     receivable: i64,
     /// Bytes that we may still send.
     sendable: i64,
-    /// What is left of the request's body.
+    /// The rest of the request's body.
     upload: Option<(Arc<[u8]>, usize)>,
 }
 
@@ -108,12 +108,12 @@ impl Stream {
     }
 }
 
-/// A body whose bytes are on their way.
+/// A body frame that is being received.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     head: Head,
     left: usize,
-    /// How much at the end of it is padding, once known.
+    /// Length of the padding at the end of the frame, once known.
     padding: Option<usize>,
 }
 
@@ -122,39 +122,39 @@ struct Data {
 pub struct H2Session {
     outbox: Vec<u8>,
     sent: usize,
-    /// A frame that came in pieces.
+    /// Received part of an incomplete frame.
     kept: Vec<u8>,
     data: Option<Data>,
-    /// A head that is not whole: its frame, what came, frames.
+    /// An incomplete head: its frame header, received bytes, number of frames.
     block: Option<(Head, Vec<u8>, u32)>,
     decoder: Decoder,
     known: answers::Known,
-    /// In ascending order of their numbers.
+    /// Streams in ascending order of their numbers.
     streams: Vec<Stream>,
-    /// Some of them may have more of a body to send.
+    /// Some streams may have body data to send.
     uploading: bool,
     next: u32,
-    /// Settings have come.
+    /// The server's SETTINGS have arrived.
     greeted: bool,
     most_streams: Option<u32>,
     first_window: i64,
     sendable: i64,
     receivable: i64,
-    /// The server takes no more requests; why.
+    /// The server accepts no more requests: error code and reason.
     gone: Option<(u32, String)>,
-    /// Headers of the last answer, where they are wanted.
+    /// Headers of the last answer, if requested.
     headers: Option<Vec<(String, String)>>,
-    /// The start of its body then.
+    /// Start of its body, if headers are requested.
     start: Vec<u8>,
 }
 
 impl H2Session {
-    /// Of a connection that was just made. Headers of answers are kept where they are wanted.
+    /// Creates a session for a new connection. `headers` keeps the headers of answers.
     #[must_use]
     pub fn new(headers: bool) -> Self {
         let mut outbox = PREFACE.to_vec();
         let mut settings = Vec::new();
-        // No pushes (2), the window of each stream (4).
+        // No pushes (2), window of each stream (4).
         for (setting, value) in [(2_u16, 0), (4, WINDOW)] {
             settings.extend_from_slice(&setting.to_be_bytes());
             settings.extend_from_slice(&value.to_be_bytes());
@@ -184,13 +184,13 @@ impl H2Session {
         }
     }
 
-    /// What is to be sent.
+    /// Returns the bytes to send.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.outbox[self.sent..]
     }
 
-    /// So much of it is sent.
+    /// Removes sent bytes.
     pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.outbox.len() {
@@ -200,51 +200,51 @@ impl H2Session {
         self.upload();
     }
 
-    /// Whether another request may be asked now.
+    /// Returns whether another request can be sent now.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let most = self.most_streams.unwrap_or(u32::MAX);
         self.takes_more() && (self.streams.len() as u64) < u64::from(most)
     }
 
-    /// Whether another request may be asked ever.
+    /// Returns whether another request can ever be sent.
     #[must_use]
     pub fn takes_more(&self) -> bool {
         self.gone.is_none() && self.next < u32::MAX >> 1
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether no request is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// Streams that the server takes at once, after its settings; none when it sets no limit.
+    /// Returns the server's limit of concurrent streams after its SETTINGS; `None` without a limit.
     #[must_use]
     pub fn most_streams(&self) -> Option<u32> {
         self.most_streams
     }
 
-    /// Headers of the last answer, where they are wanted.
+    /// Returns the headers of the last answer, if requested.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// The first 4 KiB of the last body, where headers are wanted.
+    /// Takes the first 4 KiB of the last body, if headers are requested.
     #[must_use]
     pub fn take_start(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.start)
     }
 
-    /// Bytes that are held, but for requests and bodies that are hashed.
+    /// Returns the bytes in memory, except for requests and hashed bodies.
     #[must_use]
     pub fn held(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |(_, bytes, _)| bytes.len());
         self.outbox.len() + self.kept.len() + block + self.decoder.size()
     }
 
-    /// Asks.
+    /// Sends a request.
     pub fn ask(&mut self, place: u32, request: &Request) {
         let id = self.next;
         self.next += 2;
@@ -278,7 +278,7 @@ impl H2Session {
         self.upload();
     }
 
-    /// Gives a request up.
+    /// Cancels a request.
     pub fn cancel(&mut self, place: u32) {
         if let Some(at) = self.streams.iter().position(|one| one.place == place) {
             let stream = self.streams.remove(at);
@@ -286,14 +286,14 @@ impl H2Session {
         }
     }
 
-    /// The requests under way, and whether something of the answer has come.
+    /// Returns the slots of requests in flight, and whether part of the answer has arrived.
     pub fn places(&self) -> impl Iterator<Item = (u32, bool)> {
         self.streams
             .iter()
             .map(|one| (one.place, one.status.is_some() || one.interim > 0))
     }
 
-    /// The status of an answer that is not whole, and whether the body of its request waits for a window.
+    /// Returns the status of an incomplete answer, and whether the request's body waits for a window.
     #[must_use]
     pub fn state(&self, place: u32) -> (Option<u16>, bool) {
         let stream = self.streams.iter().find(|one| one.place == place);
@@ -303,21 +303,21 @@ impl H2Session {
         })
     }
 
-    /// What the server said when it ended the connection.
+    /// Returns the server's message when it closed the connection.
     #[must_use]
     pub fn gone(&self) -> Option<&str> {
         self.gone.as_ref().map(|(_, why)| why.as_str())
     }
 
-    /// Takes bytes of the server and appends what has become of requests.
+    /// Processes received bytes and appends events.
     ///
     /// # Errors
-    /// The server broke the protocol: what is to be sent ends with a GOAWAY that says so, and requests under
-    /// way will not be answered.
+    /// The server violated the protocol. The output ends with a GOAWAY that explains this, and requests in
+    /// flight get no answer.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let fed = self.take(bytes, events).and_then(|()| {
             match self.outbox.len() - self.sent > LONGEST_OUTBOX {
-                // Enhance your calm.
+                // ENHANCE_YOUR_CALM.
                 true => Err(H2Fault::new(
                     FailureKind::NotHttp,
                     11,
@@ -340,7 +340,7 @@ impl H2Session {
                 self.take_data(&mut bytes, events)?;
                 continue;
             }
-            // Frames that are here as a whole are read where they are.
+            // Complete frames are parsed in place.
             let whole = match self.kept.is_empty() {
                 true => bytes.first_chunk().map(Head::read),
                 false => None,
@@ -381,7 +381,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// What holds of every frame.
+    /// Checks rules that apply to every frame.
     fn check(&self, head: &Head) -> Result<(), H2Fault> {
         if !self.greeted && (head.kind != frame::SETTINGS || head.has(frame::ACK)) {
             return Err(H2Fault::new(
@@ -421,17 +421,18 @@ impl H2Session {
             frame::PRIORITY if payload.len() != 5 => {
                 Err(H2Fault::size("PRIORITY that is not of 5 bytes"))
             }
-            // Unknown kinds are to be passed over (RFC 9113, section 4.1).
+            // Unknown types are ignored (RFC 9113, section 4.1).
             _ => Ok(()),
         }
     }
 
-    /// Where a stream of ours is.
+    /// Returns the index of an open stream.
     fn find(&self, id: u32) -> Option<usize> {
         self.streams.binary_search_by_key(&id, |one| one.id).ok()
     }
 
-    /// A frame of a stream that was never opened is an error; one of a stream that is over is not.
+    /// Returns the index of a frame's stream. A frame of a stream that was never opened is an error; a frame
+    /// of a closed stream is ignored.
     fn opened(&self, head: &Head) -> Result<Option<usize>, H2Fault> {
         match head.stream % 2 == 1 && head.stream < self.next {
             true => Ok(self.find(head.stream)),

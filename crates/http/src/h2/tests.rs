@@ -13,7 +13,7 @@ fn read(decoder: &mut Decoder, block: &[u8]) -> Result<Headers, &'static str> {
     Ok(headers)
 }
 
-/// The examples of RFC 7541, appendix C.6: Huffman code, and a table of 256 bytes that drops entries.
+/// Examples of RFC 7541, appendix C.6: Huffman code, and a table of 256 bytes that evicts entries.
 #[test]
 fn the_examples_of_the_rfc() {
     let hex = |text: &str| -> Vec<u8> {
@@ -72,7 +72,7 @@ fn padding_may_come_byte_by_byte() {
     assert_eq!((answer.status, answer.body), (200, 3));
 }
 
-/// Instructions for a table that are not all good.
+/// Table instructions, some of them invalid.
 fn block() -> impl Strategy<Value = Vec<u8>> {
     let text = prop::collection::vec(any::<u8>(), 0..40);
     let literal = (
@@ -111,7 +111,7 @@ fn block() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// What another decoder reads, block after block on the same table.
+    /// Compares with another decoder, block after block with the same table.
     #[test]
     fn heads_are_read_as_another_decoder_reads_them(
         blocks in prop::collection::vec(block(), 1..6),
@@ -123,12 +123,12 @@ proptest! {
             let version = ours.version();
             match (read(&mut ours, &block), theirs.decode(&block)) {
                 (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, theirs),
-                // It does not allow a head that says nothing but the size of the table.
+                // The other decoder refuses a head that only changes the table size.
                 (Ok(ours), Err(_)) if ours.is_empty() => return Ok(()),
                 (Err(_), Err(_)) => return Ok(()),
                 (ours, theirs) => prop_assert!(false, "{ours:?} but {theirs:?}"),
             }
-            // As long as the version is the same, the same bytes mean the same.
+            // With an equal version, equal bytes have equal meanings.
             if ours.version() == version {
                 let once = read(&mut ours, &block).unwrap();
                 prop_assert_eq!(read(&mut ours, &block), Ok(once));
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// Texts in the Huffman code, as another coder writes them.
+    /// Huffman texts from another encoder.
     #[test]
     fn huffman_texts_are_read(value in prop::collection::vec(any::<u8>(), 0..200), damage: bool, at: usize) {
         let mut coded = huffman(&value);
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(said.ok().map(|()| ours), theirs.ok());
     }
 
-    /// What we write, another reads.
+    /// Another decoder reads our output.
     #[test]
     fn what_is_written_is_read(headers in prop::collection::vec(("[:a-z-]{1,20}", "[ -~]{0,200}"), 0..10)) {
         let mut block = Vec::new();
@@ -166,7 +166,7 @@ proptest! {
         prop_assert_eq!(read(&mut Decoder::default(), &block).unwrap(), expected);
     }
 
-    /// However the bytes come in pieces, they mean the same; nothing panics, and little is held.
+    /// The split into pieces does not change the result, nothing panics, and memory stays small.
     #[test]
     fn pieces_make_no_difference(
         frames in prop::collection::vec(frame(), 0..20),
@@ -187,11 +187,11 @@ proptest! {
 }
 
 fn huffman(text: &[u8]) -> Vec<u8> {
-    // The encoder of the other crate writes no Huffman texts: this goes by its table of codes.
+    // The other crate does not encode Huffman texts, so its code table is used.
     super::huffman::encode(text)
 }
 
-/// Frames, most of them good ones.
+/// Frames, mostly valid.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let payload = prop_oneof![
         Just(vec![0x88]),
@@ -224,7 +224,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// What three requests become, and what is wrong with the connection.
+/// Returns the events of three requests, and the connection's error.
 fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<StreamEvent>, Option<String>, Vec<u8>) {
     let url = Url::parse("http://h/").unwrap();
     let mut session = H2Session::new(false);

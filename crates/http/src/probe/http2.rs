@@ -1,4 +1,4 @@
-//! The same over HTTP/2.
+//! Sends the first request over HTTP/2.
 
 use super::{ProbeError, Probed, Probing};
 use crate::answer::HttpResponse;
@@ -9,7 +9,7 @@ use assay_model::web::Protocol;
 use rustix::event::PollFlags;
 
 impl Probing<'_> {
-    /// Asks over a connection that was just made, and waits for the answer.
+    /// Sends a request over a new connection and waits for the answer.
     pub(super) fn http2(
         &self,
         stream: &mut Stream,
@@ -52,7 +52,7 @@ impl Probing<'_> {
             match self.read(stream, &mut buffer, &mut all)? {
                 ReadOutcome::Bytes(n, _) => {
                     let fed = session.feed(&buffer[..n], &mut events);
-                    // An answer counts, whatever is wrong after it.
+                    // An answer counts, whatever fails after it.
                     match events.pop() {
                         Some(StreamEvent::Answer { answer, .. }) => return Ok(answer),
                         Some(StreamEvent::Failed { why, .. }) => return Err(protocol(why)),

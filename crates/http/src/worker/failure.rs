@@ -1,4 +1,4 @@
-//! What becomes of a request that did not succeed.
+//! Handles requests that failed.
 
 use super::Worker;
 use crate::answer::Wrong;
@@ -8,12 +8,12 @@ use assay_model::web::FailureKind;
 use std::io;
 use std::time::Duration;
 
-/// Rest after a failure without an answer, so that a dead server is not asked as fast as possible.
+/// Pause in nanoseconds after a failure without an answer, to limit the rate against a dead server.
 pub(super) const REST: u64 = 10_000_000;
 
-/// A connection that carried nothing for this long was idle. Servers close idle connections after seconds
-/// (nginx 75 s, Apache and Node.js 5 s), and a request may cross the close on its way. A server that closes a
-/// busier connection dropped the request.
+/// Time in nanoseconds without traffic after which a connection counts as idle. Servers close idle connections
+/// after seconds (nginx 75 s, Apache and Node.js 5 s), and a request may arrive at the same time. If a server
+/// closes a connection that was busy more recently, it dropped the request.
 const IDLE: u64 = 500_000_000;
 
 /// Returns whether a connection was idle before a request that began at `begun`, when its last answer
@@ -23,7 +23,7 @@ pub(super) fn was_idle(answered: u64, begun: u64) -> bool {
 }
 
 impl Worker<'_> {
-    /// A request takes too long.
+    /// Ends a request that takes too long.
     pub(super) fn expire(&mut self, at: usize) {
         let connection = &self.connections[at];
         let kind = match connection.phase {
@@ -45,14 +45,14 @@ impl Worker<'_> {
         }
     }
 
-    /// The connection could not be made, or broke before the answer was there.
+    /// Handles a connection that failed or broke before the answer was complete.
     pub(super) fn broken(&mut self, at: usize, error: Broken) {
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
         let idle = connection.answers > 0 && was_idle(connection.answered, connection.begun);
         if idle && !connection.reader.started() && request.repeatable {
-            // The server closed an idle connection: the request is sent again on a new one, and the
-            // time counts (RFC 9112, section 9.3.1).
+            // The server closed an idle connection: the request is sent again on a new one, and the time
+            // counts (RFC 9112, section 9.3.1).
             self.tally.reopened += 1;
             connection.close();
             let now = self.now;
@@ -71,7 +71,7 @@ impl Worker<'_> {
     }
 }
 
-/// What is said of a request that takes longer than the limit.
+/// Describes a request that exceeds the limit.
 pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
     match status {
         None => format!("nothing within {limit:?}"),
@@ -79,7 +79,7 @@ pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
     }
 }
 
-/// How a request fails on a connection in this phase; whether something of its answer has come.
+/// Returns the kind of failure in a connection phase. `started` says whether part of the answer has arrived.
 pub(super) fn classify(
     error: &Broken,
     phase: ConnectionPhase,

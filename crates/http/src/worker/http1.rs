@@ -1,4 +1,4 @@
-//! HTTP/1.1: one request at a time on a connection.
+//! HTTP/1.1: one request at a time per connection.
 
 use super::{SPOKEN, Worker};
 use crate::answer::HttpResponse;
@@ -30,7 +30,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Something happened on a connection: goes on as far as it goes without waiting.
+    /// Handles an event of a connection as far as possible without waiting.
     pub(super) fn drive(&mut self, at: usize, flags: EventFlags) {
         let connection = &mut self.connections[at];
         let Some(stream) = &mut connection.stream else {
@@ -58,14 +58,14 @@ impl Worker<'_> {
         match connection.phase {
             ConnectionPhase::Sending => {
                 self.send(at);
-                // A server may speak before it was asked, and refuse a long request before all of it is
-                // sent: this event may be the only one that tells.
+                // A server may answer before the request is complete, for example refuse a long one. This
+                // event may be the only sign.
                 if self.connections[at].is_busy() && flags.intersects(SPOKEN) {
                     self.receive(at);
                 }
             }
             ConnectionPhase::Reading => self.receive(at),
-            // Closed while nothing was asked, or bytes that nobody asked for. TLS has some of its own.
+            // The connection was closed while idle, or unrequested bytes arrived. TLS sends some of its own.
             ConnectionPhase::Free if connection.hung_up => connection.close(),
             ConnectionPhase::Free if flags.contains(EventFlags::IN) && self.load.tls.is_none() => {
                 connection.close();
@@ -123,8 +123,7 @@ impl Worker<'_> {
             };
             match read {
                 Ok(Some(answer)) => return self.answered(at, &answer),
-                // A short read has emptied the socket (epoll(7)); the end, if it was there, is still to
-                // be read.
+                // A short read has emptied the socket (epoll(7)). A pending end of stream must still be read.
                 Ok(None) if drained && !connection.hung_up => return,
                 Ok(None) => {}
                 Err(wrong) => return self.wrong(at, wrong),

@@ -1,6 +1,6 @@
-//! HTTP/2: several requests at a time on a connection, here a link. Each place for a request belongs to a
-//! group of places that share a link; when a server ends one in order, the group makes another while the
-//! requests that are on the old one end there.
+//! HTTP/2: several simultaneous requests per connection, called a link here. Slots for requests form groups
+//! that share a link. When a server closes a link normally, the group opens another, while requests on the old
+//! link finish.
 
 use super::failure::{REST, classify, late, was_idle};
 use super::{SPOKEN, Worker};
@@ -12,52 +12,52 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::VecDeque;
 use std::io;
 
-/// Reads from one link before others get a turn.
+/// Maximum reads from one link before others get a turn.
 const TURN: u32 = 64;
 
-/// What a link waits for.
+/// Events of a link.
 const WATCHED: EventFlags = EventFlags::IN
     .union(EventFlags::OUT)
     .union(EventFlags::RDHUP)
     .union(EventFlags::ET);
 
-/// One connection that carries several requests.
+/// A connection that carries several requests.
 struct Link {
     stream: Option<Stream>,
     session: H2Session,
-    /// Connecting, shaking hands, or reading.
+    /// Phase of the link: connecting, TLS handshake, or reading.
     phase: ConnectionPhase,
     group: usize,
-    /// Counts the streams, so that an event of a closed one is known as such.
+    /// Number of the stream, to recognise events of closed streams.
     generation: u32,
-    /// When the connection was begun.
+    /// Start of the connection.
     dialled: u64,
-    /// When the server last said anything.
+    /// Time of the last received bytes.
     heard: u64,
     asked: u32,
     answers: u32,
-    /// When the last answer ended.
+    /// End of the last answer.
     answered: u64,
     hung_up: bool,
-    /// Takes no more requests.
+    /// Accepts no more requests.
     retired: bool,
-    /// Places whose request is not sent yet.
+    /// Slots whose request is not sent yet.
     waiting: VecDeque<usize>,
 }
 
 /// All links of a thread.
 pub struct Links {
     all: Vec<Link>,
-    /// Closed ones, whose place can be taken.
+    /// Closed links whose entry can be reused.
     closed: Vec<usize>,
-    /// The one that a group uses.
+    /// Current link of each group.
     of_group: Vec<Option<usize>>,
-    /// It is sent what it is asked when its turn ends.
+    /// Link whose output is sent when its turn ends.
     driven: Option<usize>,
     events: Vec<StreamEvent>,
 }
 
-/// Why a link breaks.
+/// Reason why a link breaks.
 enum Break {
     Broken(Broken),
     Ended,
@@ -87,7 +87,7 @@ impl Links {
         }
     }
 
-    /// Closes all, as [`Stream::cut`] does.
+    /// Closes all links, as [`Stream::cut`] does.
     pub fn cut(&mut self) {
         for stream in self.all.iter_mut().filter_map(|link| link.stream.take()) {
             stream.cut();
@@ -110,7 +110,7 @@ impl Links {
 }
 
 impl Worker<'_> {
-    /// Asks the request of a place, over the link of its group.
+    /// Sends the request of a slot over its group's link.
     pub(super) fn ask(&mut self, at: usize) {
         let group = at / self.load.streams as usize;
         let which = match self.links.of_group[group] {
@@ -125,7 +125,7 @@ impl Worker<'_> {
         };
         self.connections[at].link = which;
         let link = &mut self.links.all[which];
-        // One that waits is not overtaken.
+        // A waiting request is not overtaken.
         if link.phase == ConnectionPhase::Reading
             && link.session.has_room()
             && link.waiting.is_empty()
@@ -138,7 +138,7 @@ impl Worker<'_> {
         };
         link.waiting.push_back(at);
         if link.phase == ConnectionPhase::Reading {
-            // The server takes no more streams at once.
+            // The server's stream limit is reached.
             self.tally.waited(self.connections[at].intended);
         }
     }
@@ -159,7 +159,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives what waits, as far as the server takes it.
+    /// Sends waiting requests as far as the server permits.
     fn give_waiting(&mut self, which: usize) {
         loop {
             let link = &mut self.links.all[which];
@@ -173,7 +173,7 @@ impl Worker<'_> {
         }
     }
 
-    /// It takes no more requests; what waits for it goes elsewhere.
+    /// Stops using a link; its waiting requests go to another link.
     fn retire(&mut self, which: usize) {
         let link = &mut self.links.all[which];
         link.retired = true;
@@ -227,7 +227,7 @@ impl Worker<'_> {
         Ok(which)
     }
 
-    /// Something happened on a link: goes on as far as it goes without waiting.
+    /// Handles an event of a link as far as possible without waiting.
     pub(super) fn drive_link(&mut self, which: usize, generation: u32, flags: EventFlags) {
         let Some(link) = self.links.all.get_mut(which) else {
             return;
@@ -265,7 +265,7 @@ impl Worker<'_> {
             self.tally.connected(self.now, took, stream.resumed());
             link.phase = ConnectionPhase::Reading;
             self.give_waiting(which);
-            // What came with the end of the handshake is no event of its own.
+            // Data that arrived with the end of the handshake causes no event of its own.
             return self.hear(which);
         }
         match flags.intersects(SPOKEN) {
@@ -302,7 +302,7 @@ impl Worker<'_> {
                 return Ok(());
             }
         }
-        // A server that sends faster than it is read: this asks for another event.
+        // If a server sends faster than the thread reads, this requests another event.
         let link = &self.links.all[which];
         if let Some(stream) = &link.stream {
             let data = EventData::new_u64((which as u64) << 32 | u64::from(link.generation));
@@ -328,7 +328,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends a request once more that the server has not looked at; the time counts.
+    /// Sends a request again that the server has not processed; the time counts.
     fn again(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
         if std::mem::replace(&mut self.connections[at].again, true) {
             return self.failed(at, kind, why);
@@ -343,7 +343,7 @@ impl Worker<'_> {
         self.ended(at, self.now + REST);
     }
 
-    /// Sends what is there, and closes a link that has no more to do.
+    /// Sends pending output, and closes a link that is finished.
     fn turn_ended(&mut self, which: usize) {
         if let Err(error) = self.say(which) {
             return self.break_link(which, error.into());
@@ -372,9 +372,9 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// A link does not go on: its requests fail, or are sent again where nothing is lost by that.
+    /// Handles a broken link: its requests fail, or are sent again where this is safe.
     fn break_link(&mut self, which: usize, why: Break) {
-        // The server may hear why.
+        // Try to inform the server.
         let _ = self.say(which);
         self.links.close(which);
         let link = &mut self.links.all[which];
@@ -402,7 +402,7 @@ impl Worker<'_> {
             let at = place as usize;
             let (kind, why) = say(started);
             let repeatable = self.load.requests[self.connections[at].which].repeatable;
-            // As with HTTP/1.1: a request that crosses the close of an idle connection is sent again.
+            // As in HTTP/1.1: a request that crosses the close of an idle connection is sent again.
             let idle = answers > 0 && was_idle(answered, self.connections[at].begun);
             match by_rest && idle && !started && repeatable && gone.is_none() {
                 true => self.again(at, kind, || why),
@@ -418,7 +418,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A request takes too long: it is given up, and the link stays unless it is silent.
+    /// Ends a request that takes too long. The link stays open unless it is silent.
     pub(super) fn expire_stream(&mut self, at: usize) {
         let which = self.connections[at].link;
         let limit = self.load.limit;

@@ -1,8 +1,8 @@
-//! What a thread of the generator costs.
+//! Measures the cost of a generator thread.
 
 use crate::tally::Tally;
 
-/// CPU time of this thread since a look.
+/// CPU time of this thread since a reading.
 pub struct Used {
     cpu: u64,
     waited: Option<u64>,
@@ -12,8 +12,8 @@ pub struct Used {
 impl Used {
     pub fn now() -> Self {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        // Time on a CPU, time ready and waiting for one, and slices (Documentation/scheduler/
-        // sched-stats.rst).
+        // Time on a CPU, time spent waiting for one, and time slices
+        // (Documentation/scheduler/sched-stats.rst).
         let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
         Self {
             cpu: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
@@ -22,7 +22,7 @@ impl Used {
         }
     }
 
-    /// Books what was used since, once.
+    /// Adds the use since the reading, once.
     pub fn end(&mut self, tally: &mut Tally) {
         if std::mem::replace(&mut self.ended, true) {
             return;

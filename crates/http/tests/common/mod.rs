@@ -1,4 +1,4 @@
-//! Servers that misbehave, and a short load.
+//! Servers with faults, and a short load.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use assay_http::{Expect, HttpLoad, Live, Method, Request, Url, run};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// A closed loop of a third of a second.
+/// Returns a closed loop of a third of a second.
 pub fn load(url: &str, connections: u32) -> HttpLoad {
     let url = Url::parse(url).unwrap();
     HttpLoad {
@@ -34,7 +34,7 @@ pub fn load(url: &str, connections: u32) -> HttpLoad {
     }
 }
 
-/// The same over HTTP/2, with so many requests at once on each connection.
+/// Returns the same load over HTTP/2 with this number of streams per connection.
 pub fn http2(url: &str, connections: u32, streams: u32) -> HttpLoad {
     let mut load = load(url, connections);
     let url = Url::parse(url).unwrap();
@@ -43,7 +43,7 @@ pub fn http2(url: &str, connections: u32, streams: u32) -> HttpLoad {
     load
 }
 
-/// The same load with another idea of a good answer.
+/// Returns the same load with another definition of a good answer.
 pub fn expecting(mut load: HttpLoad, expect: Expect) -> HttpLoad {
     let with = |request: Request| request.expecting(expect);
     load.requests = load.requests.into_iter().map(with).collect();
@@ -56,7 +56,7 @@ pub fn measure(load: &HttpLoad) -> Measured {
     measured
 }
 
-/// What holds of every measurement.
+/// Checks the properties that hold for every measurement.
 pub fn check(measured: &Measured) {
     let failed: u64 = measured
         .failures
@@ -94,7 +94,7 @@ pub fn kinds(measured: &Measured) -> Vec<FailureKind> {
         .collect()
 }
 
-/// The address of a server that does this with each connection.
+/// Starts a server that calls `each` for each connection, and returns its address.
 pub fn serve(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -110,7 +110,8 @@ pub fn serve(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-/// A server that answers each request with what `answer` makes of its number; false closes.
+/// Starts a server that answers each request with `answer`, called with the request's number; false closes the
+/// connection.
 pub fn server(answer: impl Fn(u64, &mut TcpStream) -> bool + Send + Sync + 'static) -> String {
     let count = AtomicU64::new(0);
     let address = serve(move |mut stream| {
@@ -129,12 +130,12 @@ pub fn server(answer: impl Fn(u64, &mut TcpStream) -> bool + Send + Sync + 'stat
     format!("http://{address}/")
 }
 
-/// Writes, and whether the reader is still there.
+/// Writes bytes. Returns whether the reader is still connected.
 pub fn say(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
 }
 
-/// Says a piece again and again until the other side is gone.
+/// Writes a piece repeatedly until the client disconnects.
 pub fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
     let many = piece.repeat((64 << 10) / piece.len() + 1);
     let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
@@ -146,7 +147,7 @@ pub fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
     false
 }
 
-/// Whether a load of a server that answers nothing good fails in none but these ways, in time and within 64 MiB.
+/// Checks that a load without good answers fails only in these ways, in time, and within 64 MiB.
 pub fn is_as_said(
     name: &str,
     mut load: HttpLoad,
@@ -174,7 +175,7 @@ pub fn is_as_said(
     as_said
 }
 
-/// Memory of this process in use, in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages = statm.split_whitespace().nth(1).unwrap();

@@ -13,7 +13,7 @@ use assay_model::Doubt;
 pub struct ExplainedCommand {
     /// Name of the tool.
     pub name: &'static str,
-    /// What the command measures, in a sentence.
+    /// Description of the measured property, in a sentence.
     pub measures: String,
     /// Doubts about the figure.
     pub doubts: Vec<Doubt>,

@@ -16,7 +16,7 @@ fn codes_of(doubts: &[Doubt]) -> Vec<&str> {
     doubts.iter().map(|doubt| doubt.code.as_str()).collect()
 }
 
-/// A command that is right but for `change`.
+/// Judges a correct command line with one change.
 fn lint_with(change: &str) -> Vec<Doubt> {
     lint(&format!(
         "fio --name=t --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 \
@@ -144,7 +144,7 @@ fn each_option_that_spoils_a_command_is_found() {
     assert_eq!(severity("--randrepeat=1"), Severity::Suspect);
 }
 
-/// Two sections of one file, meant as two measurements.
+/// Two sections for one file, intended as two separate measurements.
 #[test]
 fn sections_that_run_at_once_on_one_file_are_found() {
     let base = "fio --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 --rw=randread --bs=4k \
@@ -201,7 +201,7 @@ mod measured {
     use assay_model::{Bytes, FactKind, Facts, Nanos};
     use std::collections::BTreeMap;
 
-    /// What one correct sample of assay looks like; tests spoil it.
+    /// A correct sample of assay; each test changes one property.
     struct Case {
         options: BTreeMap<String, String>,
         job: Worker,
@@ -526,7 +526,7 @@ mod measured {
         assert_eq!(case("randread").with(failed).doubts(), ["io-error:void"]);
         let short = |c: &mut Case| c.io().short = 3;
         assert_eq!(case("randread").with(short).doubts(), ["short-io:suspect"]);
-        // Flushes counted as short.
+        // Flushes counted as short I/O.
         let flushed = case("randwrite").set("fdatasync", "1").with(short).doubts();
         assert!(
             !flushed.contains(&"short-io:suspect".to_owned()),
@@ -571,8 +571,8 @@ mod measured {
     }
 }
 
-/// Sections of a job file: which ran at the same time and which are summed up, as real results say, and
-/// the same of the job file itself.
+/// Sections of a job file: which ran at the same time and which are summed, according to recorded results and
+/// according to the job file itself.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -658,7 +658,7 @@ fn sections_of_a_job_file() {
     }
 }
 
-/// A result that does not name its engine, of systems whose default is another one.
+/// A result without the engine's name, from a system with another default engine.
 #[test]
 fn the_default_engine_of_other_systems() {
     let result = |options: &str, alone: f64| {

@@ -95,7 +95,7 @@ fn rounds_without_a_histogram_have_no_pooled_percentile() {
 }
 
 proptest! {
-    /// Merging from both ends is the same as leaving a round out.
+    /// Merging from both ends gives the same result as merging all rounds but one.
     #[test]
     fn leaving_out_is_merging_the_others(
         rounds in prop::collection::vec(prop::collection::vec((1u64..500, 1u64..50), 1..20), 2..7),

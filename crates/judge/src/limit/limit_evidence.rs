@@ -167,8 +167,9 @@ impl<'a> LimitEvidence<'a> {
     }
 }
 
-/// Computes the mean time of an operation over all samples. Each operation counts once, so that rate and latency of samples that
-/// differ give the mean number in flight when they are multiplied: the mean of the samples' means does not.
+/// Computes the mean time of an operation over all samples. Each operation counts once. Therefore rate × latency
+/// is the mean number of operations in flight, also for samples that differ; the mean of the samples' means does
+/// not have this property.
 fn compute_mean_latency(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f64> {
     let of_each = samples.iter().filter_map(|(sample, sides)| {
         let rate = sides.get(&Direction::All)?.iops;

@@ -337,7 +337,8 @@ fn imported_results_without_counters_still_have_an_answer() {
     assert!(limit.evidence.contains("not known"), "{}", limit.evidence);
 }
 
-/// One bad round of five: what is printed together agrees, whatever the rounds are like.
+/// One of five rounds is bad: the reported rate and latency must still multiply to one I/O in flight, for any
+/// rounds.
 #[test]
 fn rate_and_latency_of_one_request_at_a_time_make_one_in_flight() {
     use assay_model::sample::{Latency, Operations, Outcome, Worker};

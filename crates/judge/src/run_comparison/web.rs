@@ -1,4 +1,4 @@
-//! Two loads on web servers: CPU time for each answer, and verdicts that an A/A comparison does not get.
+//! Compares two loads on web servers: CPU time per answer, and verdicts with a bounded error level.
 
 use super::{compute_ratio_error, compute_ratio_interval};
 use crate::estimate::{PooledValue, around_at, compute_mean_and_error};
@@ -8,18 +8,18 @@ use assay_model::doubt::Validity;
 use assay_model::result::{Change, ComparisonRow, Interval};
 use assay_model::web::Step;
 
-/// Figures that differ by less are the same to whoever uses the server, and differ by as much between two runs of the
-/// same server.
+/// Smallest ratio that counts as a difference. Smaller differences do not matter to users, and two runs of the
+/// same server differ as much.
 const MARGIN: f64 = 1.05;
-/// How often any figure of a comparison is called better or worse when nothing changed: at most.
+/// Maximum probability that any figure of a comparison is called better or worse although nothing changed.
 const LEVEL: f64 = 0.05;
-/// Fewest stretches in which requests took as long as a percentile, on each side. A stop of the machine makes a hundred
-/// requests slow at once and is one event, so requests are not counted.
+/// Fewest stretches, on each side, that contain a request as slow as the percentile. Requests are not counted,
+/// because one pause of the machine makes a hundred requests slow at once and is one event.
 const EVENTS: usize = 10;
-/// From this percentile on, a few events decide.
+/// Percentile from which a few events decide the value.
 const TAIL: f64 = 99.0;
 
-/// The steps of a group that count.
+/// Returns the steps of a group that count.
 fn steps<'a>(group: &WorkloadGroup<'a>) -> Vec<&'a Step> {
     let valid = group
         .samples
@@ -33,7 +33,7 @@ pub(super) fn is_load(group: &WorkloadGroup) -> bool {
     !steps(group).is_empty()
 }
 
-/// CPU time of the server for each answer on both sides.
+/// Computes the server's CPU time per answer on both sides.
 pub(super) fn cpu_per_answer(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<ComparisonRow> {
     let (left, right) = (pooled_cpu(a)?, pooled_cpu(b)?);
     Some(ComparisonRow {
@@ -65,8 +65,9 @@ fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
     })
 }
 
-/// Decides on all figures together: better and worse lie beyond the margin at a level that all of them share, and a
-/// percentile with few requests beyond it is undecided. Rows of one load stand together.
+/// Sets the verdicts of all figures together. A figure is better or worse if its interval is beyond the margin
+/// at a level that all figures share; a percentile with too few events beyond it is undecided. Sorts the rows
+/// of one load together.
 pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &WorkloadGroup)]) {
     rows.sort_by_key(|row| {
         let same = |(a, _): &(&WorkloadGroup, &WorkloadGroup)| {
@@ -95,12 +96,12 @@ pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &Work
     }
 }
 
-/// Whether the value of a percentile in the tail rests on more than a few events.
+/// Whether the value of a percentile in the tail results from enough events.
 fn has_enough_events(group: &WorkloadGroup, quantity: Quantity, value: f64) -> bool {
     if quantity.percent().is_none_or(|percent| percent < TAIL) {
         return true;
     }
-    // The bins of a stretch are coarse.
+    // The histogram of a stretch has coarse bins.
     let least = value * 0.95;
     let steps = steps(group);
     let stretches = steps.iter().flat_map(|step| &step.measured.stretches);
@@ -131,7 +132,7 @@ fn verdict(row: &ComparisonRow, level: f64) -> Change {
     }
 }
 
-/// Standard error on the log scale of a value with its interval.
+/// Computes the standard error on the log scale from an estimate's interval.
 fn error_of(estimate: &assay_model::result::Estimate) -> Option<f64> {
     let interval = estimate.interval?;
     let freedom = f64::from(estimate.rounds) - 1.0;
@@ -149,7 +150,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// A round of a closed loop whose rate is this much of 10,000/s, with so many answers of 20 ms among 20,000.
+    /// Builds a round of a closed loop with `factor` × 10,000 answers per second, and `slow` answers of 20 ms
+    /// among 20,000.
     fn step(factor: f64, slow: u64) -> Step {
         let latency: Histogram = [((1e6 / factor) as u64, 20_000 - slow), (20_000_000, slow)]
             .into_iter()
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_same_server_twice_is_neither_better_nor_worse() {
-        // The tail of one run holds a few slow answers more, as it does by chance.
+        // The tail of one run contains a few more slow answers by chance.
         let a = [(1.0, 40), (1.002, 36), (0.998, 44)];
         let b = [(1.001, 12), (0.999, 14), (1.0, 11)];
         let comparison = compared(&a, &b);

@@ -7,14 +7,14 @@ use rand_chacha::ChaCha8Rng;
 fn points(logs: impl IntoIterator<Item = f64>) -> Vec<RunFigure> {
     let point = |(at, log)| RunFigure {
         log,
-        // Ties are decided by what has nothing to do with the order.
+        // The tie-breaker must not depend on the order of the figures.
         tie: (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
     };
     logs.into_iter().enumerate().map(point).collect()
 }
 
-/// Every order of a few runs is as likely as every other when nothing changed: the evidence is worth 1 on
-/// average then, exactly. That is all that the promise rests on.
+/// Without a change every order of a few runs is equally likely. The mean evidence over all orders must then
+/// be exactly 1; the bound on false reports depends only on this.
 #[test]
 fn the_evidence_is_worth_one_on_average() {
     fn orders(rest: &mut Vec<f64>, done: &mut Vec<f64>, sum: &mut f64, count: &mut f64) {
@@ -61,7 +61,7 @@ fn a_change_is_found_where_it_is() {
     assert!(interval.high < 0.8, "{shift:?}");
 }
 
-/// There and back again: two changes, each in its place.
+/// A change and its reversal are two shifts, each at its run.
 #[test]
 fn a_change_and_its_end_are_two() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
@@ -75,7 +75,7 @@ fn a_change_and_its_end_are_two() {
     assert!((found[0].ratio * found[1].ratio - 1.0).abs() < 0.05);
 }
 
-/// One slow run in twenty is noise, however slow it is, and so is a last one.
+/// One slow run in twenty is noise, however slow it is, and so is a slow last run.
 #[test]
 fn a_run_that_was_slow_is_no_change() {
     let mut random = ChaCha8Rng::seed_from_u64(3);
@@ -86,7 +86,7 @@ fn a_run_that_was_slow_is_no_change() {
     assert_eq!(find_shifts(&points(logs), LEVEL), []);
 }
 
-/// Over recorded noise of a shared machine, runs of five slots each, drawn in any order.
+/// Recorded noise of a shared machine: runs of five slots each, drawn in random order.
 #[test]
 fn on_recorded_noise_the_promise_is_kept() {
     for record in [noise::direct(), noise::fsync()] {
@@ -105,7 +105,7 @@ fn on_recorded_noise_the_promise_is_kept() {
             reported +=
                 usize::from(!find_shifts(&points(logs.collect::<Vec<_>>()), LEVEL).is_empty());
         }
-        // 12 of 400 would be seen once in 3,000 times if 1 % were the truth.
+        // At a true rate of 1 %, 12 of 400 would occur once in 3,000 tests.
         assert!(reported < 12, "{reported} of {series}");
     }
 }
@@ -117,7 +117,7 @@ fn equal_figures_are_no_change() {
 }
 
 proptest! {
-    /// Whatever comes, it ends, and every change lies where it says.
+    /// Any series is processed, and the runs of every shift are in order.
     #[test]
     fn any_series_is_read(logs in proptest::collection::vec(-50.0f64..50.0, 0..60), level in 0.001f64..0.9) {
         let found = find_shifts(&points(logs.clone()), level);
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// Upside down it is the same change the other way.
+    /// The negated series has the same shifts in the opposite direction.
     #[test]
     fn up_and_down_are_alike(logs in proptest::collection::vec(-5.0f64..5.0, 0..30)) {
         let points = points(logs);

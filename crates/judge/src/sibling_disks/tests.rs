@@ -1,4 +1,5 @@
-//! Simulated disks: equal ones are left in peace, a slow one is found, and what cannot be told is said.
+//! Simulated disks: equal disks are not reported, a slow disk is found, and an undecidable case is reported as
+//! undecided.
 
 use super::*;
 use assay_model::siblings::Siblings;
@@ -6,7 +7,7 @@ use model::{EQUAL, Model, ends, watch};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-/// The disks of `bench/disks/run`.
+/// The simulated disks of `bench/disks/run`.
 #[path = "../../../../bench/disks/model.rs"]
 mod model;
 
@@ -49,7 +50,7 @@ fn equal_disks_are_left_in_peace() {
 
 #[test]
 fn a_slow_disk_is_found_and_no_other() {
-    // In the last two, states last for two windows and for five.
+    // In the last two cases a state lasts for two windows and for five windows.
     for (disks, slow, spread, inherits) in [
         (2, 3.0, 0.3, 0.0),
         (3, 3.0, 0.3, 0.0),
@@ -72,7 +73,7 @@ fn a_slow_disk_is_found_and_no_other() {
             "{model:?}: {ends:?}"
         );
     }
-    // Half as slow again matters to nobody, however sure it is.
+    // A disk that takes 1.5 times as long does not matter, however certain the difference is.
     let model = Model {
         slow: 1.5,
         spread: 0.05,
@@ -83,7 +84,8 @@ fn a_slow_disk_is_found_and_no_other() {
 
 #[test]
 fn a_slow_disk_is_not_cleared() {
-    // Where states last, it is found or nothing is said; equal ones are still cleared where they are calm.
+    // With lasting states a slow disk is found or the result is undecided; equal disks are still cleared if
+    // their noise is small.
     for (spread, inherits) in [(0.5, 0.9), (1.0, 0.97), (1.5, 0.0)] {
         for disks in [2, 3, 8] {
             let model = Model {
@@ -102,8 +104,8 @@ fn a_slow_disk_is_not_cleared() {
 
 #[test]
 fn a_mirror_that_is_slow_in_every_window_is_accused() {
-    // Four to seven times slower in each window, in states that last: the sizes of neighbouring ratios
-    // hang together, and still no window speaks for it.
+    // The disk is four to seven times slower in each window, in lasting states. Neighbouring ratios are
+    // correlated, but no window contradicts the result.
     let mut windows = Vec::new();
     for at in 0..30 {
         let ms = |disk: u64| if disk == 0 { 40 } else { 160 + 12 * (at / 3) };
@@ -126,7 +128,7 @@ fn a_mirror_that_is_slow_in_every_window_is_accused() {
     );
 }
 
-/// The two halves of a mirror, recorded: see the first lines of the file.
+/// The two disks of a mirror, recorded; the first lines of the file describe the recording.
 fn recorded() -> Watched {
     let text = include_str!("../../fixtures/disks/mirror-one-throttled.txt");
     let window = |line: &str| -> Vec<DeviceDelta> {
@@ -168,7 +170,7 @@ fn a_throttled_half_of_a_mirror_is_found_in_a_minute() {
 
 #[test]
 fn a_large_difference_that_changes_from_window_to_window_is_found() {
-    // Forty times slower in the middle, from two to a thousand times: as of a throttled leaf of a raidz.
+    // Forty times slower on average, from 2 to 1,000 times, like a throttled disk of a raidz.
     let model = Model {
         windows: 40,
         slow: 40.0,
@@ -182,7 +184,7 @@ fn a_large_difference_that_changes_from_window_to_window_is_found() {
 
 #[test]
 fn disks_that_take_turns_are_compared_with_those_that_work() {
-    // A mirror over three disks: two of them work at a time, and never all three.
+    // A mirror of three disks of which two work at a time.
     let model = Model {
         active: 2,
         slow: 5.0,
@@ -193,7 +195,7 @@ fn disks_that_take_turns_are_compared_with_those_that_work() {
     assert!(slow.found > 0.8, "{slow:?}");
     let equal = ends(Model { slow: 1.0, ..model }, 1000, 10);
     assert!(equal.accused <= FALSE_ALARM, "{equal:?}");
-    // One that never works is not said to be well.
+    // A disk without requests must not be cleared.
     let mut idle = watch(EQUAL, &mut ChaCha8Rng::seed_from_u64(11));
     for window in &mut idle.windows {
         window.truncate(2);
@@ -215,7 +217,7 @@ fn little_work_accuses_nobody() {
     };
     let found = compare_siblings(&[watch(model, &mut ChaCha8Rng::seed_from_u64(4))]);
     assert!(matches!(found[0].finding, SlowDisk::TooLittle { needed } if needed > 5));
-    // A disk of 20 µs and one of 60 µs: the kernel's milliseconds cannot tell them apart.
+    // Disks of 20 µs and 60 µs: the kernel counts milliseconds, which cannot distinguish them.
     let model = Model {
         ms: 0.02,
         slow: 3.0,
@@ -229,7 +231,7 @@ fn little_work_accuses_nobody() {
 #[test]
 fn windows_without_work_for_two_do_not_count() {
     let mut watched = watch(EQUAL, &mut ChaCha8Rng::seed_from_u64(6));
-    // One of three idle, one of three gone: the other two are compared. Two idle: nothing is.
+    // With one of three disks idle or missing, the other two are compared. With two idle, nothing is compared.
     watched.windows[0][1].writes = 0;
     watched.windows[1].remove(2);
     watched.windows[2][1].writes = 0;

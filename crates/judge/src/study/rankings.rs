@@ -5,7 +5,7 @@ use super::claims::ClaimEvidence;
 use super::round_estimates;
 use assay_model::study::{Better, Bound, Figure, Place, Ranking};
 
-/// Builds the ranking of each figure that asks for one.
+/// Builds the ranking of each figure for which the study requests one.
 pub(super) fn build_rankings(known: &ClaimEvidence<'_>) -> Vec<Ranking> {
     let figures = known.run.study.figures.iter();
     let ranked = figures.filter(|figure| figure.ranked && figure.better != Better::Neither);

@@ -3,7 +3,7 @@ use assay_model::study::{Better, Claim, NotTried, Study};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A study of two figures, one derived from both, of configurations `a`, `b` and `bare`.
+/// A study with two figures and one figure derived from both, for the configurations `a`, `b` and `bare`.
 fn study(claims: &[Claim]) -> Study {
     serde_json::from_value(json!({
         "name": "s", "title": "t", "question": "q", "bench": "commands",
@@ -89,7 +89,7 @@ fn what_disturbs_a_round_falls_out_of_a_ratio() {
     let claim = &judged.claims[0];
     let interval = claim.estimate.unwrap().interval.unwrap();
     assert!(interval.low > 1.95 && interval.high < 2.05, "{interval:?}");
-    // The author's 300 to 100 is 3, outside of what is claimed here.
+    // The author's figures 300 and 100 give the ratio 3, which is outside the claimed bounds.
     assert_eq!(claim.published, Some(3.0));
     assert_eq!(judged.published_finding, Some(Support::Contradicted));
 }
@@ -148,14 +148,14 @@ fn what_is_counted_needs_no_interval() {
         only(&run(&[claim(2.0)], &different)).finding,
         Support::Unresolved
     );
-    // What is measured and not counted does.
+    // A measured figure, unlike a counted one, needs several rounds.
     let once: [(&str, &str, &[f64]); 2] = [("a", "seq", &[9.0]), ("b", "seq", &[1.0])];
     let judged = only(&run(&[ratio("seq", Some(2.0), None)], &once));
     assert_eq!(judged.finding, Support::Unresolved);
     insta::assert_snapshot!(judged.claims[0].why, @"one round has no interval");
 }
 
-/// What is counted is there in the first round only, and stands for all of them.
+/// A counted figure is observed only in the first round and applies to all rounds.
 #[test]
 fn a_figure_derived_from_what_is_counted_and_what_is_measured_has_every_round() {
     let values: [(&str, &str, &[f64]); 2] = [
@@ -216,8 +216,8 @@ fn a_reason_is_given_for_what_was_not_tried() {
     assert_eq!(only(&cut).claims[0].why, "b: no ZFS");
 }
 
-/// The rule of the article, worked by hand: on the bare machine sequential is 500 and random 20, so
-/// that random counts 25 times; a configuration with 400 and 30 comes to (400 + 750) ÷ 2.
+/// The article's rule, computed by hand. On the bare machine sequential is 500 and random 20, so random is
+/// multiplied by 25; a configuration with 400 and 30 gives (400 + 750) ÷ 2.
 #[test]
 fn weighted_as_the_article_defines_it() {
     let values: [(&str, &str, &[f64]); 4] = [
@@ -234,7 +234,7 @@ fn weighted_as_the_article_defines_it() {
             .map(|estimate| estimate.value)
     };
     assert_eq!(weighted("a"), Some(575.0));
-    // Of the baseline itself both parts are the sequential figure.
+    // For the baseline itself both parts equal the sequential figure.
     assert_eq!(weighted("bare"), Some(500.0));
     assert_eq!(weighted("b"), None);
 }
@@ -293,7 +293,7 @@ proptest! {
         let there = only(&run(&[ratio("seq", Some(bound), None)], &[("a", "seq", &a), ("b", "seq", &b)]));
         let back = only(&run(&[ratio("seq", None, Some(1.0 / bound))], &[("a", "seq", &b), ("b", "seq", &a)]));
         let interval = there.claims[0].estimate.unwrap().interval.unwrap();
-        // Within rounding of the bound itself both answers are right.
+        // Within rounding of the bound both answers are correct.
         let near = |end: f64| (end / bound - 1.0).abs() < 1e-9;
         prop_assume!(!near(interval.low) && !near(interval.high));
         prop_assert_eq!(there.finding, back.finding);
@@ -314,7 +314,7 @@ proptest! {
 
 #[test]
 fn neighbours_in_a_ranking_are_told_apart_round_by_round() {
-    // Rounds differ tenfold; in each, b is twice bare, and a is about b.
+    // The rounds differ by a factor of ten; in each, b is twice bare, and a is about b.
     let values: [(&str, &str, &[f64]); 3] = [
         ("a", "seq", &[2100.0, 195.0, 21.0]),
         ("b", "seq", &[2000.0, 200.0, 20.0]),
@@ -329,7 +329,7 @@ fn neighbours_in_a_ranking_are_told_apart_round_by_round() {
         .iter()
         .map(|place| (place.configuration.as_str(), place.apart, place.published))
         .collect();
-    // What is published of bare is a bound, and no figure.
+    // The published value of bare is a bound, not a figure.
     assert_eq!(
         places,
         [
@@ -343,7 +343,7 @@ fn neighbours_in_a_ranking_are_told_apart_round_by_round() {
     let names: Vec<_> = lower.iter().map(|place| &place.configuration).collect();
     assert_eq!(names, ["bare", "b", "a"]);
     assert_eq!((lower[0].apart, lower[1].published), (Some(true), Some(1)));
-    // One configuration is no ranking.
+    // A single configuration has no ranking.
     run.observations.retain(|one| one.configuration == "a");
     assert_eq!(judge_study(&run).rankings, []);
 }

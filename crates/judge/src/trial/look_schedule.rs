@@ -62,7 +62,7 @@ pub(super) fn list_reached_looks(
     looks
 }
 
-/// Returns the reached looks of a schedule that was settled otherwise: the level is spent evenly over its looks.
+/// Returns the reached looks of a schedule that the plan fixed; the level is spent evenly over its looks.
 pub(super) fn list_settled_looks(
     looks: &[u32],
     alpha: f64,
@@ -95,7 +95,7 @@ pub(super) fn plan_looks_for_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, compute_share_for_total)
 }
 
-/// Returns the looks of "worse" in the typical pair: together with [`looks_for_total`] they spend
+/// Returns the looks of "worse" in the typical pair: together with [`plan_looks_for_total`] they spend
 /// the level once.
 pub(super) fn plan_looks_without_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, |pairs| 1.0 - compute_share_for_total(pairs))
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(at(19, false), (vec![], None));
         assert_eq!(at(20, false), (vec![20], Some(0.025)));
         assert_eq!(at(40, true), (vec![20, 40], Some(0.05)));
-        // Pairs were left out: the last look is at what there is.
+        // Some pairs were left out: the last look is at the remaining pairs.
         assert_eq!(at(33, true), (vec![20, 33], Some(0.05)));
         assert_eq!(at(18, true), (vec![18], Some(0.05)));
     }

@@ -14,11 +14,11 @@ use assay_model::trial::{Judgement, Verdict};
 /// Agreement of two sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionAgreement {
-    /// Both have this verdict.
+    /// Both sessions have this verdict.
     Confirmed(Verdict),
-    /// They have different verdicts.
+    /// The sessions have different verdicts.
     Contradicted,
-    /// At least one has no verdict.
+    /// At least one session has no verdict.
     Open,
 }
 

@@ -1,4 +1,4 @@
-//! The rule on constructed pairs.
+//! Tests of the rule with constructed pairs.
 
 mod failures;
 mod pairs;
@@ -46,7 +46,7 @@ fn guards(margins: &[f64]) -> Vec<Guard> {
     margins.iter().map(guard).collect()
 }
 
-/// Around a centre, with a little noise of either sign.
+/// Values around a centre, with a little noise of either sign.
 fn about(centre: f64, noise: f64, n: usize) -> Vec<f64> {
     (0..n)
         .map(|at| centre + noise * (at as f64 * 2.4).sin())
@@ -159,7 +159,7 @@ fn a_gain_waits_for_every_guardrail() {
         guards: guards(&[0.1, 0.1]),
         ..rule()
     };
-    // The second swings far more than its margin.
+    // The second guardrail varies by far more than its margin.
     let noisy = about(0.0, 0.8, 60);
     let pairs: Vec<PairOutcome> = about(0.3, 0.01, 60)
         .into_iter()
@@ -358,7 +358,7 @@ fn one_wild_pair_moves_little() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// The verdict at a look is that of all later looks, and intervals only ever shrink.
+    /// A verdict at one look is the verdict of all later looks, and intervals never grow.
     #[test]
     fn later_pairs_change_no_verdict(
         centre in -0.2f64..0.2,
@@ -381,9 +381,10 @@ proptest! {
         }
     }
 
-    /// The sides are treated alike: a gain mirrored is a loss, found no later, because a gain has to
-    /// stand one slow slot more; a loss mirrored is a gain or waits for that. Seeds matter only at
-    /// the edge, so the flips are the same; the looks are those that a total has no share in.
+    /// Both sides are treated alike. A mirrored gain is a loss and is found no later, because a gain must also
+    /// withstand one more slow slot. A mirrored loss is a gain, or undecided because of that slot. Seeds
+    /// matter only in borderline cases, so both use the same flips. The looks are those without a share of
+    /// "worse in total".
     #[test]
     fn gains_and_losses_are_judged_alike(
         effects in proptest::collection::vec(-0.2f64..0.4, 6..11),
@@ -402,7 +403,7 @@ proptest! {
     }
 }
 
-/// What people read, word for word.
+/// The complete sentence, word for word.
 #[test]
 fn the_reason_is_a_sentence_with_its_figures() {
     let sentence =

@@ -26,11 +26,11 @@ pub struct TrialRule {
     pub unproved: Option<String>,
     /// Both sides are the same (A/A): the trial measures noise, and nothing can be better.
     pub aa: bool,
-    /// A latency decides, which does not include all the work: see `work_total`.
+    /// Whether a latency decides. A latency does not include all the work: see `work_total`.
     pub by_latency: bool,
-    /// Numbers of pairs at which the judge looks, settled before the first pair; the last one is
-    /// `max_pairs`. Empty for the usual looks. With a single look the centre of the pairs is not
-    /// biased by when the trial stopped.
+    /// Numbers of pairs at which the judge looks, fixed before the first pair; the last one is `max_pairs`.
+    /// Empty for the default looks. With a single look the time at which the trial stopped does not bias the
+    /// centre of the pairs.
     pub looks: Vec<u32>,
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// A chain with a branch: file, raw, qcow2, then ext4 and xfs beside each other; bottom and ext4
-/// measured again.
+/// A chain with a branch: file, raw, qcow2, then ext4 and xfs in parallel; the bottom and ext4 are measured
+/// twice.
 fn ladder() -> Ladder {
     let rung = |name: &str, parent, again| Rung {
         name: name.to_owned(),
@@ -66,7 +66,7 @@ impl Noise {
     }
 }
 
-/// Rounds on a machine that drifts: `costs` are what raw, qcow2, ext4 and xfs add to 100 µs.
+/// Rounds on a machine with drift: `costs` are the times in µs that raw, qcow2, ext4 and xfs add to 100 µs.
 fn rounds(costs: [f64; 4], noise: f64, count: u32, seed: u64) -> Vec<JudgedSample> {
     let mut random = Noise(ChaCha8Rng::seed_from_u64(seed));
     let [raw, qcow2, ext4, xfs] = costs;
@@ -131,7 +131,8 @@ fn known_costs_are_found_and_the_parts_add_up() {
     assert_eq!(found.steps[1].share, None);
 }
 
-/// How often a 95 % interval holds the truth, and how often a layer is named for no reason.
+/// Checks how often a 95 % interval contains the true value, and how often a layer is named although all are
+/// equal.
 #[test]
 fn intervals_hold_as_often_as_they_say() {
     let truth = [40e3, 10e3, 10e3, 0.0];
@@ -150,7 +151,7 @@ fn intervals_hold_as_often_as_they_say() {
     }
     let share = |n: u64, of: u64| n as f64 / of as f64;
     println!("held {held} of {all}, closed {closed} and invented {invented} of {RUNS}");
-    // Three standard errors of a share of 0.95 in that many tries.
+    // Three standard errors of a fraction of 0.95 in that many repetitions.
     assert!(
         (share(held, all) - 0.95).abs() < 0.015,
         "{}",
@@ -220,7 +221,7 @@ fn void_samples_are_left_out_and_their_doubts_stay() {
     let step = &found.steps[1];
     assert_eq!(step.added.unwrap().rounds, 1);
     assert!(step.added.unwrap().interval.is_none() && !step.told);
-    // The whole has samples of its own; the parts have one round in which all are there.
+    // The complete stack has samples of its own; only one round contains all of the parts.
     assert_eq!(found.wholes[0].added.unwrap().rounds, 4);
     assert_eq!(found.wholes[0].sum.unwrap().rounds, 1);
 }
@@ -267,7 +268,7 @@ proptest! {
                 prop_assert!((closing.value - gap).abs() <= 1e-6 * 1e9);
             }
         }
-        // The unit of time is nobody's business: costs scale with it, ratios and names do not.
+        // The unit of time has no effect: costs scale with it, ratios and names stay.
         let scaled = judge(&samples(scale));
         for (one, other) in found.steps.iter().zip(&scaled.steps) {
             let (a, b) = (one.added.unwrap().value * scale, other.added.unwrap().value);

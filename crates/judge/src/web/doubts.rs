@@ -1,4 +1,4 @@
-//! What speaks against the figures of a step.
+//! Doubts about the figures of an HTTP step.
 
 use super::limit::percent;
 use super::many;
@@ -6,7 +6,7 @@ use crate::doubts::{suspect_doubt, void_doubt};
 use assay_model::web::{FailureKind, Measured, Pace, StatusCount, Step};
 use assay_model::{Doubt, Nanos};
 
-/// All rules; each has a section of its name in the book.
+/// Codes of all rules; the book has a section for each.
 pub const ALL: [&str; 13] = [
     "nothing-answered",
     "interrupted",
@@ -23,34 +23,35 @@ pub const ALL: [&str; 13] = [
     "not-together",
 ];
 
-/// A latency that is the generator's own lateness for more than this share is not the server's.
+/// Fraction of the latency that the generator's own delay may take before the latency is void.
 const LATE_VOID: f64 = 0.50;
-/// From this share of the median latency on, the lateness of half of the sends is seen in it.
+/// Fraction of the median latency from which the median delay of the sends is visible in it.
 const LATE_MEDIAN: f64 = 0.05;
-/// The same for the tail, where one stop of the machine is in both.
+/// Fraction of p99 from which the delay at p99 is visible in it; higher than for the median, because one
+/// pause of the machine affects both.
 const LATE_TAIL: f64 = 0.20;
-/// A thread busier than this has no time left to be on time: what is missing to 1 is the kernel's.
+/// Busy fraction of a generator thread from which it may send late; the kernel uses the rest.
 const FULL: f64 = 0.90;
-/// A thread that waits for a CPU more than this is not given what it needs, however little it does.
+/// Fraction of time waiting for a CPU from which a thread gets too little CPU time, however little it runs.
 const STARVED: f64 = 0.5;
-/// Requests under way = rate × time (Little's law). Beside what requests at the edges of the window may
-/// make ([`edges`]), the counts are exact to the rounding of the histogram (0.1 %), so a larger difference
-/// means that one of the three is wrong.
+/// Largest deviation from Little's law: requests in flight = rate × time. Apart from requests at the edges of
+/// the window ([`edges`]), the counts are exact except for the rounding of the histogram (0.1 %). A larger
+/// deviation means that one of the three figures is wrong.
 const LITTLE: f64 = 0.02;
-/// An open loop that reaches less than this of its rate did not do what it was asked.
+/// Fraction of the requested rate that an open loop must reach.
 pub(super) const REACHED: f64 = 0.995;
-/// A larger share of failures than this is more than an accident.
+/// Fraction of failed requests above which failures are not accidental.
 const FAILED: f64 = 0.001;
-/// From this share on, the requests that succeeded are a selection.
+/// Fraction of failed requests from which the successful ones are not representative.
 const FAILED_MOST: f64 = 0.10;
-/// Fewer answers than this have no p99.
+/// Fewest answers for a p99.
 const FEW: u64 = 100;
-/// CPUs that others may use, as a share of all, before they slow down what is measured.
+/// Fraction of all CPUs that other programs may use before they affect the measurement.
 const FOREIGN: f64 = 0.10;
-/// CPU time that the hypervisor may take.
+/// Fraction of CPU time that the hypervisor may take.
 const STOLEN: f64 = 0.05;
 
-/// All that speaks against a step.
+/// Finds all doubts about a step.
 #[must_use]
 pub fn doubts(step: &Step) -> Vec<Doubt> {
     const RULES: [fn(&Step) -> Option<Doubt>; 10] = [
@@ -65,7 +66,7 @@ pub fn doubts(step: &Step) -> Vec<Doubt> {
         foreign_work,
         super::drift::drift,
     ];
-    // Of several generators, what is said of one has its name.
+    // With several generators, a doubt about one of them contains its name.
     const OWN: [fn(&Step) -> Option<Doubt>; 4] =
         [nothing_answered, late_sends, generator_full, foreign_work];
     let mut found: Vec<Doubt> = RULES.iter().filter_map(|rule| rule(step)).collect();
@@ -164,7 +165,7 @@ pub fn by_status(statuses: &[StatusCount]) -> String {
     text
 }
 
-/// How late the sends of an open loop were beside the latency that is reported.
+/// Delay of the sends of an open loop, and the reported latency.
 pub(super) struct Lateness {
     percent: f64,
     late: Nanos,
@@ -172,7 +173,7 @@ pub(super) struct Lateness {
 }
 
 impl Lateness {
-    /// Returns lateness and latency at the median and at p99, where there are any.
+    /// Returns delay and latency at the median and at p99, if measured.
     fn of(measured: &Measured) -> Vec<Self> {
         let at = |percent: f64| {
             Some(Self {
@@ -200,7 +201,7 @@ impl Lateness {
     }
 }
 
-/// Describes sends so late that the latency is the generator's own.
+/// Describes sends with a delay so large that the latency is that of the generator.
 pub(super) fn too_late(step: &Step) -> Option<String> {
     step.pace.rate()?;
     let found = Lateness::of(&step.measured);
@@ -232,7 +233,7 @@ fn late_sends(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// Share of its time that the generator's threads were on a CPU, and share that they waited for one.
+/// Returns two fractions of the time of the generator's threads: on a CPU, and waiting for a CPU.
 pub(super) fn generator(measured: &Measured) -> Option<(f64, f64)> {
     let time = measured.window.0 as f64 * f64::from(measured.threads);
     (time > 0.0).then(|| {
@@ -241,7 +242,7 @@ pub(super) fn generator(measured: &Measured) -> Option<(f64, f64)> {
     })
 }
 
-/// Whether there is no time left, or too little of it is given.
+/// Whether the threads are fully busy, or wait too long for a CPU.
 pub(super) fn is_full(busy: f64, waited: f64) -> bool {
     busy + waited >= FULL || waited >= STARVED
 }
@@ -262,13 +263,13 @@ fn generator_full(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// How far requests that begin before the window or end after it may set the law off, in requests under way.
-/// At each edge there are at most as many as there are places for one, each counts for at most the longest time
-/// of any, and either in the time or in the answers: a machine that stands still for a moment at an edge
-/// does that, and nothing is wrong.
+/// Computes by how many requests in flight the requests at the edges of the window may disturb Little's law.
+/// At each edge there are at most as many such requests as connections. Each has at most the longest time of
+/// any request, and is counted only in the time or only in the answers. A machine that pauses at an edge
+/// causes this without an error.
 fn edges(step: &Step) -> f64 {
     let measured = &step.measured;
-    // Those that began before the window are in no histogram, but in the seconds in which they ended.
+    // Requests that began before the window are in no histogram, but in the second in which they ended.
     let seconds = measured.seconds.iter().map(|second| second.longest.0);
     let longest = seconds.chain(measured.service.percentile(100.0)).max();
     let longest = longest.unwrap_or(0) as f64;
@@ -300,9 +301,9 @@ fn littles_law(step: &Step) -> Option<Doubt> {
 fn rate_not_reached(step: &Step) -> Option<Doubt> {
     let asked = step.pace.rate()?;
     let measured = &step.measured;
-    // Random times have a spread of their own: what was due counts, not what was meant.
+    // Random send times vary by themselves, so the number of due requests counts, not the requested rate.
     let due = measured.due as f64 * 1e9 / measured.window.0.max(1) as f64;
-    // Requests that failed at once took no time: `requests-failed` is about them.
+    // Requests that failed immediately took no time; rule `requests-failed` reports them.
     let in_time = measured.failed() - measured.unsent - measured.failed_by(FailureKind::TimedOut);
     let ended = measured.rate() + in_time as f64 * 1e9 / measured.window.0.max(1) as f64;
     (measured.answers > 0 && ended < REACHED * due).then(|| {
@@ -330,7 +331,7 @@ fn few_answers(step: &Step) -> Option<Doubt> {
 
 fn foreign_work(step: &Step) -> Option<Doubt> {
     let machine = &step.machine;
-    // Of several generators the machine here may be none of those that matter: then it has no window.
+    // With several generators the local machine may not generate load; it then has no window.
     let time = machine.window.0 as f64 * f64::from(machine.cpus);
     let stolen = machine.stolen.0 as f64 / time.max(1.0);
     let foreign = step

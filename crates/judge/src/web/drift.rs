@@ -1,4 +1,4 @@
-//! Figures that change while a load lasts: between the rounds of a shape, and within one step.
+//! Detects figures that change during a load: between rounds of one shape, and within one step.
 
 use crate::doubts::suspect_doubt;
 use crate::shift;
@@ -7,19 +7,20 @@ use assay_model::web::result::{Capacity, StepResult};
 use assay_model::web::{Pace, Point, Second, Step};
 use assay_model::{Doubt, Nanos};
 
-/// Rounds of one shape that differ by this factor were not measured on the same server.
+/// Ratio between rounds of one shape from which the server's state must have changed.
 const FACTOR: f64 = 2.0;
-/// A rate or a median that shifts by this factor from one stretch on is another one.
+/// Factor from which a shift of a rate or a median within a step is reported.
 const SHIFT: f64 = 1.5;
-/// Series of a step that are looked at for shifts.
+/// Number of series per step that are tested for shifts.
 const SERIES: f64 = 4.0;
-/// A median that is longer by less may be that of an idle server that has to wake up.
+/// Smallest reported increase of a median in nanoseconds; a smaller one may come from an idle server that must
+/// wake up.
 const SLOWER: u64 = 1_000_000;
 /// Fewest whole seconds of a step whose beginning and end are compared.
 const SECONDS: usize = 4;
 
-/// Returns a doubt when the rounds of one shape differ by more than a factor of two: in rate in a closed
-/// loop, in median latency in an open one. `rounds` are the steps of the shape that count.
+/// Returns a doubt if the rounds of one shape differ by more than a factor of two: in rate for a closed loop,
+/// in median latency for an open loop. `rounds` are the steps of the shape that count.
 pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
     let closed = rounds.first()?.pace == Pace::Closed;
     let figure = |step: &Step| match closed {
@@ -65,14 +66,14 @@ pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
     ))
 }
 
-/// Returns a doubt when the rate of a closed loop or the latency of any load shifts within a step.
+/// Returns a doubt if the rate of a closed loop or the latency of any load shifts within a step.
 pub(super) fn drift(step: &Step) -> Option<Doubt> {
     if step.measured.interrupted {
         return None;
     }
     let points = step.measured.over_time();
     let evidence = match points.is_empty() {
-        // A run from before there were stretches.
+        // Runs of older versions have no stretches.
         true => rate_of_quarters(step)?,
         false => shift_over_time(step, &points)?,
     };
@@ -84,7 +85,7 @@ pub(super) fn drift(step: &Step) -> Option<Doubt> {
     ))
 }
 
-/// A figure of each stretch of a step, and by which factor a shift of it is one.
+/// One figure per stretch of a step, and the factor from which its shift is reported.
 struct Series {
     name: &'static str,
     factor: f64,
@@ -92,7 +93,7 @@ struct Series {
     show: fn(f64) -> String,
 }
 
-/// Describes the largest shift of rate and latency within a step, from one stretch on.
+/// Describes the largest shift of rate or latency within a step, and the stretch at which it begins.
 fn shift_over_time(step: &Step, points: &[Point]) -> Option<String> {
     let latency = |name, factor, of: fn(&Point) -> Option<Nanos>| Series {
         name,
@@ -126,7 +127,7 @@ fn shift_over_time(step: &Step, points: &[Point]) -> Option<String> {
 }
 
 impl Series {
-    /// Returns the largest shift with its factor; none that is smaller than the factor of the series.
+    /// Returns the largest shift with its factor; `None` below the factor of the series.
     fn largest_shift(&self) -> Option<(f64, String)> {
         let values = self.values.iter().filter(|(_, value)| *value > 0.0);
         let values: Vec<(f64, f64)> = values.copied().collect();
@@ -135,7 +136,7 @@ impl Series {
             .enumerate()
             .map(|(at, (_, value))| shift::RunFigure {
                 log: value.ln(),
-                // Decides between equal figures: by hashing the place, which has nothing to do with them.
+                // Breaks ties by a hash of the position, which is independent of the figures.
                 tie: (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             });
         let logs: Vec<shift::RunFigure> = logs.collect();
@@ -167,8 +168,8 @@ impl Series {
     }
 }
 
-/// Compares the rate of the last quarter of a closed loop with that of its first. Steps of fewer than four whole
-/// seconds are not judged.
+/// Compares the rate in the last quarter of a closed loop with that in the first. `None` for steps of fewer
+/// than four whole seconds.
 fn rate_of_quarters(step: &Step) -> Option<String> {
     let whole = usize::try_from(step.measured.window.0 / 1_000_000_000).ok()?;
     let seconds = step.measured.seconds.get(..whole)?;
@@ -184,8 +185,8 @@ fn rate_of_quarters(step: &Step) -> Option<String> {
         .then(|| format!("{first:.0} answers per second at its beginning, {last:.0} at its end"))
 }
 
-/// Adds a doubt to open loops at half of the capacity or less whose answers take longer than at the capacity itself:
-/// the server is slower than when its capacity was measured.
+/// Adds a doubt to each open loop at no more than half of the capacity if its answers take longer than at the
+/// capacity itself: the server is slower than during the measurement of the capacity.
 pub(super) fn add_slower_than_capacity(results: &mut [StepResult], capacity: &[Option<Capacity>]) {
     let full: Vec<Option<Nanos>> = results
         .iter()

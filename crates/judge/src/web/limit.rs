@@ -1,6 +1,6 @@
-//! Who limited a step? A list of decisions, first match wins: from what would make the later evidence
-//! meaningless (no local port, an accept queue that overflowed, a generator that was full) to what remains
-//! when nothing else explains it.
+//! Finds the party that limited a step. The rules are tried in order and the first match decides. The first
+//! rules find causes that invalidate later evidence (no free local port, an accept queue overflow, a busy
+//! generator); the last rule applies if nothing else explains the rate.
 
 use super::doubts::{REACHED, generator, is_full, too_late};
 use super::waits;
@@ -9,22 +9,23 @@ use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
 use assay_model::{Histogram, Nanos};
 
-/// Share of the requests from which a kind of failure or a wait is the story.
+/// Fraction of the requests from which a kind of failure or waiting explains the limit.
 const MATTERS: f64 = 0.01;
-/// Share of a link's speed from which it is full: headers of Ethernet are not in the counters.
+/// Fraction of a link's speed that counts as full; the counters do not include Ethernet headers.
 const LINK_FULL: f64 = 0.90;
-/// A thread of the server busier than this is full.
+/// Busy fraction from which a thread of the server is full.
 const BUSY: f64 = 0.90;
-/// A thread of the server with work for so long that waited for a CPU for most of it lacks one.
+/// Fraction of its working time that a server thread waits for a CPU, from which CPU time is missing.
 const STARVED: f64 = 0.60;
-/// All CPUs of the machine busier than this: none is left.
+/// Busy fraction from which all CPUs of the machine are full.
 pub(super) const MACHINE: f64 = 0.95;
-/// A server whose threads are busy for less than this share of the time of its requests waits for something else.
+/// Fraction of the requests' time below which the server's threads were not the limit: the server waits for
+/// something else.
 pub(super) const OWN: f64 = 0.25;
-/// A connection that took longer waited for another try of its first packet (1 s, RFC 6298).
+/// Nanoseconds from which the first packet of a connection must have been sent again (1 s, RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
 
-/// Who kept this step from going faster.
+/// Finds the party that limited this step.
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
     const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
@@ -40,7 +41,7 @@ pub fn limit(step: &Step) -> Limit {
         waits::unsent,
         schedule,
     ];
-    // What keeps one of several generators back keeps back what all give.
+    // With several generators, a limit of one generator limits all of them.
     const OWN: [fn(&Step) -> Option<Limit>; 4] = [ports, generator_full, network, late];
     let of_one = super::many::each(step).find_map(|(name, alone)| {
         let limit = OWN.iter().find_map(|decide| decide(&alone))?;
@@ -75,8 +76,8 @@ fn accept_queue(step: &Step) -> Option<Limit> {
     let (measured, machine) = (&step.measured, &step.machine);
     let there = step.server.as_ref().ok().and_then(|server| server.machine);
     let full = there.map_or(machine.listen_overflows, |there| there.listen_overflows);
-    // The first packet is dropped and sent again, or the last one of the handshake: then the client
-    // believes in a connection on which nobody answers.
+    // The first packet, or the last packet of the handshake, is dropped and sent again. In the second case the
+    // client has a connection on which the server does not answer.
     let late = |histogram: &Histogram| {
         histogram
             .percentile(99.0)
@@ -128,7 +129,7 @@ pub(super) fn mbit(bits: f64) -> String {
     format!("{} Mbit/s", format_significant(bits / 1e6))
 }
 
-/// A generator that had a CPU and was late all the same: it was stopped, or its timers are coarse.
+/// Checks for a generator that had a CPU and still sent late: it was stopped, or its timers are coarse.
 fn late(step: &Step) -> Option<Limit> {
     let late = too_late(step)?;
     because(
@@ -137,7 +138,7 @@ fn late(step: &Step) -> Option<Limit> {
     )
 }
 
-/// What was asked for was served.
+/// Checks whether the requested rate was reached.
 fn rate(step: &Step) -> Option<Limit> {
     let asked = step.pace.rate()?;
     let measured = &step.measured;
@@ -168,7 +169,7 @@ fn server(step: &Step) -> Option<Limit> {
         );
         return because(Limited::Server, evidence);
     }
-    // Many threads, none of them full, and no CPU left for more.
+    // Many threads, none of them full, and no CPU is left.
     let (cpus, busy) = step.server_cpus();
     let busy = busy / f64::from(cpus.max(1));
     let waited = server.waited.map_or(0.0, |waited| {
@@ -185,7 +186,8 @@ fn server(step: &Step) -> Option<Limit> {
     starved(step, server, used, waited)
 }
 
-/// Threads of the server wait for a CPU most of the time that they have work: somebody else has it.
+/// Checks for server threads that wait for a CPU most of the time that they have work, because other programs
+/// use it.
 fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Limit> {
     let busiest = server.busiest.filter(|busiest| *busiest >= STARVED)?;
     let (busy, lacked) = generator(&step.measured)?;
@@ -204,7 +206,7 @@ fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Li
 fn schedule(step: &Step) -> Option<Limit> {
     step.pace.rate()?;
     let measured = &step.measured;
-    // Without a look at the server's CPU a slow server and too few connections look the same.
+    // Without the server's CPU time, a slow server and too few connections are indistinguishable.
     let server = step.server.as_ref().ok()?;
     (measured.waited as f64 > MATTERS * measured.due as f64 && busiest(server).is_none()).then(
         || Limit {
@@ -222,7 +224,7 @@ fn schedule(step: &Step) -> Option<Limit> {
     )
 }
 
-/// What a request needs one of.
+/// Returns the name of the resource that each request occupies.
 fn places(step: &Step) -> &'static str {
     match step.streams {
         1 => "connections",
@@ -230,7 +232,7 @@ fn places(step: &Step) -> &'static str {
     }
 }
 
-/// Returns the share of the time of its requests that the server's threads were on a CPU or waited for one.
+/// Computes the fraction of the requests' time that the server's threads were on a CPU or waited for one.
 pub(super) fn own_share(step: &Step) -> Option<f64> {
     let server = step.server.as_ref().ok()?;
     let waited = server.waited.map_or(0, |waited| waited.0);
@@ -238,8 +240,8 @@ pub(super) fn own_share(step: &Step) -> Option<f64> {
     (step.measured.under_way > 0.0).then(|| cpus / step.measured.under_way)
 }
 
-/// Nothing is full. In a closed loop every request is somewhere: with the generator idle and the network
-/// not able to hold it, it is with the server, or with something that the server waits for.
+/// Returns the limit if nothing is full. In a closed loop every request is somewhere: with an idle generator
+/// and a network that cannot hold requests, they are in the server, or in a service on which the server waits.
 fn rest(step: &Step) -> Limit {
     let measured = &step.measured;
     let seen = |step: &Step| {

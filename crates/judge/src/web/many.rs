@@ -1,21 +1,21 @@
-//! What is said of a load from several machines at once: which of them gave how much, and which of them
-//! speaks against all.
+//! Judges a load from several generators: the share of each, and doubts about each.
 
 use crate::doubts::{clean_text, void_doubt};
 use assay_model::web::Step;
 use assay_model::web::result::Given;
 use assay_model::{Doubt, Nanos};
 
-/// Generators that were not there for more than this share of the counted time did not load together.
+/// Fraction of the measured time that a generator may be absent; beyond it the generators did not load
+/// together.
 const APART: f64 = 0.05;
 
-/// The generators of a step of which something is known, each as if it had been alone.
+/// Iterates over the generators with figures; each is returned as a step of its own.
 pub(super) fn each(step: &Step) -> impl Iterator<Item = (String, Step)> + '_ {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
     there.map(|part| (clean_text(&part.generator), part.alone(step)))
 }
 
-/// A rule about a generator, asked of each: one doubt with the names of all that it is about.
+/// Applies a rule to each generator. Returns one doubt with the names of all generators concerned.
 pub(super) fn named(step: &Step, rule: fn(&Step) -> Option<Doubt>) -> Option<Doubt> {
     let mut found: Option<Doubt> = None;
     for (name, alone) in each(step) {
@@ -35,7 +35,7 @@ pub(super) fn named(step: &Step, rule: fn(&Step) -> Option<Doubt>) -> Option<Dou
     found
 }
 
-/// A generator of which nothing came: the server had a load that nobody counted.
+/// Checks for a generator without a result: the server had a load that was not counted.
 pub(super) fn lost(step: &Step) -> Option<Doubt> {
     let all: Vec<String> = step
         .parts
@@ -61,7 +61,7 @@ pub(super) fn lost(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// Generators that did not load at the same time.
+/// Checks for generators that did not load at the same time.
 pub(super) fn not_together(step: &Step) -> Option<Doubt> {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
     let worst = there.max_by_key(|part| part.apart_us())?;
@@ -84,7 +84,7 @@ pub(super) fn not_together(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// What each generator gave, on average over these steps.
+/// Computes the mean load of each generator over these steps.
 pub(super) fn given(steps: &[&Step]) -> Vec<Given> {
     let mut all: Vec<(Given, u32)> = Vec::new();
     let answers: f64 = steps.iter().map(|step| step.measured.answers as f64).sum();

@@ -1,12 +1,12 @@
-//! Several servers in order. Their rounds were interleaved, so what disturbed one round disturbed all
-//! servers in it: they are compared round by round.
+//! Ranks several servers. Rounds were interleaved, so a disturbance of a round affected all servers in it;
+//! therefore servers are compared round by round.
 
 use super::{counts, estimate, per_cpu_second};
 use crate::estimate::{compute_mean_and_error, interval_around_mean};
 use assay_model::web::result::{Capacity, Place, RankedBy, Ranking};
 use assay_model::web::{Pace, Step};
 
-/// Rankings by capacity and by efficiency; none for fewer than two targets.
+/// Builds the rankings by capacity and by efficiency; empty for fewer than two targets.
 pub(super) fn rankings(steps: &[Step], capacity: &[Option<Capacity>]) -> Vec<Ranking> {
     if capacity.len() < 2 {
         return Vec::new();
@@ -30,7 +30,7 @@ fn places(
     capacity: &[Option<Capacity>],
     of: &dyn Fn(&Step) -> Option<f64>,
 ) -> Vec<Place> {
-    // Each target at the concurrency of its capacity: round and figure.
+    // For each target, at the concurrency of its capacity: round and figure.
     let mut all: Vec<(usize, Vec<(u32, f64)>)> = Vec::new();
     for (target, capacity) in capacity.iter().enumerate() {
         let Some(capacity) = capacity else { continue };
@@ -65,7 +65,7 @@ fn places(
         .collect()
 }
 
-/// Whether the interval of the mean log ratio, over the rounds that both have, leaves out 1.
+/// Whether the interval of the mean ratio, over the rounds that both have, excludes 1.
 fn apart(better: &[(u32, f64)], worse: &[(u32, f64)]) -> bool {
     let ratios: Vec<f64> = better
         .iter()

@@ -1,4 +1,4 @@
-//! Steps as a load makes them, and what is said of them.
+//! Judges constructed steps of a load.
 
 use super::*;
 use assay_model::clock::Offset;
@@ -11,7 +11,7 @@ use assay_model::web::{
 
 const S: u64 = 1_000_000_000;
 
-/// A sound closed loop: 10 connections, 1 ms each, 10,000 per second for 2 s, the server's one thread
+/// A valid closed loop: 10 connections, 1 ms each, 10,000 per second for 2 s; the server's only thread is
 /// full.
 fn closed() -> Step {
     let latency: Histogram = [(1_000_000, 20_000)].into_iter().collect();
@@ -154,7 +154,7 @@ fn each_rule_speaks_for_its_case_alone() {
         "requests-failed",
         void,
     );
-    // Failures that took no time are not a rate that was not reached.
+    // Failures without any time do not mean that the rate was not reached.
     one(
         &|step| {
             fail(step, FailureKind::WrongStatus, 2000);
@@ -228,7 +228,7 @@ fn every_rule_is_in_the_book() {
     }
 }
 
-/// What a server waits for, as its sockets and its control groups show.
+/// The cause of the server's waiting, from its sockets and control groups.
 #[test]
 fn who_keeps_the_server_waiting() {
     let with = |change: &dyn Fn(&mut Step, &mut SocketUse)| {
@@ -256,7 +256,7 @@ fn who_keeps_the_server_waiting() {
         active: 2,
         ..ServerUse::default()
     };
-    // Nothing waits for anything that can be seen.
+    // Nothing visible causes the waiting.
     assert_eq!(with(&|_, _| {}).who, Limited::NotKnown);
     let backend = with(&|_, sockets| sockets.upstreams = vec![behind(Ok(full.clone()), 9.5)]);
     assert_eq!(backend.who, Limited::Backend);
@@ -264,10 +264,10 @@ fn who_keeps_the_server_waiting() {
     let far = Err("it is on another machine".to_owned());
     let far = with(&|_, sockets| sockets.upstreams = vec![behind(far.clone(), 6.0)]);
     assert_eq!(far.who, Limited::Backend);
-    // Most requests are elsewhere.
+    // Most requests are not in the backend.
     let few = with(&|_, sockets| sockets.upstreams = vec![behind(Ok(full.clone()), 4.0)]);
     assert_eq!(few.who, Limited::NotKnown);
-    // The server's own thread is full, whatever waits.
+    // The server's own thread is full, whatever else waits.
     let own = with(&|step, sockets| {
         step.server = closed().server;
         sockets.upstreams = vec![behind(Ok(full.clone()), 9.5)];
@@ -275,7 +275,7 @@ fn who_keeps_the_server_waiting() {
     assert_eq!(own.who, Limited::Server);
     let unsent = with(&|_, sockets| sockets.sending = 8.0);
     assert_eq!(unsent.who, Limited::Network);
-    // A generator that is late to read keeps answers in the server's queues as well.
+    // A generator that reads late also keeps answers in the server's queues.
     let slow = with(&|step, sockets| {
         sockets.sending = 8.0;
         step.measured.cpu = Nanos(2 * S * 6 / 10);
@@ -294,7 +294,7 @@ fn who_keeps_the_server_waiting() {
     insta::assert_snapshot!(quota.evidence, @"nginx: 0.05 CPUs; its quota of 0.05 CPUs (/sys/fs/cgroup/web) was used up in 19 of 20 periods");
 }
 
-/// Forty stretches of a step of 40 s, whose latency and rate are this much in each.
+/// Forty stretches of a step of 40 s with the latency and rate that `of` returns.
 fn over_time(step: &mut Step, of: impl Fn(u64) -> (u64, u64)) {
     step.measured.window = Nanos(40 * S);
     step.measured.stretch = Nanos(S);
@@ -322,14 +322,14 @@ fn a_server_that_becomes_slower_raises_a_doubt_and_noise_raises_none() {
         _ => (500, 18_000_000 + at % 5 * 90_000),
     });
     insta::assert_snapshot!(drifts(&slower).unwrap(), @"p99 went from 1.03 ms to 18.2 ms (× 17.7) 20.5 s after the beginning");
-    // A closed loop slows down with it.
+    // The rate of a closed loop falls with the latency.
     let mut closed = closed();
     over_time(&mut closed, |at| match at {
         0..30 => (500 + at % 3, 1_000_000 + at % 7 * 10_000),
         _ => (250 + at % 3, 2_000_000 + at % 5 * 90_000),
     });
     assert!(drifts(&closed).is_some());
-    // Noise, a single bad second, and a shift that is too small to matter.
+    // Noise, a single bad second, and a shift below the threshold.
     for noise in [
         |at: u64| (500, 1_000_000 + at * 7919 % 13 * 100_000),
         |at: u64| {
@@ -380,7 +380,7 @@ fn lateness_is_judged_beside_the_latency() {
         let late = |doubt: &&Doubt| doubt.code == "late-sends";
         doubts(&step).iter().find(late).map(|doubt| doubt.severity)
     };
-    // 2 ms are nothing beside 100 ms, and 90 µs are most of 100 µs.
+    // 2 ms are negligible compared with 100 ms, and 90 µs are most of 100 µs.
     assert_eq!(with(2_000_000, 100_000_000), None);
     assert_eq!(with(90_000, 100_000), Some(Severity::Void));
     assert_eq!(with(10_000, 100_000), Some(Severity::Suspect));
@@ -395,14 +395,15 @@ fn who_limited() {
         limit(&step).who
     };
     assert_eq!(who(closed(), &|_| {}), Limited::Server);
-    // Threads of the server that share the time of the requests evenly: no thread is full, and it is the server.
+    // The server's threads share the time of the requests evenly: no thread is full, but the server is the
+    // limit.
     let spread = |step: &mut Step| {
         let server = step.server.as_mut().unwrap();
         (server.cpu, server.busiest, server.active) = (Nanos(7 * S), Some(0.44), 8);
         step.machine.cpus = 16;
     };
     assert_eq!(who(closed(), &spread), Limited::Server);
-    // It waits for something else: a backend, or a link that is shaped.
+    // The server waits for something else: a backend, or a shaped link.
     assert_eq!(who(closed(), &idle_server), Limited::NotKnown);
     assert_eq!(who(open(), &idle_server), Limited::Rate);
     assert_eq!(
@@ -446,12 +447,12 @@ fn who_limited() {
     assert_eq!(who(closed(), &unseen), Limited::NotKnown);
 }
 
-/// The server's machine is another one: its CPUs and its queue count, not those here.
+/// The server runs on another machine: that machine's CPUs and queue count, not the local ones.
 #[test]
 fn a_server_on_another_machine_is_judged_by_that_machine() {
     let there = |change: &dyn Fn(&mut ServerUse, &mut ServerMachine)| {
         let mut step = closed();
-        // Work of nobody here would be a doubt here.
+        // On a local server, CPU use by other programs would be a doubt.
         step.machine.busy = Nanos(S / 4);
         let server = step.server.as_mut().unwrap();
         let mut machine = ServerMachine {
@@ -468,7 +469,7 @@ fn a_server_on_another_machine_is_judged_by_that_machine() {
     let quiet = there(&|_, _| {});
     assert!(doubts(&quiet).is_empty(), "{:?}", doubts(&quiet));
     let judged = judge(std::slice::from_ref(&quiet), 1);
-    // 10,000 a second with one CPU of eight.
+    // 10,000 per second with one CPU of eight.
     assert!((judged.steps[0].per_percent.unwrap() - 10_000.0 / 12.5).abs() < 1e-6);
     let full = there(&|server, machine| {
         server.cpu = Nanos(15 * S);
@@ -507,13 +508,14 @@ fn capacity_is_where_more_connections_bring_no_more() {
     let capacity = judged.capacity[0].unwrap();
     assert_eq!((capacity.connections, capacity.rate), (2, 9_700.0));
     assert!(judged.rankings.is_empty() && judged.steps.len() == 4);
-    // 9,700 answers for 2 s of CPU in 2 s, of 4 CPUs.
+    // 9,700 answers with 2 s of CPU time in 2 s, on 4 CPUs.
     let two = &judged.steps[1];
     assert!((two.per_cpu_second.unwrap().value - 9_700.0).abs() < 1e-6);
     assert!((two.per_percent.unwrap() - 9_700.0 / 25.0).abs() < 1e-6);
 }
 
-/// A server that is limited by its latency does more with each connection: what was reached is no capacity.
+/// A server limited by latency does more with each additional connection, so the highest measured rate is not
+/// its capacity.
 #[test]
 fn a_capacity_that_still_rises_is_a_lower_bound() {
     let rising = |rates: &[(u32, u64)]| {
@@ -532,11 +534,11 @@ fn a_capacity_that_still_rises_is_a_lower_bound() {
     assert!(rising(&[(8, 8_000), (16, 8_500)]));
     assert!(!rising(&[(1, 9_000), (2, 9_900), (4, 10_000), (8, 9_900)]));
     assert!(!rising(&[(16, 10_000), (32, 10_400)]));
-    // One number of connections shows neither.
+    // A single number of connections shows neither.
     assert!(!rising(&[(64, 10_000)]));
 }
 
-/// Rounds that differ twofold say so, in their order.
+/// Rounds that differ by a factor of two are reported in their order.
 #[test]
 fn rounds_of_a_server_that_slows_down_differ() {
     let round = |round: u32, answers: u64| {
@@ -619,7 +621,7 @@ fn percentiles_need_enough_requests() {
 
 #[test]
 fn a_moment_of_standing_still_at_an_edge_is_no_wrong_count() {
-    // Ten requests hang for 150 ms over the start of the window: their time is in none of its latencies.
+    // Ten requests hang for 150 ms across the start of the window, so no latency contains their time.
     let mut step = closed();
     step.measured.under_way = 10.7;
     let alone = |step: &Step| codes(step).iter().any(|(code, _)| code == "littles-law");
@@ -629,12 +631,12 @@ fn a_moment_of_standing_still_at_an_edge_is_no_wrong_count() {
         ..Default::default()
     }];
     assert!(!alone(&step));
-    // It does not explain everything.
+    // The edges do not explain every deviation.
     step.measured.under_way = 12.0;
     assert!(alone(&step));
 }
 
-/// Three machines that gave the same each.
+/// Three generators with the same load.
 fn of_three() -> Step {
     let whole = closed();
     let part = |generator: &str| Part {
@@ -681,7 +683,7 @@ fn several_generators_are_one_load_and_each_is_judged_for_itself() {
         assert!((one.rate - 10_000.0).abs() < 1e-6 && (one.share - 1.0 / 3.0).abs() < 1e-9);
     }
 
-    // One that is full keeps all back, though the three together are not.
+    // One full generator limits all, although the three together are not full.
     let mut full = step.clone();
     full.parts[1].measured.cpu = Nanos(2 * S);
     let found = doubts(&full);
@@ -709,7 +711,7 @@ fn several_generators_are_one_load_and_each_is_judged_for_itself() {
         "{said}"
     );
 
-    // 5 % of 2 s are 100 ms, of which the clock alone may be the most.
+    // 5 % of 2 s are 100 ms, which the clock difference alone may cause.
     let mut apart = step;
     apart.parts[2].clock.as_mut().unwrap().error_us = 99_000;
     assert!(codes(&apart).is_empty(), "{:?}", doubts(&apart));

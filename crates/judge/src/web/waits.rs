@@ -1,5 +1,5 @@
-//! What a server waits for while its own CPUs are not the limit: a CPU quota, another server, or a network that does
-//! not take its answers. Everything else that may limit is in `limit`.
+//! Finds what a server waits for if its own CPUs are not the limit: a CPU quota, another server, or a network
+//! that does not accept its answers. All other limits are in `limit`.
 
 use super::doubts::generator;
 use super::limit::{MACHINE, OWN, because, busiest, mbit, own_share, percent};
@@ -8,15 +8,16 @@ use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited, StepResult};
 use assay_model::web::{Pace, QuotaUse, ServerUse, SocketUse, Step, Upstream};
 
-/// A group that is stopped in this share of its periods has no quota left.
+/// Fraction of its periods in which a group was stopped, from which its quota is the limit.
 const STOPPED: f64 = 0.5;
-/// Where this share of the requests waits is where the time goes.
+/// Fraction of the requests that must wait for a service, from which that service is the limit.
 const HALF: f64 = 0.5;
-/// A generator that works or waits for a CPU longer than this may be why nobody takes what the server sends.
+/// Fraction of time above which a generator that works or waits for a CPU may itself be the reason for unread
+/// answers.
 const BUSY: f64 = 0.5;
-/// Bytes per second that differ by less are the same.
+/// Relative difference below which byte rates count as equal.
 const FLAT: f64 = 0.05;
-/// A load is another one with so many times the connections.
+/// Factor between numbers of connections from which two loads count as different.
 const RISEN: u32 = 2;
 
 /// Describes a quota that stopped a group in most of its periods.
@@ -36,7 +37,7 @@ fn stopped(quota: Option<&QuotaUse>) -> Option<String> {
     })
 }
 
-/// The server is stopped by a CPU quota.
+/// Checks for a CPU quota that stops the server.
 pub(super) fn quota(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
     let stopped = stopped(server.quota.as_ref())?;
@@ -55,7 +56,7 @@ fn sockets(step: &Step) -> Option<&SocketUse> {
     step.server.as_ref().ok()?.sockets.as_ref()
 }
 
-/// Half of the requests or more wait for another server.
+/// Checks whether at least half of the requests wait for another server.
 pub(super) fn backend(step: &Step) -> Option<Limit> {
     let (sockets, under_way) = (sockets(step)?, step.measured.under_way);
     let all: f64 = sockets
@@ -76,7 +77,7 @@ pub(super) fn backend(step: &Step) -> Option<Limit> {
     because(Limited::Backend, evidence)
 }
 
-/// What is known of a server that is waited for: whether it is full itself.
+/// Describes an upstream server, and whether it is full itself.
 fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
     let used = match &upstream.used {
         Ok(used) => used,
@@ -104,7 +105,7 @@ fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
     }
 }
 
-/// The server has answers that the network does not take, and the generator is there to take them.
+/// Checks for answers that the network does not accept although the generator is ready to read them.
 pub(super) fn unsent(step: &Step) -> Option<Limit> {
     let (sockets, under_way) = (sockets(step)?, step.measured.under_way);
     let (busy, waited) = generator(&step.measured)?;
@@ -135,7 +136,7 @@ pub(super) fn unsent(step: &Step) -> Option<Limit> {
     )
 }
 
-/// What a server may wait for that was not looked at, or was and is not the cause.
+/// Describes possible reasons for waiting that were not examined, or that were excluded.
 pub(super) fn unexplained(step: &Step) -> &'static str {
     match (
         sockets(step),
@@ -153,7 +154,8 @@ pub(super) fn unexplained(step: &Step) -> &'static str {
     }
 }
 
-/// Adds to steps that the network limited that the bytes per second stay the same while the connections rise.
+/// Adds evidence to steps limited by the network: bytes per second stay the same while the number of
+/// connections rises.
 pub(super) fn add_flat_bytes(results: &mut [StepResult]) {
     let flat: Vec<Option<String>> = results
         .iter()

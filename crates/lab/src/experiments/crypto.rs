@@ -1,7 +1,7 @@
-//! What encryption costs in a guest, per model of its processor, against the host.
+//! Measures the cost of encryption in guests per CPU model, compared with the host.
 //!
-//! The same is asked of the host and of each guest: the processor's flags, the drivers that the
-//! kernel chose, and the rates of `openssl speed` and `cryptsetup benchmark`.
+//! Host and guests are examined the same way: CPU flags, selected kernel drivers, and rates of `openssl speed`
+//! and `cryptsetup benchmark`.
 
 mod judge;
 mod parse;
@@ -21,12 +21,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Flags of the processor that this is about, as /proc/cpuinfo names them.
+/// Relevant CPU flags, with their names in /proc/cpuinfo.
 pub const FLAGS: [&str; 6] = ["aes", "vaes", "pclmulqdq", "vpclmulqdq", "ssse3", "avx2"];
-/// What `openssl speed -evp` runs, on 16 KiB at a time, in one thread.
+/// Ciphers for `openssl speed -evp`, with 16 KiB blocks in one thread.
 const OPENSSL: [&str; 3] = ["aes-256-gcm", "aes-256-xts", "chacha20-poly1305"];
-/// What `cryptsetup benchmark` runs in the kernel: cipher and bits of its key. XTS splits the key in
-/// two, so 512 bits are AES-256.
+/// Ciphers and key sizes in bits for `cryptsetup benchmark`, which runs in the kernel. XTS splits the key in
+/// two, so 512 bits mean AES-256.
 const CRYPTSETUP: [(&str, &str); 6] = [
     ("aes-cbc", "128"),
     ("aes-cbc", "256"),
@@ -35,7 +35,7 @@ const CRYPTSETUP: [(&str, &str); 6] = [
     ("serpent-xts", "512"),
     ("twofish-xts", "512"),
 ];
-/// Algorithms whose driver is of interest, as /proc/crypto names them.
+/// Algorithms whose driver is examined, with their names in /proc/crypto.
 const ALGORITHMS: [&str; 2] = ["xts(aes)", "cbc(aes)"];
 
 /// One rate.
@@ -43,37 +43,37 @@ const ALGORITHMS: [&str; 2] = ["xts(aes)", "cbc(aes)"];
 pub struct Rate {
     /// `openssl` or `cryptsetup`.
     pub tool: &'static str,
-    /// Cipher and bits of the key, as the tool names them.
+    /// Cipher and key size, in the tool's notation.
     pub cipher: String,
-    /// Bytes a second; with `openssl`, of processor time.
+    /// Encryption in bytes per second; for `openssl`, per second of CPU time.
     pub encrypt: f64,
-    /// Bytes a second, where the tool tells decryption apart.
+    /// Decryption in bytes per second, if the tool reports it separately.
     pub decrypt: Option<f64>,
 }
 
-/// What was found on the host or in one guest.
+/// Results for the host or one guest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Side")]
 pub struct CryptoSide {
-    /// Those of [`FLAGS`] that the processor has; none where they could not be read.
+    /// Flags of [`FLAGS`] that the CPU has; `None` if unreadable.
     pub flags: Option<Vec<String>>,
-    /// The driver that the kernel prefers, for each algorithm that it has set up.
+    /// Preferred kernel driver of each available algorithm.
     pub drivers: BTreeMap<String, String>,
     /// Rates.
     pub rates: Vec<Rate>,
-    /// What could not be found out, and why.
+    /// Failed checks, with reasons.
     pub unknown: Vec<String>,
 }
 
 impl CryptoSide {
-    /// Whether the processor has this flag, where that is known.
+    /// Returns whether the CPU has this flag, if known.
     #[must_use]
     pub fn has(&self, flag: &str) -> Option<bool> {
         let flags = self.flags.as_ref()?;
         Some(flags.iter().any(|have| have == flag))
     }
 
-    /// A rate by tool and cipher.
+    /// Returns a rate by tool and cipher.
     #[must_use]
     pub fn rate(&self, tool: &str, cipher: &str) -> Option<&Rate> {
         let mut rates = self.rates.iter();
@@ -81,40 +81,40 @@ impl CryptoSide {
     }
 }
 
-/// One guest's processor.
+/// Results for one guest's CPU model.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Model {
-    /// As `-cpu` takes it.
+    /// Value of `-cpu`.
     pub cpu: String,
     /// `kvm` or `tcg`.
     pub accel: String,
-    /// What was found in the guest.
+    /// Results in the guest.
     pub side: CryptoSide,
 }
 
-/// Everything that was found.
+/// All results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// The host.
     pub host: CryptoSide,
-    /// The guests, in the order they were asked for.
+    /// The guests, in the requested order.
     pub models: Vec<Model>,
 }
 
-/// What is tried.
+/// Parameters of the experiment.
 #[derive(Clone, Debug)]
 pub struct CryptoTrial {
-    /// Models as `-cpu` takes them, one guest each.
+    /// CPU models for `-cpu`, one guest each.
     pub models: Vec<String>,
-    /// Seconds for each cipher of `openssl speed`.
+    /// Seconds per cipher of `openssl speed`.
     pub seconds: u32,
 }
 
-/// Measures the host, then boots one guest after the other. `comparison` gets what is found as it is
-/// found, also before an error; `told` hears of it.
+/// Measures the host, then one guest after the other. Adds each result to `comparison` at once, also before an
+/// error, and calls `told`.
 ///
 /// # Errors
-/// As [`Guest::boot`]; QEMU refuses a model that it does not know.
+/// As [`Guest::boot`], or QEMU does not know a model.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -141,7 +141,7 @@ pub fn run(
     Ok(())
 }
 
-/// Finds out all there is to find out on one machine.
+/// Collects all results of one machine.
 fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<CryptoSide, LabError> {
     let mut side = CryptoSide::default();
     match host.read(Path::new("/proc/cpuinfo")) {
@@ -209,7 +209,8 @@ impl CryptoSide {
     }
 }
 
-/// Runs a tool and reads its output; what it cannot do is no error, an interruption is one.
+/// Runs a tool and parses its output. A failure of the tool is recorded as unknown; an interruption is an
+/// error.
 fn ask<T>(
     host: &dyn Host,
     argv: &[&str],

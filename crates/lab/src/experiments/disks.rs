@@ -1,8 +1,8 @@
-//! Virtual disks measured against each other: one boot, many disks, fio in the guest, the samples
-//! of all disks interleaved in random order.
+//! Compares virtual disks: one boot, many disks, fio in the guest, with the samples of all disks in random
+//! order.
 //!
-//! Both sides are counted: what fio did in the guest, what QEMU's device was asked for, and what
-//! the QEMU process moved to and from the host's storage.
+//! Counts on both sides: fio in the guest, requests at QEMU's device, and bytes that the QEMU process
+//! transferred to and from the host's storage.
 
 mod doubts;
 
@@ -27,23 +27,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What was counted on the host while a sample was taken.
+/// Host counters during a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostSide {
-    /// Reads that the device was asked for.
+    /// Read requests at the device.
     pub reads: u64,
-    /// Writes that the device was asked for.
+    /// Write requests at the device.
     pub writes: u64,
-    /// Bytes that the device was asked to read.
+    /// Bytes read from the device.
     pub read_bytes: u64,
-    /// Bytes that the device was asked to write.
+    /// Bytes written to the device.
     pub written_bytes: u64,
-    /// Flushes that the device was asked for; QEMU 7.2 does not count those of NVMe.
+    /// Flush requests at the device; QEMU 7.2 does not count those of NVMe.
     pub flushes: u64,
-    /// Bytes that QEMU's process fetched from storage (proc_pid_io(5), `read_bytes`).
+    /// Bytes that QEMU's process read from storage (proc_pid_io(5), `read_bytes`).
     pub process_read: u64,
-    /// Bytes that QEMU's process sent to storage (`write_bytes`). Through the page cache the kernel
-    /// counts every folio that became dirty, whole: with large folios a hundred times too much.
+    /// Bytes that QEMU's process wrote to storage (`write_bytes`). Through the page cache the kernel counts
+    /// every dirtied folio completely, which with large folios may be a hundred times too much.
     pub process_written: u64,
 }
 
@@ -61,57 +61,57 @@ impl HostSide {
     }
 }
 
-/// What was counted in the guest while a sample was taken.
+/// Guest counters during a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GuestSide {
     /// Bytes that fio read.
     pub fio_read: u64,
     /// Bytes that fio wrote.
     pub fio_written: u64,
-    /// How often fio asked for durability: calls of fsync and fdatasync, or writes with O_DSYNC.
+    /// Durability requests of fio: fsync and fdatasync calls, or writes with O_DSYNC.
     pub syncs: u64,
-    /// Flushes that the guest's kernel finished on the device; it joins those that wait.
+    /// Flushes that the guest's kernel completed on the device; waiting flushes are merged.
     pub flushes: u64,
-    /// Whether the kernel can make a single write durable (forced unit access), without a flush.
+    /// The kernel can make a single write durable without a flush (forced unit access).
     pub fua: bool,
 }
 
-/// What was taken of one disk, beside the sample.
+/// Data about a disk in addition to the sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskSample {
-    /// The sample, as of any load.
+    /// The sample.
     pub sample: Sample,
     /// fio's JSON+ document.
     pub fio: Vec<u8>,
-    /// The guest's side of it.
+    /// Guest counters.
     pub guest: GuestSide,
-    /// The host's side of it.
+    /// Host counters.
     pub host: HostSide,
-    /// Why it may not mean what it seems to.
+    /// Doubts about the sample.
     pub doubts: Vec<Doubt>,
 }
 
-/// Why it did not come to its end.
+/// Reasons why the comparison ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DisksError {
     /// The guest, or fio in it, failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A load could not begin.
+    /// A load could not start.
     #[error(transparent)]
     Slot(#[from] EngineError),
-    /// Several samples in a row failed.
+    /// Several consecutive samples failed.
     #[error(transparent)]
     Failing(#[from] Stopped),
-    /// The plan cannot be carried out.
+    /// The plan is impossible.
     #[error(transparent)]
     Plan(#[from] PlanError),
 }
 
-/// Every workload on every disk in every round; `seed` chooses order, offsets and data.
+/// Plans every workload on every disk in every round. `seed` determines order, offsets and data.
 ///
 /// # Errors
-/// A workload that cannot be carried out.
+/// A workload is impossible.
 pub fn plan(
     disks: &[Disk],
     workloads: Vec<WorkloadSpec>,
@@ -133,8 +133,7 @@ pub fn plan(
     })
 }
 
-/// Takes all samples and hands each over as it comes. Disks are filled first, so that no read meets
-/// a hole.
+/// Takes all samples and passes each on at once. Fills the disks first, so that reads do not hit holes.
 ///
 /// # Errors
 /// fio fails in the guest, or the guest is gone.
@@ -176,12 +175,12 @@ pub fn run(
     carry_out_plan(plan, &todo, env.cancel, &mut by, tell)
 }
 
-/// Filling an emulated guest's disk takes its time.
+/// Time limit for filling an emulated guest's disk.
 const LAYOUT_LIMIT: Duration = Duration::from_secs(600);
-/// What fio's start, its end and the counters around it take in an emulated guest.
+/// Overhead per sample in an emulated guest: fio's start and end, and reading the counters.
 const AROUND: Nanos = Nanos(3_000_000_000);
 
-/// Measures the slots in the guest and hands them over.
+/// Measures the slots in the guest and passes the samples on.
 struct Keeper<'a> {
     guest: &'a Guest,
     plan: &'a Plan,
@@ -190,7 +189,7 @@ struct Keeper<'a> {
     devices: &'a [PathBuf],
     meter: Meter<'a>,
     sources: Sources,
-    /// What was counted beside the sample that is taken now: fio's document, and both sides.
+    /// Data about the current sample: fio's document and both sides.
     beside: Option<(Vec<u8>, GuestSide, HostSide)>,
     taken: &'a mut dyn FnMut(DiskSample),
 }
@@ -257,7 +256,7 @@ fn refuse(disk: &Disk, source: impl Into<Box<dyn Error + Send + Sync>>) -> LabEr
     }
 }
 
-/// What fio says that it did.
+/// Returns fio's own counts.
 fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
     let mut side = GuestSide::default();
     for job in &sample.workers {
@@ -275,7 +274,7 @@ fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
     side
 }
 
-/// A file of a disk in the guest's /sys/block.
+/// Reads a file of a disk in the guest's /sys/block.
 fn read_queue_file(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
     let name = device.file_name().unwrap_or_default();
     let path = Path::new("/sys/block").join(name).join(file);
@@ -283,7 +282,7 @@ fn read_queue_file(guest: &Guest, device: &Path, file: &str) -> Result<String, L
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Flushes that the guest's kernel finished on a disk so far.
+/// Returns the flushes that the guest's kernel completed on a disk.
 fn count_flushes(guest: &Guest, device: &Path) -> Result<u64, LabError> {
     Ok(counters::parse_flushes(&read_queue_file(guest, device, "stat")?).unwrap_or(0))
 }

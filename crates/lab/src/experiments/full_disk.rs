@@ -1,5 +1,5 @@
-//! The host runs out of space under a guest: what the guest sees, whether it goes on once there is
-//! space again, and whether all that was acknowledged is still there.
+//! Tests a host that runs out of space under a guest: what the guest sees, whether it continues when there is
+//! space again, and whether all acknowledged data exists.
 
 mod nested;
 mod observations;
@@ -26,34 +26,34 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What is tried.
+/// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct FullDiskTrial {
-    /// The disks, each written to in turn. Their files lie on the small file system.
+    /// Disks, written in turn. Their files are on the small file system.
     pub disks: Vec<Disk>,
-    /// How the guest asks for durability.
+    /// Method by which the guest requests durability.
     pub sync: Sync,
-    /// The host's file system.
+    /// File system of the host.
     pub host: HostFs,
-    /// Bytes that are free when the writing begins.
+    /// Free bytes at the start of the writing.
     pub room: u64,
-    /// Records to write once there is space again.
+    /// Number of records to write after space was freed.
     pub after: u64,
-    /// Chooses the records' content.
+    /// Seed of the records' content.
     pub seed: u64,
 }
 
-/// What was found, and what ended it before everything was tried.
+/// Outcomes, and the error that ended the test early.
 pub type FullDiskFindings = (Vec<FullDiskOutcome>, Option<LabError>);
 
-/// Gets each outcome as it comes, before the records were looked for.
+/// Receives each outcome before the records are checked.
 pub type Told<'a> = &'a mut (dyn FnMut(&FullDiskOutcome) + Send);
 
-/// Boots a guest with its disks on a small file system, fills that up under one disk after the
-/// other, frees it again, and looks for what was acknowledged.
+/// Boots a guest with its disks on a small file system. For each disk, fills the file system, frees it again,
+/// and checks the acknowledged records.
 ///
 /// # Errors
-/// Not root, a tool that is missing, as [`Guest::boot`]. Nothing is left behind.
+/// Assay does not run as root, a tool is missing, or as [`Guest::boot`]. Nothing remains.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -70,7 +70,7 @@ pub fn run(
             });
         }
     }
-    // The mounts of a thread of its own end with it.
+    // The mounts of a separate thread end with it.
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| on_a_room(image, options, trial, state, cancel, told));
         inside
@@ -113,7 +113,7 @@ fn on_a_room(
     if outcomes.is_empty() {
         return early.map_or(Ok((outcomes, None)), Err);
     }
-    // QEMU writes what it still has: this is not about power cuts.
+    // QEMU writes its cached data; power cuts are tested elsewhere.
     guest.quit(Duration::from_secs(60))?;
     for (disk, outcome) in options.disks.iter().zip(&mut outcomes) {
         let (file, plain) = (guest.disk_file(disk), guest.dir().join("full.raw"));
@@ -130,23 +130,23 @@ fn on_a_room(
     Ok((outcomes, early))
 }
 
-/// What the one who watches QEMU shares with the one who listens to the guest.
+/// State shared by the watcher of QEMU and the writer in the guest.
 struct Shared {
     done: AtomicBool,
-    /// Records acknowledged so far.
+    /// Number of records acknowledged so far.
     acknowledged: AtomicU64,
-    /// Records acknowledged when the guest was paused; the greatest number before that.
+    /// Number of records acknowledged at the pause; the maximum value before.
     paused_at: AtomicU64,
 }
 
-/// What was seen of QEMU.
+/// Events that QEMU reported.
 #[derive(Default)]
 struct Watched {
     pauses: u32,
     events: Vec<RefusedWrite>,
 }
 
-/// Writes to one disk until the host has no space, frees it, and writes on.
+/// Writes to one disk until the host has no space, frees space, and continues.
 fn fill(
     guest: &Guest,
     disk: &Disk,
@@ -161,7 +161,7 @@ fn fill(
         paused_at: AtomicU64::new(u64::MAX),
     };
     let whole = match trial.sync {
-        // The guest's memory takes it all: enough to run out of space when it is written back.
+        // The guest's memory accepts everything: enough to run out of space at writeback.
         Sync::Never => 2 * trial.room / SIZE as u64,
         Sync::Dsync | Sync::Fsync => disk.size / SIZE as u64 - trial.after,
     };
@@ -199,7 +199,7 @@ fn fill(
     }
     outcome.acknowledged = shared.acknowledged.load(Ordering::Relaxed);
     outcome.after = outcome.acknowledged - outcome.before;
-    // Not paused: there is space again now. Does the guest go on?
+    // The guest was not paused. Now there is space again: check whether it continues.
     if watched.pauses == 0 {
         room.free()?;
         let from = outcome.acknowledged;
@@ -216,8 +216,8 @@ fn fill(
     Ok(outcome)
 }
 
-/// Writes records until the guest's kernel refuses, or enough were written after a pause. Without
-/// durability it is asked for it once, at the end: else nobody would hear of an error.
+/// Writes records until the guest's kernel refuses, or enough were written after a pause. Without durability,
+/// requests it once at the end; otherwise an error would go unnoticed.
 fn write(
     guest: &Guest,
     device: &Path,
@@ -236,7 +236,7 @@ fn write(
     }
 }
 
-/// Asks for durability of all that was written to a file or device.
+/// Syncs all data of a file or device.
 fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
     let text = path.to_string_lossy();
     let synced = crate::experiments::pool::run_command(guest, &["sync", "--data", &text]);
@@ -250,9 +250,9 @@ fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
     })
 }
 
-/// Watches QEMU until the writing is done. A guest that is paused gets space and goes on.
+/// Watches QEMU until the writing is done. Frees space for a paused guest and resumes it.
 fn watch(guest: &Guest, room: &Room, shared: &Shared) -> Result<Watched, LabError> {
-    /// More pauses than one after space was freed say that something else is wrong.
+    /// Maximum number of pauses; more after freed space mean another problem.
     const ENOUGH: u32 = 8;
     let mut watched = Watched::default();
     let mut qmp = guest.monitor()?;

@@ -1,5 +1,4 @@
-//! ZFS in a guest: commands that have to succeed, device nodes that take their time, and records
-//! brought out.
+//! Helpers for ZFS in a guest: commands that must succeed, waiting for device nodes, copying records out.
 
 use crate::CommandOutputPart;
 use crate::Guest;
@@ -12,10 +11,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What an emulated guest may take for one command of ZFS.
+/// Time limit of one ZFS command in an emulated guest.
 const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
 
-/// Copies so many records out of a file or device of the guest into `found`.
+/// Copies this many records from a file or device of the guest into `found`.
 pub(crate) fn copy_out(
     guest: &Guest,
     path: &Path,
@@ -47,7 +46,7 @@ pub(crate) fn copy_out(
     }
 }
 
-/// ZFS makes device nodes of volumes when it gets to it.
+/// Waits for the device node of a volume, which ZFS creates with a delay.
 pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
     let deadline = Instant::now() + ZFS_COMMAND_LIMIT;
     while let Err(error) = guest.stat(path) {
@@ -64,7 +63,7 @@ pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Runs a command that has to succeed, and returns what it says.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) fn run_command(guest: &Guest, argv: &[&str]) -> Result<String, LabError> {
     let words: Vec<_> = argv.iter().map(OsStr::new).collect();
     let output = guest.run(

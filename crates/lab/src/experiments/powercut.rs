@@ -1,9 +1,9 @@
-//! Is what was called durable still there after a power cut?
+//! Tests whether durable data exists after a power cut.
 //!
-//! Killing QEMU alone loses nothing: what it wrote is in the host's page cache. So every disk
-//! stands on a log of the writes and flushes that QEMU sends to the host (`blklogwrites`), and the
-//! disk is built again as a power cut would leave it: what was flushed is there, all else is lost.
-//! That is done for many moments, each that of an acknowledgement, the last one that of the kill.
+//! Killing QEMU loses nothing, because its writes are in the host's page cache. So every disk has a log of the
+//! writes and flushes that QEMU sends to the host (`blklogwrites`). From the log the disk is rebuilt as after
+//! a power cut: flushed data exists, all other data is lost. This is done for many points in time: each is
+//! that of an acknowledgement, the last is that of the kill.
 
 mod zfs;
 
@@ -26,54 +26,54 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// What is tried.
+/// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct PowerCutTrial {
-    /// The disks, each written to in turn.
+    /// Disks, written in turn.
     pub disks: Vec<Disk>,
-    /// How the guest asks for durability.
+    /// Method by which the guest requests durability.
     pub sync: Sync,
-    /// Acknowledgements to wait for on each disk.
+    /// Number of acknowledgements to wait for on each disk.
     pub records: u64,
-    /// Moments, evenly spread over the acknowledgements, at which the power is cut.
+    /// Number of power cuts, evenly distributed over the acknowledgements.
     pub cuts: u64,
-    /// What is left of writes that were not flushed.
+    /// Rule for unflushed writes at a power cut.
     pub unflushed: Unflushed,
-    /// Chooses the records' content, and what is left of writes.
+    /// Seed of the records' content and of the unflushed writes.
     pub seed: u64,
 }
 
-/// What became of one disk.
+/// Outcome for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerCutOutcome {
-    /// Its name.
+    /// Name of the disk.
     pub disk: String,
-    /// What it is: format, bus, cache mode, aio.
+    /// Format, bus, cache mode and I/O method.
     pub what: String,
-    /// Whether its cache mode claims durability; `unsafe` does not.
+    /// The cache mode promises durability; `unsafe` does not.
     pub claims: bool,
-    /// Records that the guest's kernel called durable.
+    /// Number of records that the guest's kernel reported as durable.
     pub acknowledged: u64,
-    /// Flushes that QEMU sent to the host until the kill.
+    /// Number of flushes that QEMU sent to the host before the kill.
     pub flushes: u64,
-    /// Power cuts.
+    /// Number of power cuts.
     pub cuts: u64,
-    /// Power cuts after which an acknowledged record was missing.
+    /// Number of power cuts after which an acknowledged record was missing.
     pub lossy: u64,
-    /// Most acknowledged records that were missing after a cut.
+    /// Maximum number of acknowledged records missing after a cut.
     pub lost: u64,
-    /// What was in the way of looking for records, if anything was.
+    /// Problem that prevented the check of records.
     pub note: Option<String>,
 }
 
 impl PowerCutOutcome {
-    /// Whether the disk did as its cache mode says: nothing lost, or no promise.
+    /// Returns whether the disk kept its promise: nothing is lost, or its cache mode promises nothing.
     #[must_use]
     pub fn as_promised(&self) -> bool {
         self.lost == 0 || !self.claims
     }
 
-    /// One more cut, after which so many acknowledged records were missing.
+    /// Adds a cut after which this many acknowledged records were missing.
     fn cut(&mut self, lost: u64) {
         self.cuts += 1;
         self.lossy += u64::from(lost > 0);
@@ -81,11 +81,11 @@ impl PowerCutOutcome {
     }
 }
 
-/// Boots a guest with the disks, writes, cuts the power, and counts. `told` hears how many disks are
-/// written and then judged, and of how many.
+/// Boots a guest with the disks, writes, cuts the power, and counts. Calls `told` with the numbers of written
+/// and then of checked disks, and their total.
 ///
 /// # Errors
-/// As [`Guest::boot`]; or the files cannot be read. Nothing is left behind.
+/// As [`Guest::boot`], or a file cannot be read. Nothing remains.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -124,7 +124,7 @@ pub fn run(
         moments.push(write(&guest, disk, device, trial)?);
         one_more();
     }
-    // The last writer was not waited for: the cut comes in the middle of its work.
+    // The last writer still runs: the cut interrupts it.
     guest.cut_power();
     let judged = options.disks.iter().zip(&moments);
     judged
@@ -136,7 +136,7 @@ pub fn run(
         .collect()
 }
 
-/// Writes to one disk; how long its log was at each acknowledgement.
+/// Writes to one disk. Returns the length of its log at each acknowledgement.
 fn write(
     guest: &Guest,
     disk: &Disk,
@@ -195,7 +195,7 @@ fn judge(
             DiskFormat::Raw => &image,
             DiskFormat::Qcow2 { .. } | DiskFormat::Luks => match convert(disk, &image, &plain) {
                 Ok(()) => &plain,
-                // An image that cannot be opened any more has lost all of them.
+                // An image that can no longer be opened has lost all records.
                 Err(error @ LabError::Disk { .. }) => {
                     outcome.note = Some(error.to_string());
                     outcome.cut(count);
@@ -209,8 +209,8 @@ fn judge(
     Ok(outcome)
 }
 
-/// Moments for cuts, evenly spread: how many records were acknowledged, and how long the log was.
-/// The last acknowledgement is always among them.
+/// Selects evenly distributed points for cuts: number of acknowledged records and length of the log. The last
+/// acknowledgement is always included.
 fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     let count = moments.len() as u64;
     let wanted = wanted.clamp(1, count.max(1));
@@ -222,7 +222,7 @@ fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     (0..wanted).filter_map(pick).collect()
 }
 
-/// Makes a plain copy of what a guest would read after the cut.
+/// Makes a raw copy of what a guest would read after the cut.
 pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
     let mut source = OsString::from(format!("driver={}", disk.format.name()));
     if disk.format == DiskFormat::Luks {
@@ -237,7 +237,7 @@ pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), Lab
     qemu_img(&arguments, &disk.name)
 }
 
-/// How many of the first `count` records are not there as they were written.
+/// Returns how many of the first `count` records are missing or differ.
 pub(crate) fn count_missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
     let file = File::open(path)?;
     let mut found = vec![0; SIZE];

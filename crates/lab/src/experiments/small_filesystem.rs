@@ -1,8 +1,7 @@
-//! A small file system of our own to run out of space on: a file, a loop device, a mount.
+//! Creates a small file system that can be filled: a file, a loop device, a mount.
 //!
-//! The mount lives in a mount namespace of the calling thread. When assay ends, however it ends,
-//! the kernel drops the namespace, with it the mount, and with that the loop device; the file lies
-//! in a directory that the next start sweeps.
+//! The mount is in a mount namespace of the calling thread. When assay ends for any reason, the kernel removes
+//! the namespace with the mount and the loop device. The file is in a directory that the next start cleans up.
 
 use crate::{GuestDirectory, GuestRegistry, LabError, run_here};
 use assay_host::{Host as _, Limits, LiveHost};
@@ -12,12 +11,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The whole file system, in bytes: the least that mkfs.xfs makes is 300 MiB. The file is sparse.
+/// Size of the file system in bytes: mkfs.xfs needs at least 300 MiB. The file is sparse.
 const SIZE: u64 = 512 << 20;
-/// Name of the file that takes up what nobody is to have.
+/// Name of the file that occupies space.
 const BALLAST: &str = "ballast";
 
-/// File systems that fill up where the guest writes, and say so at the write.
+/// File systems that report missing space at the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFs {
     /// ext4.
@@ -27,7 +26,7 @@ pub enum HostFs {
 }
 
 impl HostFs {
-    /// Its name in mkfs and mount.
+    /// Returns the name for mkfs and mount.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,14 +37,14 @@ impl HostFs {
 
     fn mkfs(self) -> (&'static str, &'static [&'static str], &'static str) {
         match self {
-            // Nothing is reserved for root: assay is root.
+            // Nothing is reserved for root, because assay runs as root.
             Self::Ext4 => ("mkfs.ext4", &["-q", "-F", "-m", "0"], "e2fsprogs"),
             Self::Xfs => ("mkfs.xfs", &["-q", "-f"], "xfsprogs"),
         }
     }
 }
 
-/// The file system; it goes when this is dropped.
+/// The file system, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Room {
     place: GuestDirectory,
@@ -53,8 +52,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Makes and mounts it, seen by this thread and the processes and threads it starts from now
-    /// on, by nobody else. So this is for a thread of its own.
+    /// Creates and mounts the file system. Only this thread, and the processes and threads that it starts
+    /// later, see the mount. So the caller needs a separate thread.
     pub(crate) fn make(state: &GuestRegistry, name: &str, kind: HostFs) -> Result<Self, LabError> {
         if !rustix::process::geteuid().is_root() {
             return Err(LabError::Refused {
@@ -85,7 +84,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub(crate) fn path(&self) -> &Path {
         &self.mount
     }
@@ -96,7 +95,7 @@ impl Room {
         Ok(found?.available)
     }
 
-    /// Takes up space until no more than `left` bytes are free. Returns what is free then.
+    /// Occupies space until at most `left` bytes are free. Returns the free bytes.
     pub(crate) fn leave(&self, left: u64) -> Result<u64, LabError> {
         let path = self.mount.join(BALLAST);
         let failed = || LabError::io(&path);
@@ -106,7 +105,7 @@ impl Room {
             .write(true)
             .open(&path)
             .map_err(failed())?;
-        // What was given back before may be counted as free only after a sync.
+        // Freed space may count only after a sync.
         rustix::fs::syncfs(&file).map_err(|error| failed()(error.into()))?;
         let mut taken = 0;
         for _ in 0..16 {
@@ -122,13 +121,13 @@ impl Room {
         self.available()
     }
 
-    /// Gives back what [`Room::leave`] took.
+    /// Frees the space that [`Room::leave`] occupied.
     pub(crate) fn free(&self) -> Result<(), LabError> {
         let path = self.mount.join(BALLAST);
         let file = File::options().write(true).open(&path);
         let file = file.map_err(LabError::io(&path))?;
         file.set_len(0).map_err(LabError::io(&path))?;
-        // XFS gives back later than it says.
+        // XFS frees space with a delay.
         rustix::fs::syncfs(&file).map_err(|error| LabError::io(&path)(error.into()))
     }
 }
@@ -140,16 +139,16 @@ impl Drop for Room {
             OsStr::new("--"),
             self.mount.as_os_str(),
         ];
-        // Where it was not mounted yet this fails, and nothing has to be done.
+        // If it is not mounted yet, this fails without harm.
         let _ = command(&argv, "umount", "mount");
-        // Not through a mount: an empty directory can be removed, a mounted one cannot.
+        // Not through a mount: an empty directory can be removed, a mount point cannot.
         if fs::remove_dir(&self.mount).is_ok() || !self.mount.exists() {
             let _ = fs::remove_dir_all(&self.place.dir);
         }
     }
 }
 
-/// Gives the calling thread mounts of its own.
+/// Gives the calling thread its own mount namespace.
 #[allow(
     unsafe_code,
     reason = "unshare(2) is unsafe for file descriptors alone"
@@ -198,7 +197,7 @@ mod tests {
         });
         let dir = match seen {
             Ok(dir) => dir,
-            // No loop devices here.
+            // Loop devices are unavailable.
             Err(error) => {
                 assay_testing::skipped("loop", error);
                 return;

@@ -1,9 +1,9 @@
-//! Logs of writes and flushes as QEMU's `blklogwrites` keeps them, and what a power cut leaves.
+//! Reads the write logs of QEMU's `blklogwrites`, and rebuilds a disk as after a power cut.
 //!
-//! The format is that of dm-log-writes (Linux Documentation/admin-guide/device-mapper/log-writes.rst;
-//! QEMU block/blklogwrites.c): a superblock, then for each request a header of one sector and, for
-//! a write, its data. QEMU adds an entry when the request is complete. A killed QEMU leaves the
-//! superblock behind the truth, or none at all: the entries are read without it.
+//! The format is that of dm-log-writes (Linux Documentation/admin-guide/device-mapper/log-writes.rst; QEMU
+//! block/blklogwrites.c): a superblock, then for each request a header of one sector and, for a write, its
+//! data. QEMU adds an entry when the request is complete. A killed QEMU leaves an outdated superblock or none,
+//! so entries are read without it.
 
 use crate::LabError;
 use crate::sparse::copy_range;
@@ -14,58 +14,58 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// QEMU's default for `log-sector-size`, which assay does not change.
+/// QEMU's default of `log-sector-size`, which assay does not change.
 const SECTOR: u64 = 512;
 const FLUSH: u64 = 1;
 const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 
-/// One request, complete.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// What it was.
+    /// Kind of the request.
     pub request: LogRequestKind,
-    /// Where the entry ends in the log: a log of this length holds it.
+    /// End of the entry: a log of this length contains it.
     pub end: u64,
 }
 
-/// What a power cut leaves of writes that were in a cache: any part of them may have reached the disk,
-/// in any order.
+/// Rule for cached writes at a power cut: any part of them may have reached the disk, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unflushed {
-    /// Nothing: the worst for what was acknowledged.
+    /// No cached write remains: the worst case for acknowledged data.
     #[default]
     Lost,
-    /// Each write, or not, by a coin: the worst for what relies on an order without asking for it.
+    /// A random subset of the writes: the worst case for software that relies on an order without requesting
+    /// it.
     Some,
-    /// Each sector of 512 bytes, or not, by a coin: writes are torn, too.
+    /// A random subset of the 512-byte sectors: writes may be torn, too.
     Torn,
 }
 
-/// What was asked of the layer below.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRequestKind {
-    /// All that was written before is durable now.
+    /// Flush: all earlier writes are durable.
     Flush,
-    /// Bytes were written.
+    /// Write.
     Write {
-        /// Where on the disk.
+        /// Position on the disk.
         offset: u64,
-        /// How many.
+        /// Length in bytes.
         length: u64,
-        /// Where they are in the log.
+        /// Position of the data in the log.
         data: u64,
         /// Durable without a flush (forced unit access).
         durable: bool,
     },
-    /// Bytes were given up; what they read as afterwards is not defined.
+    /// Discard; the content afterwards is undefined.
     Discard,
 }
 
 /// Reads all complete entries.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// The log cannot be read.
 pub fn read(path: &Path) -> Result<Vec<LoggedRequest>, LabError> {
     let file = File::open(path).map_err(LabError::io(path))?;
     let length = file.metadata().map_err(LabError::io(path))?.len();
@@ -108,7 +108,7 @@ pub fn read(path: &Path) -> Result<Vec<LoggedRequest>, LabError> {
     Ok(found)
 }
 
-/// How many flushes were complete while the log grew from the start of `span` to its end, in bytes.
+/// Returns the number of flushes completed while the log grew from the start of `span` to its end, in bytes.
 #[must_use]
 pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
     let inside = entries.iter().filter(|entry| span.contains(&entry.end));
@@ -117,12 +117,12 @@ pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
         .count() as u64
 }
 
-/// Does to `image`, which holds what the disk held at first, what a power cut leaves at the moment the
-/// log was `moment` bytes long: all up to the last flush, what was written durably since, and of the
-/// rest as much as is said. The coins are those of `seed` and the moment.
+/// Applies to `image`, which contains the initial content, everything that a power cut leaves at log length
+/// `moment`: all requests up to the last flush, later durable writes, and of the rest the part that
+/// `unflushed` selects. The random choice depends on `seed` and `moment`.
 ///
 /// # Errors
-/// When the log cannot be read or the image not be written.
+/// The log cannot be read or the image cannot be written.
 pub fn replay(
     log: &Path,
     entries: &[LoggedRequest],
@@ -251,7 +251,7 @@ mod tests {
         let path = log(&dir, LOG);
         let entries = read(&path).unwrap();
         let image = dir.path().join("image");
-        // Before the second flush: 512 bytes of 0x22 and 1 KiB of 0x33 are in a cache.
+        // Before the second flush, 512 bytes of 0x22 and 1 KiB of 0x33 are in a cache.
         let moment = entries[5].end;
         let after = |unflushed, seed| {
             std::fs::write(&image, vec![0; 1 << 20]).unwrap();

@@ -1,21 +1,21 @@
-//! FQ-CoDel (RFC 8290): flows take turns, new ones first, and a flow whose packets wait too long loses some
-//! (CoDel, RFC 8289). Nanoseconds and bytes.
+//! FQ-CoDel (RFC 8290): flows are served in turn, new ones first, and packets of a flow are dropped if they
+//! wait too long (CoDel, RFC 8289). Units: nanoseconds and bytes.
 
 use crate::network_bed::queue::Packet;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Rows that flows are spread over (RFC 8290, section 5.2.3).
+/// Number of queues to which flows are hashed (RFC 8290, section 5.2.3).
 const FLOWS: usize = 1024;
-/// Bytes of a turn (section 5.2.4).
+/// Bytes per turn (section 5.2.4).
 const QUANTUM: i64 = 1514;
-/// Most packets in all (section 5.2.3).
+/// Maximum number of packets (section 5.2.3).
 const LIMIT: usize = 10_240;
-/// A packet may always wait so long (RFC 8289, section 4.2).
+/// Acceptable waiting time in nanoseconds (RFC 8289, section 4.2).
 const TARGET: u64 = 5_000_000;
-/// For so long it has to be exceeded (section 4.3).
+/// Time in nanoseconds for which the target must be exceeded (section 4.3).
 const INTERVAL: u64 = 100_000_000;
-/// With no more than this waiting, nothing is dropped.
+/// Number of waiting bytes up to which nothing is dropped.
 const MTU: usize = 1514;
 
 /// The queue.
@@ -57,7 +57,7 @@ impl Default for FqCodel {
 }
 
 impl FqCodel {
-    /// Takes a packet in; how many were dropped for it.
+    /// Enqueues a packet. Returns the number of dropped packets.
     pub fn push(&mut self, packet: Packet, now: u64) -> u64 {
         let at = flow_of(&packet);
         let flow = &mut self.flows[at];
@@ -75,7 +75,7 @@ impl FqCodel {
         }
     }
 
-    /// The longest row loses half of its packets, at most 64 (section 4.1).
+    /// Drops half of the packets of the longest queue, at most 64 (section 4.1).
     fn shorten(&mut self) -> u64 {
         let longest = self.flows.iter_mut().max_by_key(|flow| flow.bytes);
         let Some(flow) = longest else { return 0 };
@@ -87,7 +87,7 @@ impl FqCodel {
         count as u64
     }
 
-    /// The next packet, and how many were dropped on the way to it.
+    /// Dequeues a packet. Also returns the number of packets dropped before it.
     pub fn pop(&mut self, now: u64) -> (Option<Packet>, u64) {
         let mut dropped = 0;
         loop {
@@ -115,14 +115,14 @@ impl FqCodel {
                     list.push_front(at);
                     return (Some(packet), dropped);
                 }
-                // A new flow that is empty goes to the old ones once, so that it cannot be new all the time.
+                // An empty new flow becomes an old one, so that it cannot stay new for ever.
                 None if is_new && !self.old.is_empty() => self.old.push_back(at),
                 None => flow.listed = false,
             }
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no packet waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets == 0
@@ -130,7 +130,7 @@ impl FqCodel {
 }
 
 impl Flow {
-    /// The oldest packet, and whether it has waited too long for too long.
+    /// Removes the oldest packet. Also returns whether packets have waited too long for a full interval.
     fn oldest(&mut self, now: u64) -> (Option<Packet>, bool) {
         let Some((since, packet)) = self.packets.pop_front() else {
             self.codel.first_above = None;
@@ -150,7 +150,7 @@ impl Flow {
         (Some(packet), may_drop)
     }
 
-    /// RFC 8289, section 5.4: `dequeue`.
+    /// Implements `dequeue` of RFC 8289, section 5.4.
     fn pop(&mut self, now: u64) -> Option<Packet> {
         let (mut packet, mut may_drop) = self.oldest(now);
         if self.codel.dropping {
@@ -171,7 +171,7 @@ impl Flow {
             (packet, _) = self.oldest(now);
             let codel = &mut self.codel;
             codel.dropping = true;
-            // Begins where it left off, when that was not long ago.
+            // Continue with the former drop rate if the last dropping state was recent.
             let delta = codel.count.saturating_sub(codel.last_count);
             let lately = now.saturating_sub(codel.drop_next) < 16 * INTERVAL;
             codel.count = if delta > 1 && lately { delta } else { 1 };
@@ -182,12 +182,12 @@ impl Flow {
     }
 }
 
-/// The more were dropped, the sooner the next one is.
+/// Returns the time of the next drop; more drops shorten the interval.
 fn control_law(time: u64, count: u32) -> u64 {
     time + (INTERVAL as f64 / f64::from(count.max(1)).sqrt()) as u64
 }
 
-/// Which row: by addresses, protocol and ports of IPv4; by addresses of IPv6.
+/// Returns the queue of a packet: hash of addresses, protocol and ports for IPv4; of addresses for IPv6.
 fn flow_of(packet: &[u8]) -> usize {
     let mut hasher = DefaultHasher::new();
     match packet.first().map(|first| first >> 4) {
@@ -195,7 +195,7 @@ fn flow_of(packet: &[u8]) -> usize {
             let head = usize::from(packet[0] & 15) * 4;
             packet[9].hash(&mut hasher);
             packet[12..20].hash(&mut hasher);
-            // Only TCP and UDP have ports there, and only the first fragment.
+            // Only TCP and UDP have ports at this position, and only in the first fragment.
             let first = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff == 0;
             if matches!(packet[9], 6 | 17) && first {
                 packet.get(head..head + 4).hash(&mut hasher);
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// UDP from a port, of so many bytes.
+    /// A UDP packet with this source port and length.
     fn packet(port: u16, length: usize) -> Packet {
         let mut packet = vec![0; length.max(28)];
         packet[0] = 0x45;
@@ -250,7 +250,7 @@ mod tests {
     fn what_waits_too_long_for_too_long_loses_packets() {
         let mut queue = FqCodel::default();
         let mut dropped = 0;
-        // 10 packets come and 9 leave each 10 ms, for ten seconds.
+        // 10 packets arrive and 9 leave every 10 ms, for ten seconds.
         for tick in 0..1000u64 {
             let now = tick * 10_000_000;
             for _ in 0..10 {
@@ -261,7 +261,7 @@ mod tests {
             }
         }
         assert!(dropped > 100, "{dropped}");
-        // A flow that is within its share loses nothing.
+        // A flow within its share loses nothing.
         let mut queue = FqCodel::default();
         for tick in 0..1000u64 {
             let now = tick * 10_000_000;

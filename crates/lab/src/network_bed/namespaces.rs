@@ -1,4 +1,4 @@
-//! The bed: namespaces, addresses and routes, made with `ip`.
+//! Creates the test network with `ip`: namespaces, addresses and routes.
 
 use crate::network_bed::shaper::{LinkCounters, LinkShape, shape};
 use assay_host::netns::{Netns, create_tun};
@@ -14,46 +14,46 @@ use std::time::Duration;
 
 /// Address of the server.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Most people.
+/// Maximum number of people.
 pub const PEOPLE: usize = 500;
 
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(30),
 };
 
-/// Why there is no bed.
+/// Reasons why the test network cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
-    /// Namespaces cannot be made.
+    /// Network namespaces cannot be created.
     #[error(
         "no network namespace can be made: {0}; this needs root, or `unshare --user --map-root-user --net` around it"
     )]
     Namespace(#[source] io::Error),
-    /// No TUN device.
+    /// A TUN device cannot be created.
     #[error("no TUN device can be made: {0}; this needs /dev/net/tun (`modprobe tun`)")]
     Tun(#[source] io::Error),
     /// A command failed.
     #[error("`{command}`: {complaint}")]
     Command {
-        /// Which.
+        /// Command line.
         command: String,
-        /// What it says.
+        /// Error message of the command.
         complaint: String,
     },
-    /// It cannot be meant.
+    /// The parameters are invalid.
     #[error("{0}")]
     Meaning(&'static str),
-    /// The machine refuses something else.
+    /// Another operation failed.
     #[error("{what}: {source}")]
     Io {
-        /// What.
+        /// The operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// A server, people, and one bottleneck between them. Dropping it takes it down.
+/// A server, people, and one bottleneck between them. Dropping it removes everything.
 pub struct Bed {
     server: Netns,
     router: Netns,
@@ -65,7 +65,8 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Makes it: so many people, and what the bottleneck is like towards them and away from them.
+    /// Creates the network for this many people; `down` and `up` describe the bottleneck towards and from
+    /// them.
     ///
     /// # Errors
     /// See [`BedError`].
@@ -106,7 +107,7 @@ impl Bed {
             made.map_err(BedError::Tun)
         };
         let (a, b) = (inside(&self.server, "wan")?, inside(&self.router, "wan")?);
-        // BBR hides what a long queue does: most devices have CUBIC.
+        // BBR hides the effect of a long queue; most devices use CUBIC.
         commands(
             &self.server,
             &[
@@ -168,32 +169,32 @@ impl Bed {
         Ok(self)
     }
 
-    /// Address of a person.
+    /// Returns the address of a person.
     #[must_use]
     pub fn address(number: usize) -> Ipv4Addr {
         let number = number as u32 + 1;
         Ipv4Addr::from_bits(Ipv4Addr::new(10, 78, 0, 0).to_bits() + number)
     }
 
-    /// Where the server runs.
+    /// Returns the server's namespace.
     #[must_use]
     pub fn server(&self) -> &Netns {
         &self.server
     }
 
-    /// Where a person's device runs.
+    /// Returns the namespace of a person's device.
     #[must_use]
     pub fn person(&self, number: usize) -> Option<&Netns> {
         self.people.get(number)
     }
 
-    /// Where the people's cables end.
+    /// Returns the namespace at the end of the people's cables.
     #[must_use]
     pub fn router(&self) -> &Netns {
         &self.router
     }
 
-    /// What went through the bottleneck: towards the people, and away from them.
+    /// Returns the counters of the bottleneck: towards the people, and from them.
     #[must_use]
     pub fn counters(&self) -> (&LinkCounters, &LinkCounters) {
         (&self.down, &self.up)
@@ -209,7 +210,7 @@ impl Drop for Bed {
     }
 }
 
-/// Commands in a namespace, one after the other; words are separated by spaces.
+/// Runs commands in a namespace in sequence; words are separated by spaces.
 fn commands(netns: &Netns, commands: &[&str]) -> Result<(), BedError> {
     let run = || {
         for command in commands {

@@ -1,36 +1,37 @@
-//! When a link sends: at an even rate, or as it was recorded. Pure: times are passed in, in nanoseconds.
+//! Determines when a link sends: at a constant rate, or as recorded. Pure: times are parameters in
+//! nanoseconds.
 
 use crate::network_bed::trace::{OPPORTUNITY, Trace};
 use std::sync::Arc;
 
-/// A link that had nothing to do may be ahead by so much: timers are late by as much now and then.
+/// Maximum time in nanoseconds that an idle link may catch up, because timers may be this late.
 pub const AHEAD: u64 = 1_000_000;
 
-/// When a link may send next, and what it still has to send of a packet.
+/// Time at which a link may send next, and the rest of a packet to send.
 #[derive(Debug)]
 pub enum LinkPace {
-    /// So many nanoseconds for a byte; it is free from then on.
+    /// Constant rate.
     Even {
-        /// Nanoseconds for a byte.
+        /// Nanoseconds per byte.
         per_byte: f64,
-        /// When it has sent what it was given.
+        /// Time at which the link becomes free.
         free: u64,
     },
-    /// As it was recorded.
+    /// Recorded rate.
     Recorded {
         /// The recording.
         trace: Arc<Trace>,
-        /// Which line is next.
+        /// Index of the next line.
         next: u64,
-        /// Bytes that the last line still lets through.
+        /// Bytes that the last line still permits.
         left: usize,
-        /// When that is, or was.
+        /// Time of the last line.
         since: u64,
     },
 }
 
 impl LinkPace {
-    /// At so many bits per second.
+    /// Creates a constant rate in bits per second.
     #[must_use]
     pub fn even(bit_per_s: f64) -> Self {
         Self::Even {
@@ -39,7 +40,7 @@ impl LinkPace {
         }
     }
 
-    /// As recorded.
+    /// Creates a recorded rate.
     #[must_use]
     pub fn recorded(trace: Arc<Trace>) -> Self {
         Self::Recorded {
@@ -50,7 +51,7 @@ impl LinkPace {
         }
     }
 
-    /// When it can send something.
+    /// Returns when the link can send.
     #[must_use]
     pub fn ready(&self) -> u64 {
         match self {
@@ -62,7 +63,7 @@ impl LinkPace {
         }
     }
 
-    /// Nothing waits: what could have been sent until now is lost.
+    /// Records that the queue is empty. Capacity that was not used until `now` is lost.
     pub fn idle(&mut self, now: u64) {
         let Self::Recorded {
             trace,
@@ -82,7 +83,7 @@ impl LinkPace {
         }
     }
 
-    /// Sends so many bytes; when the last of them is sent. Before that time nothing else is ready.
+    /// Sends a packet. Returns the time at which its last byte is sent; the link is busy until then.
     pub fn send(&mut self, bytes: usize, now: u64) -> u64 {
         match self {
             Self::Even { per_byte, free } => {
@@ -132,14 +133,14 @@ mod tests {
         assert_eq!(pace.ready(), 10_000_000);
         let ms = |pace: &mut LinkPace, bytes| pace.send(bytes, 0) / 1_000_000;
         assert_eq!(ms(&mut pace, 1500), 10);
-        // Two small ones share a line, and what a packet lacks comes with the next.
+        // Two small packets share a line, and a packet may span two lines.
         assert_eq!(ms(&mut pace, 700), 10);
         assert_eq!(pace.ready(), 10_000_000);
         pace.send(700, 10_000_000);
         assert_eq!(ms(&mut pace, 300), 40);
         assert_eq!((pace.ready(), ms(&mut pace, 1300)), (40_000_000, 40));
         assert_eq!(ms(&mut pace, 1), 50);
-        // What it could have sent while nothing waited is lost.
+        // Unused capacity is lost.
         pace.idle(200_000_000);
         assert_eq!(pace.ready(), 200_000_000);
     }

@@ -1,29 +1,29 @@
-//! Where packets wait. Pure: times are passed in, in nanoseconds.
+//! Packet queues. Pure: times are parameters in nanoseconds.
 
 use crate::network_bed::fq_codel::FqCodel;
 use std::collections::VecDeque;
 
-/// How packets wait.
+/// Queueing discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// In one row, until the buffer is full: what most routers did, and many do.
+    /// One FIFO queue with a limited buffer, as in most older routers.
     Fifo,
-    /// In a row for each flow, each kept short (RFC 8290).
+    /// One short queue per flow (RFC 8290).
     FqCodel,
 }
 
-/// A packet of IP.
+/// An IP packet.
 pub type Packet = Vec<u8>;
 
-/// A queue of either kind.
+/// A queue of either discipline.
 pub enum Queue {
-    /// One row.
+    /// One FIFO queue.
     Fifo(Fifo),
-    /// Many.
+    /// One queue per flow.
     FqCodel(Box<FqCodel>),
 }
 
-/// One row with so many bytes of room.
+/// A FIFO queue with a limited number of bytes.
 #[derive(Default)]
 pub struct Fifo {
     packets: VecDeque<Packet>,
@@ -32,7 +32,7 @@ pub struct Fifo {
 }
 
 impl Queue {
-    /// An empty one; `room` in bytes is a plain queue's. fq_codel has room for 10,240 packets.
+    /// Creates an empty queue. `room` is the buffer of a FIFO queue in bytes; fq_codel holds 10,240 packets.
     #[must_use]
     pub fn new(discipline: Discipline, room: usize) -> Self {
         match discipline {
@@ -44,7 +44,7 @@ impl Queue {
         }
     }
 
-    /// Takes a packet in; how many were dropped for it.
+    /// Enqueues a packet. Returns the number of dropped packets.
     pub fn push(&mut self, packet: Packet, now: u64) -> u64 {
         match self {
             Self::Fifo(fifo) if fifo.bytes + packet.len() > fifo.room => 1,
@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// The next packet, and how many were dropped on the way to it.
+    /// Dequeues a packet. Also returns the number of packets dropped before it.
     pub fn pop(&mut self, now: u64) -> (Option<Packet>, u64) {
         match self {
             Self::Fifo(fifo) => {
@@ -69,7 +69,7 @@ impl Queue {
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no packet waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {

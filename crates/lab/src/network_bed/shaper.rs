@@ -1,5 +1,5 @@
-//! One direction of a bottleneck: packets are read from one TUN device, wait in a queue for their turn at the
-//! rate of the link, travel for the delay of the link, and are written to the other.
+//! One direction of a bottleneck: reads packets from a TUN device, queues them for the rate of the link,
+//! delays them, and writes them to another TUN device.
 
 use crate::network_bed::pace::LinkPace;
 use crate::network_bed::queue::{Discipline, Packet, Queue};
@@ -14,32 +14,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What one direction is like.
+/// Properties of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkShape {
-    /// When it sends.
+    /// Rate of the link.
     pub rate: Rate,
-    /// How packets wait.
+    /// Queueing discipline.
     pub discipline: Discipline,
-    /// Room of a plain queue: what the link carries in that time.
+    /// Buffer of a FIFO queue, as the time that the link needs to send it.
     pub buffer: Duration,
-    /// How long a packet travels.
+    /// Propagation delay.
     pub delay: Duration,
-    /// Share of packets that are lost, by chance.
+    /// Fraction of packets that are lost at random.
     pub loss: f64,
 }
 
-/// When a link sends.
+/// Rate of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rate {
-    /// So many bits of IP packets per second.
+    /// Constant rate in bits of IP packets per second.
     BitPerS(f64),
-    /// As it was recorded.
+    /// Recorded rate.
     Recorded(Arc<Trace>),
 }
 
 impl Rate {
-    /// Bits of IP packets per second, on average.
+    /// Returns the mean rate in bits of IP packets per second.
     #[must_use]
     pub fn bit_per_s(&self) -> f64 {
         match self {
@@ -49,7 +49,7 @@ impl Rate {
     }
 }
 
-/// What one direction has done.
+/// Counters of one direction.
 #[derive(Debug, Default)]
 pub struct LinkCounters {
     bytes: AtomicU64,
@@ -58,7 +58,7 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
-    /// Bytes of IP packets and packets that went through, and packets that were dropped.
+    /// Returns the transmitted bytes of IP packets, transmitted packets, and dropped packets.
     #[must_use]
     pub fn read(&self) -> (u64, u64, u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -66,12 +66,12 @@ impl LinkCounters {
     }
 }
 
-/// Packets read in one go before the queue is served again.
+/// Maximum packets read before the queue is served again.
 const BURST: usize = 64;
-/// Longest wait, so that the end is seen.
+/// Maximum wait in nanoseconds, so that the end is noticed.
 const SLICE: u64 = 50_000_000;
 
-/// Shapes until `stop`. Nothing that happens to packets ends it.
+/// Shapes packets until `stop`. Errors of single packets are ignored.
 pub fn shape(
     shape: &LinkShape,
     mut from: &File,
@@ -84,7 +84,7 @@ pub fn shape(
     let begin = Instant::now();
     let clock = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let room = shape.rate.bit_per_s() / 8.0 * shape.buffer.as_secs_f64();
-    // Less than two packets would let nothing through.
+    // A buffer of less than two packets would pass nothing.
     let mut queue = Queue::new(shape.discipline, (room as usize).max(3000));
     let mut pace = match &shape.rate {
         Rate::BitPerS(rate) => LinkPace::even(*rate),
@@ -106,7 +106,7 @@ pub fn shape(
             let Ok(length) = from.read(&mut buffer) else {
                 break;
             };
-            // 53 random bits as a share.
+            // 53 random bits as a fraction.
             let chance = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             let lost = match chance < shape.loss {
                 true => 1,
@@ -126,7 +126,7 @@ pub fn shape(
             let Some((_, packet)) = travelling.pop_front() else {
                 break;
             };
-            // One write is one packet, whole or not at all.
+            // One write is one complete packet.
             match rustix::io::write(to, &packet) {
                 Ok(_) => {
                     add(&counters.bytes, packet.len() as u64);

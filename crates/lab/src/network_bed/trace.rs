@@ -1,42 +1,42 @@
-//! A recorded link: when it could send. The format is mahimahi's (mm-link(1)): one whole number a line, the
-//! millisecond since the start at which one packet of at most [`OPPORTUNITY`] bytes could be sent; several in one
-//! millisecond are as many lines; after the last one it begins again. Pure.
+//! A recorded link, in mahimahi's format (mm-link(1)). Each line contains a whole number: the millisecond
+//! since the start at which one packet of at most [`OPPORTUNITY`] bytes could be sent. Several packets in one
+//! millisecond have several lines. After the last line the recording repeats. Pure.
 
-/// Bytes that one line lets through.
+/// Bytes that one line permits.
 pub const OPPORTUNITY: usize = 1500;
-/// Most lines of a file.
+/// Maximum number of lines.
 pub const MOST: usize = 8_000_000;
-/// Longest recording in milliseconds: a day.
+/// Maximum length of a recording in milliseconds: a day.
 pub const LONGEST: u32 = 86_400_000;
 
-/// When a link could send, in milliseconds, ascending; it begins again after the last one.
+/// Times in milliseconds at which a link could send, ascending; repeats after the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times: Vec<u32>,
     period: u32,
 }
 
-/// A text that is no recording.
+/// The text is not a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line is something else.
+    /// A line is invalid.
     #[error("line {line}: {expected} was expected")]
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// What was expected.
+        /// Expected content.
         expected: &'static str,
     },
-    /// There is nothing in it, or nothing after its beginning.
+    /// The recording is empty or has length zero.
     #[error("a recording has a line after millisecond 0, or it would last no time")]
     Empty,
-    /// It is too large.
+    /// The recording is too large.
     #[error("a recording has at most {MOST} lines")]
     TooLarge,
 }
 
 impl Trace {
-    /// Reads one.
+    /// Parses a recording.
     ///
     /// # Errors
     /// See [`TraceError`].
@@ -73,25 +73,25 @@ impl Trace {
         }
     }
 
-    /// When the link could send for the n-th time, in nanoseconds from the start, from 0.
+    /// Returns the time of opportunity `n` (from 0), in nanoseconds from the start.
     #[must_use]
     pub fn at(&self, n: u64) -> u64 {
         let lines = self.times.len() as u64;
         let (round, line) = (n / lines, usize::try_from(n % lines).unwrap_or(0));
-        // A recording of a day, replayed for centuries.
+        // A day's recording, repeated for centuries, must not overflow.
         let ms = round
             .saturating_mul(u64::from(self.period))
             .saturating_add(u64::from(self.times[line]));
         ms.saturating_mul(1_000_000)
     }
 
-    /// Milliseconds until it begins again.
+    /// Returns the period in milliseconds.
     #[must_use]
     pub fn period_ms(&self) -> u32 {
         self.period
     }
 
-    /// Bits per second over all of it.
+    /// Returns the mean rate in bits per second.
     #[must_use]
     pub fn bit_per_s(&self) -> f64 {
         self.times.len() as f64 * OPPORTUNITY as f64 * 8e3 / f64::from(self.period)

@@ -1,4 +1,4 @@
-//! The agent, run on this machine over a socket: the very bytes that go into guests.
+//! Runs the agent on this machine over a socket: the same binary as in guests.
 
 use crate::record::{SIZE, record};
 use assay_protocol::{AgentRequest, Frame, FrameDecoder, PathLook, Reply, Sync};

@@ -1,10 +1,10 @@
-//! Counters of ZFS: kernel statistics in /proc/spl/kstat/zfs. They are of all pools together.
+//! Counters of ZFS in /proc/spl/kstat/zfs, for all pools together.
 
 use assay_host::kstat;
 use assay_model::Bytes;
 use assay_model::sample::{ArcDelta, ZilDelta};
 
-/// Counters of the ARC at one moment.
+/// Counters of the ARC at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arc {
     demand_data_hits: u64,
@@ -15,10 +15,10 @@ pub struct Arc {
     c_max: u64,
 }
 
-/// Counters of the intent log at one moment.
+/// Counters of the intent log at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zil {
-    /// Calls that waited for what was logged to be durable.
+    /// Calls that waited until logged data was durable.
     pub commits: u64,
     itxs: u64,
     normal: u64,
@@ -27,13 +27,13 @@ pub struct Zil {
 }
 
 impl Arc {
-    /// Of `arcstats`. What a version does not count is 0.
+    /// Parses `arcstats`. Counters that a version lacks are 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let count = |name| kstat::find_counter(text, name).unwrap_or(0);
         Self {
-            // Reads that waited for data that was being fetched already: since OpenZFS 2.2 they are
-            // counted apart, before they were hits (module/zfs/arc.c, arc_read).
+            // Reads that waited for data that was already being fetched: counted separately since OpenZFS 2.2,
+            // and as hits before (module/zfs/arc.c, arc_read).
             demand_data_hits: count("demand_data_hits") + count("demand_data_iohits"),
             demand_data_misses: count("demand_data_misses"),
             prefetch_data_misses: count("prefetch_data_misses"),
@@ -43,7 +43,7 @@ impl Arc {
         }
     }
 
-    /// What happened between `self` and the later `end`.
+    /// Returns the differences between `self` and the later `end`.
     #[must_use]
     pub fn until(self, end: Self) -> ArcDelta {
         ArcDelta {
@@ -62,8 +62,8 @@ impl Arc {
 }
 
 impl Zil {
-    /// Of `zil`, or, since OpenZFS 2.2, of the statistics of one data set
-    /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). None where there is nothing of the log.
+    /// Parses `zil`, or since OpenZFS 2.2 the statistics of one data set
+    /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). Returns `None` without log counters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let count = |name| kstat::find_counter(text, name).unwrap_or(0);
@@ -76,7 +76,7 @@ impl Zil {
         })
     }
 
-    /// What happened between `self` and the later `end`.
+    /// Returns the differences between `self` and the later `end`.
     #[must_use]
     pub fn until(self, end: Self) -> ZilDelta {
         ZilDelta {

@@ -1,8 +1,7 @@
-//! fio's bandwidth logs: rate over time.
+//! Parses fio's bandwidth logs: rate over time.
 //!
-//! A line is `msec, KiB/s, direction, block size, offset[, priority]` (fio HOWTO, "Log File
-//! Formats"); one file per job. With `log_avg_msec` a line is the mean over the interval that ends
-//! at that time.
+//! A line is `msec, KiB/s, direction, block size, offset[, priority]` (fio HOWTO, "Log File Formats"); one
+//! file per job. With `log_avg_msec`, a line is the mean over the interval that ends at its time.
 
 use assay_model::sample::{Operation, RatePoint};
 use assay_model::{Bytes, Nanos};
@@ -45,9 +44,9 @@ pub(super) fn read(dir: &Path, every: Nanos, block: Bytes) -> Vec<RatePoint> {
     parse(&texts, (every.0 / 1_000_000).max(1), block)
 }
 
-/// Sums jobs per interval. Intervals end at multiples of `every_ms`, give or take fio's timer; a
-/// line is put to the nearest one. Within one job and interval the last line counts. An averaged
-/// line has no block size of its own (fio writes 0): the workload's is taken.
+/// Sums jobs per interval. Intervals end at multiples of `every_ms`, except for the inaccuracy of fio's timer,
+/// so a line belongs to the nearest one. Within a job and interval the last line counts. An averaged line has
+/// no block size (fio writes 0), so that of the workload is used.
 fn parse(logs: &[&str], every_ms: u64, block: Bytes) -> Vec<RatePoint> {
     let mut points: BTreeMap<u64, RatePoint> = BTreeMap::new();
     for log in logs {

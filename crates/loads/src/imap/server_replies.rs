@@ -1,29 +1,29 @@
-//! What an IMAP server says, and what is said to it next (RFC 3501); no bytes are moved here.
+//! Interprets the lines of an IMAP server and determines the next command (RFC 3501), without I/O.
 
 use std::collections::VecDeque;
 
-/// Longest line taken from a server, in bytes.
+/// Maximum length of a server's line in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Bytes that become lines.
+/// Splits bytes into lines.
 #[derive(Default)]
 pub struct LineBuffer {
     buffer: Vec<u8>,
-    /// So many of the first bytes hold no line end.
+    /// Number of bytes already searched for a line end.
     looked: usize,
 }
 
-/// A line that is longer than is taken.
+/// A line exceeds the maximum length.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 impl LineBuffer {
-    /// Takes what came.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend(bytes);
     }
 
-    /// The next line without its end; `None` when there is none yet.
+    /// Returns the next line without its end; `None` if it is incomplete.
     pub fn next(&mut self) -> Result<Option<String>, TooLong> {
         let new = self.buffer.iter().skip(self.looked);
         let end = new.copied().position(|byte| byte == b'\n');
@@ -42,32 +42,32 @@ impl LineBuffer {
     }
 }
 
-/// A login, from the greeting to the tagged answer.
+/// A login from the greeting to the tagged answer.
 pub struct Login {
     to_send: VecDeque<Part>,
-    /// What follows when the server says that it is ready.
+    /// Literal to send when the server is ready.
     literal: Option<Vec<u8>>,
     greeted: bool,
-    /// The password as it is and as it is sent: servers may say it again.
+    /// The password in plain and in encoded form, to remove it from server messages.
     hidden: [String; 2],
 }
 
-/// What a line means.
+/// Meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing for us: the next line decides.
+    /// Irrelevant; wait for the next line.
     Wait,
     /// Send these bytes.
     Send(Vec<u8>),
     /// Logged in.
     Done,
-    /// The server does not want us; what it said.
+    /// The server refused the login with this message.
     Refused(String),
-    /// This is not what IMAP says here.
+    /// The line is not valid IMAP here.
     Wrong {
-        /// What it said.
+        /// The server's line.
         answer: String,
-        /// What it should have said.
+        /// Expected content.
         expected: &'static str,
     },
 }
@@ -84,13 +84,13 @@ impl Login {
             ]
             .map(|bytes| {
                 let text = String::from_utf8_lossy(&bytes);
-                // The end of a line is cut as well.
+                // The end of a line is removed as well.
                 text.trim_matches('"').trim_end().to_owned()
             }),
         }
     }
 
-    /// Takes a line of the server.
+    /// Processes a line of the server.
     pub fn take(&mut self, line: &str) -> Next {
         let news = line.starts_with("* ") && !line.starts_with("* BYE");
         if !self.greeted {
@@ -136,7 +136,7 @@ impl Login {
         }
     }
 
-    /// These bytes, and what may be sent at once after them.
+    /// Returns these bytes, followed by the parts that may be sent immediately.
     fn send(&mut self, mut bytes: Vec<u8>) -> Next {
         if let Some(part) = self.to_send.pop_front() {
             bytes.extend(part.bytes);
@@ -146,14 +146,14 @@ impl Login {
     }
 }
 
-/// What is sent at once; a literal follows when the server says it is ready.
+/// Bytes to send immediately; a literal follows when the server is ready.
 #[derive(Debug, PartialEq)]
 struct Part {
     bytes: Vec<u8>,
     literal: Option<Vec<u8>>,
 }
 
-/// The LOGIN command in as few parts as the arguments allow.
+/// Splits the LOGIN command into as few parts as the arguments permit.
 fn login_command(user: &[u8], password: &[u8]) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut bytes = b"a1 LOGIN".to_vec();
@@ -178,7 +178,7 @@ fn login_command(user: &[u8], password: &[u8]) -> Vec<Part> {
     parts
 }
 
-/// A quoted string (RFC 3501, section 9: `quoted`); only 7-bit text without line ends can be one.
+/// Encodes a quoted string (RFC 3501, section 9: `quoted`); only 7-bit text without line ends is possible.
 fn quote_argument(argument: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![b'"'];
     for &byte in argument {

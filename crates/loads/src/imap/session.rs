@@ -1,4 +1,4 @@
-//! One IMAP session: bytes out, lines in.
+//! One IMAP session over a socket.
 
 use super::ImapRequest;
 use super::server_replies::{LineBuffer, Login, Next, TooLong};
@@ -9,10 +9,10 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A session that is logged in.
+/// A logged-in session.
 pub struct ImapSession(Line);
 
-/// Logs in; `None` when cancelled.
+/// Logs in; returns `None` when cancelled.
 pub fn login(
     request: &ImapRequest,
     addresses: &[SocketAddr],
@@ -39,7 +39,7 @@ pub fn login(
 }
 
 impl ImapSession {
-    /// Says goodbye, waits a little for the end, and tells how many bytes came in all.
+    /// Sends LOGOUT, waits briefly for the end, and returns the total of received bytes.
     pub fn logout(mut self) -> u64 {
         let line = &mut self.0;
         line.deadline = Instant::now() + Duration::from_secs(1);
@@ -54,7 +54,7 @@ impl ImapSession {
     }
 }
 
-/// Why a login ended early.
+/// Reason why a login ended early.
 enum Stop {
     Cancelled,
     Late,
@@ -129,7 +129,7 @@ impl Line {
         }
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its end.
     fn next(&mut self, cancel: &Cancel) -> Result<String, Stop> {
         loop {
             let line = self.lines.next().map_err(|TooLong| {

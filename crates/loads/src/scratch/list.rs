@@ -1,7 +1,7 @@
-//! The list of a session: where its scratch files were to be made, and which ones they became.
+//! List of a session's scratch files: the planned paths and the identities of the created files.
 //!
-//! A file of lines with checksums (`assay_host::seal`), an entry each. A file is entered before it is
-//! made, and again with what tells it from every other one before somebody else can rename it.
+//! Each line has a checksum (`assay_host::seal`). A file is recorded before it is created, and again with its
+//! identity before anybody else can rename it.
 
 use assay_host::held::{Access, Directory, Held};
 use assay_host::seal::{seal, unseal};
@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
 pub(super) const NAME: &str = "scratch";
-/// Longest list that is read; a line is some hundred bytes.
+/// Maximum bytes of a list; a line has some hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
 pub(super) struct List<'a> {
@@ -19,18 +19,18 @@ pub(super) struct List<'a> {
     held: Held,
 }
 
-/// A scratch file that was to be made.
+/// A planned scratch file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     #[serde(with = "assay_host::path_json")]
     pub path: PathBuf,
-    /// Not there when assay was killed before it was made, or just then.
+    /// Identity of the created file; `None` if assay was killed before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownFile>,
 }
 
 impl<'a> List<'a> {
-    /// Opens the list for more entries.
+    /// Opens the list for appending.
     pub fn open(dir: &'a Directory) -> Result<Self, HostError> {
         let held = match dir.look(NAME.as_ref())? {
             None => dir.create(NAME.as_ref())?,
@@ -39,7 +39,7 @@ impl<'a> List<'a> {
         Ok(Self { dir, held })
     }
 
-    /// Enters a file, durably.
+    /// Records a file durably.
     pub fn enter(&self, entry: &Entry) -> io::Result<()> {
         let line = seal(0, entry)?;
         let mut file = self.held.file();
@@ -50,7 +50,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// What a list says. Lines that were not written whole are left out.
+/// Reads a list and skips incomplete lines.
 pub(super) fn read(dir: &Directory) -> Vec<Entry> {
     let mut bytes = Vec::new();
     if let Ok(held) = dir.file(NAME.as_ref(), Access::Read) {
@@ -66,7 +66,7 @@ fn parse(bytes: &[u8]) -> Vec<Entry> {
         let Ok(entry) = serde_json::from_slice::<Entry>(&body) else {
             continue;
         };
-        // The second line of a file says more than the first one.
+        // The second line of a file replaces the first.
         let first = entries.pop_if(|last| last.path == entry.path && last.known.is_none());
         drop(first);
         entries.push(entry);
@@ -100,7 +100,7 @@ mod tests {
         let [_, odd] = twice;
         assert_eq!(read(&dir), [odd.clone(), last]);
         let whole = std::fs::read(temp.path().join(NAME)).unwrap();
-        // Torn and damaged lines say nothing, and no other line is lost with them.
+        // Incomplete and damaged lines are skipped without losing other lines.
         let torn = [&whole[..whole.len() - 3], b"\n", &whole].concat();
         assert_eq!(parse(&torn).len(), 3);
         let mut flipped = whole;

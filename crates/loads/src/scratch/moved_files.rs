@@ -1,5 +1,5 @@
-//! A scratch file that is not under its name any more when it is to be removed: whoever may write in
-//! its directory may have renamed it, taken it away, or put something of their own in its place.
+//! Handles a scratch file whose name no longer refers to it when it is removed: a user with write access to
+//! its directory may have renamed, removed or replaced it.
 
 use super::Scratch;
 use assay_host::HostError;
@@ -9,22 +9,22 @@ use std::path::PathBuf;
 /// A scratch file that somebody moved while it was in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Astray {
-    /// Where it was made.
+    /// Original path.
     pub path: PathBuf,
-    /// What became of it.
+    /// Result for the file.
     pub end: MovedFileEnd,
 }
 
-/// What became of a scratch file that somebody moved.
+/// Result for a moved scratch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MovedFileEnd {
-    /// Its name had been removed; nothing is left of it.
+    /// The file's name was removed; nothing remains.
     Unlinked,
-    /// It had another name in the same directory and was removed.
+    /// The file had another name in the same directory and was removed.
     Renamed(PathBuf),
-    /// It has a name somewhere else. It was emptied, so that it takes no space.
+    /// The file has a name in another directory. It was truncated, so that it uses no space.
     Elsewhere(Option<PathBuf>),
-    /// It is still there, and this is why.
+    /// The file still exists, because of this error.
     Failed(HostError),
 }
 
@@ -59,8 +59,8 @@ impl std::fmt::Display for Astray {
     }
 }
 
-/// Removes a scratch file: its name as long as that stands for it, else whatever name it has in the
-/// same directory. Nothing else is touched.
+/// Removes a scratch file by its name if the name refers to it, else by another name in the same directory.
+/// Changes nothing else.
 pub(super) fn remove(scratch: &Scratch) -> Option<Astray> {
     let end = match attempt(scratch) {
         Ok(end) => end?,
@@ -93,7 +93,7 @@ fn attempt(scratch: &Scratch) -> Result<Option<MovedFileEnd>, HostError> {
     if is_unlinked(held)? {
         return Ok(end);
     }
-    // The data are ours alone, whatever name leads to them.
+    // The data belongs to assay alone, whatever names the file has.
     let emptied = held.file().set_len(0);
     match emptied {
         Ok(()) => Ok(Some(MovedFileEnd::Elsewhere(held.whereabouts()))),
@@ -107,8 +107,8 @@ fn attempt(scratch: &Scratch) -> Result<Option<MovedFileEnd>, HostError> {
     }
 }
 
-/// Whether the file has no name left. Some network file systems give an open file that was removed a
-/// name of their own (`.nfs…`), which goes with the descriptor.
+/// Returns whether the file has no name left. Some network file systems give an open removed file a temporary
+/// name (`.nfs…`), which disappears with the descriptor.
 fn is_unlinked(held: &Held) -> Result<bool, HostError> {
     let hidden = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

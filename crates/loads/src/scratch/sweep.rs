@@ -1,5 +1,5 @@
-//! What killed sessions left is removed, and nothing else: regular files that assay made, in a directory
-//! that may belong to somebody else. Those that are known go wherever they were moved to.
+//! Removes the scratch files of killed sessions and nothing else: regular files created by assay, in
+//! directories that may belong to other users. Files with a recorded identity are removed even after a move.
 
 use super::list::{self, Entry};
 use super::{LOCK, PREFIX, SUFFIX, ScratchRegistry, is_uid, scratch_name};
@@ -11,33 +11,33 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Something that a session had left, and what became of it now.
+/// A file of an ended session, and what happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
     /// The scratch file.
     pub path: PathBuf,
-    /// Why it could not be removed, when it could not.
+    /// Reason why the file could not be removed.
     pub error: Option<String>,
 }
 
-/// What became of an entry.
+/// Result for an entry.
 enum End {
     Gone,
     Removed,
-    /// Something that assay did not make has the name.
+    /// Another object has the name.
     Another(&'static str),
     Failed(HostError),
 }
 
 impl ScratchRegistry {
-    /// Removes what killed sessions left. Says what was found; nothing to find is the usual case.
+    /// Removes the files of killed sessions. Returns the files that were found; usually there are none.
     #[must_use]
     pub fn sweep(&self) -> Vec<Swept> {
         let mut swept = Vec::new();
         let Ok(root) = Directory::open(&self.root) else {
             return swept;
         };
-        // The directory may be one that somebody else uses too.
+        // Other programs may use the directory, too.
         let names = root.list().unwrap_or_default();
         for uid in names.iter().filter(|name| is_uid(name.as_bytes())) {
             let Ok(dir) = root.below(Path::new(uid)) else {
@@ -60,7 +60,7 @@ impl ScratchRegistry {
                     End::Removed => None,
                     End::Another(why) => Some(why.to_owned()),
                     End::Failed(error) => {
-                        // Not mounted now, perhaps: kept on the list for the next start.
+                        // Its file system may not be mounted now, so the entry stays for the next start.
                         left = true;
                         let why = describe_failure(&entry.path, &error);
                         let forget = self.root.join(uid);
@@ -95,7 +95,7 @@ fn remove(entry: &Entry) -> End {
     }
 }
 
-/// Why a file was not removed, with what allows it.
+/// Explains why a file was not removed, with a way out.
 fn describe_failure(path: &Path, error: &HostError) -> String {
     let mark = error.errno().and_then(|_| Mark::against_removal(path));
     match mark {
@@ -104,7 +104,7 @@ fn describe_failure(path: &Path, error: &HostError) -> String {
     }
 }
 
-/// Whether another file system lies where a file was, as when its own is not mounted now.
+/// Returns whether another file system is at the file's path, for example because its own is not mounted.
 fn is_covered(path: &Path, known: &KnownFile) -> bool {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|above| read_identity(above).ok());
@@ -129,13 +129,13 @@ fn by_what_it_is(path: &Path, known: &KnownFile) -> Result<End, HostError> {
     })
 }
 
-/// A file of which nobody knows whether it was made.
+/// Handles a file that may not have been created.
 fn by_name(path: &Path) -> Result<End, HostError> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(End::Gone);
     };
     let directory = match Directory::open(above) {
-        // Nobody knows whether its file system is not mounted now, or the directory was removed.
+        // Either its file system is not mounted now, or the directory was removed.
         Err(error) if error.is_absent() => {
             return Ok(End::Failed(HostError::Path {
                 path: path.to_owned(),
@@ -145,7 +145,7 @@ fn by_name(path: &Path) -> Result<End, HostError> {
         }
         other => other?,
     };
-    // Made by its name, and renamed before it was entered.
+    // The file was created by its name and renamed before it was recorded.
     if directory.remove_unentered(name)? {
         return Ok(End::Removed);
     }
@@ -166,8 +166,8 @@ fn by_name(path: &Path) -> Result<End, HostError> {
     })
 }
 
-/// Removes abandoned scratch files from a directory itself: those named as assay names them, this
-/// user's, under no other name, and locked by nobody.
+/// Removes abandoned scratch files from a directory: files with assay's name pattern, of this user, with one
+/// name, and without a lock.
 #[must_use]
 pub fn sweep_directory(directory: &Directory) -> Vec<Swept> {
     let mut swept = Vec::new();

@@ -7,7 +7,7 @@ fn held(dir: &tempfile::TempDir) -> Arc<Directory> {
     Arc::new(Directory::open(dir.path()).unwrap())
 }
 
-/// As kill -9 leaves it: descriptors closed, no destructor run.
+/// Simulates kill -9: descriptors closed, no destructor run.
 fn killed(scratch: Scratch, session: ScratchSession) {
     let (scratch, session) = (
         &*Box::leak(Box::new(scratch)),
@@ -91,7 +91,7 @@ fn a_directory_that_goes_away_is_not_created_again() {
     assert!(!path.exists());
 }
 
-/// Everything that the owner of the directory can put in place of a scratch file.
+/// Objects that the owner of the directory can put in place of a scratch file.
 const SWAPS: [&str; 6] = ["link", "hard link", "pipe", "directory", "file", "nothing"];
 
 fn swap(how: &str, at: &Path, victim: &Path) {
@@ -203,7 +203,7 @@ fn a_swap_of_the_directory_leads_nowhere() {
     assert_eq!(fs::read_dir(&moved).unwrap().count(), 0);
 }
 
-/// As if assay was killed before the file was entered for the second time.
+/// Simulates that assay was killed before the identity was recorded.
 fn forget_which(session: &ScratchSession, at: &Path) {
     fs::remove_file(session.dir().join(list::NAME)).unwrap();
     let path = at.to_owned();
@@ -227,8 +227,8 @@ fn attack_what_a_sweep_finds_in_place_of_a_file_is_left_alone() {
                 forget_which(&session, &at);
             }
             killed(scratch, session);
-            // One of this user's own under the very name cannot be told from one that a kill left
-            // before it was known.
+            // A file of this user with exactly this name looks like one of a session that was killed before
+            // its identity was recorded.
             let taken = how == "file" && !known;
             if how != "file" {
                 assert_eq!(sweep_directory(&held(&target)), [], "{how}");
@@ -259,8 +259,8 @@ fn a_pipe_in_the_state_directory_is_not_waited_for() {
     assert!(state.begin(UID).is_err());
 }
 
-/// Where the owner of the directory may have put it before assay was killed, and what stands in its
-/// place then.
+/// Places to which the owner of the directory may have moved the file before assay was killed, and objects
+/// that replaced it.
 #[test]
 fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes() {
     if !rustix::process::geteuid().is_root() {
@@ -307,7 +307,7 @@ fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes()
     assay_testing::attacked("scratch files moved before a kill", tried, held_out);
 }
 
-/// On a disk: a directory in memory may have another kind of handles.
+/// On a disk: directories in memory may have another kind of handles.
 fn tempdir() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").unwrap()
 }
@@ -330,7 +330,7 @@ fn a_file_with_two_names_loses_both() {
     killed(scratch, session);
     let swept = state.sweep();
     assert_eq!(swept.len(), 1);
-    // A link that cannot be found takes no space.
+    // A link that cannot be found uses no space.
     let left = links.iter().filter_map(|link| fs::metadata(link).ok());
     assert_eq!(left.map(|left| left.len()).sum::<u64>(), 0);
 }
@@ -343,7 +343,7 @@ fn run(argv: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// A file system of its own, unmounted when it is dropped.
+/// A separate file system, unmounted on drop.
 struct Mounted {
     dir: tempfile::TempDir,
     image: tempfile::TempDir,
@@ -381,7 +381,7 @@ impl Drop for Mounted {
     }
 }
 
-/// What keeps a scratch file from being removed, and what takes that away again.
+/// An obstacle to removing a scratch file, and how to remove the obstacle.
 type Hindrance = (&'static str, fn(&Path) -> bool, fn(&Path) -> bool);
 
 const HINDRANCES: [Hindrance; 5] = [
@@ -440,7 +440,7 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
             let scratch = session.scratch(&held(&target.dir)).unwrap();
             let path = scratch.shown().to_owned();
             if what == "a read-only file system" && !kill {
-                // An open file for writing keeps the file system writable.
+                // A file open for writing keeps the file system writable.
                 continue;
             }
             if kill {
@@ -468,11 +468,11 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
     }
 }
 
-/// As kill -9 leaves it: nothing is open, and nothing was removed.
+/// Simulates kill -9: nothing is open, and nothing was removed.
 fn left_by_a_kill(scratch: Scratch, session: ScratchSession) -> PathBuf {
     let (path, dir) = (scratch.shown().to_owned(), session.path.clone());
     let list = fs::read(dir.join(list::NAME)).unwrap();
-    // The destructor looks for other names beside it only.
+    // The destructor searches only the same directory for other names.
     let elsewhere = path.parent().unwrap().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::hard_link(&path, elsewhere.join("kept")).unwrap();

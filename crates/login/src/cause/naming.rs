@@ -1,4 +1,4 @@
-//! Names for what was seen: each cause with its stable id, its evidence and what to do.
+//! Describes observed activities as causes, with stable id, evidence and next step.
 
 use super::{LoginKind, Named, PamLine, ServerKnowledge, name_cause};
 use crate::activity::{Activity, ActivityShare, ConnectionSide};
@@ -6,7 +6,7 @@ use crate::client_trace::Clues;
 use crate::startup::StartupLine;
 use crate::{Login, LoginPart};
 
-/// Names what a process was seen doing.
+/// Describes the activity of a process as a cause.
 pub(super) fn name_activity(
     kind: LoginKind,
     share: &ActivityShare,
@@ -19,7 +19,7 @@ pub(super) fn name_activity(
     }
 }
 
-/// Returns whether a share is the user's own shell on the server, with the command that assay asks for.
+/// Returns whether an activity is the user's own shell on the server with assay's command.
 pub(super) fn is_users_shell(share: &ActivityShare) -> bool {
     let Activity::Program { words, .. } = &share.activity else {
         return false;
@@ -142,7 +142,7 @@ fn name_of_server(
     }
 }
 
-/// Names a program that the server started.
+/// Describes a program that the server started.
 fn name_program(
     share: &ActivityShare,
     words: &[String],
@@ -291,7 +291,7 @@ fn name_pam_program(
     ))
 }
 
-/// Times each program that pam_motd runs; `run-parts --test` would only print their names.
+/// Command that times each program of pam_motd; `run-parts --test` would print only names.
 pub(super) const TIME_MOTD: &str = "time each of them: `for f in /etc/update-motd.d/*; do [ -x \"$f\" ] && \
     echo \"$f\" && bash -c 'time \"$0\" >/dev/null' \"$f\"; done`";
 
@@ -318,7 +318,7 @@ fn name_server_lookup(
     )
 }
 
-/// Names the service behind a Unix socket.
+/// Describes the service behind a Unix socket.
 fn name_service(process: &str, path: &str, known: &ServerKnowledge) -> Named {
     let seen = format!("{process} waited for {path}");
     let of = |module: &str| pam_line(known, module).map(|line| line.place.clone());
@@ -370,7 +370,7 @@ fn name_service(process: &str, path: &str, known: &ServerKnowledge) -> Named {
     )
 }
 
-/// Services by port, the PAM modules that ask them, and what they are.
+/// Ports of services, the PAM modules that use them, and descriptions.
 const PEERS: [(&[u16], &str, &str); 5] = [
     (&[389, 636, 3268, 3269], "pam_ldap", "an LDAP server"),
     (&[88, 464], "pam_krb5", "a Kerberos server"),
@@ -496,7 +496,7 @@ fn name_busy_machine() -> Named {
     )
 }
 
-/// Names a line of a start-up file.
+/// Describes a line of a start-up file.
 pub(super) fn name_line(line: &StartupLine) -> Named {
     let what = format!("start-up file: `{}`", line.command);
     let then = "run that command by hand; a tool that waits for a lock names its file";
@@ -509,7 +509,7 @@ pub(super) fn name_line(line: &StartupLine) -> Named {
     )
 }
 
-/// Names an address that did not answer.
+/// Describes an address that did not answer.
 pub(super) fn name_unanswered(address: &str) -> Named {
     name_cause(
         "address-unanswered",
@@ -519,7 +519,7 @@ pub(super) fn name_unanswered(address: &str) -> Named {
     )
 }
 
-/// Names the lookup of the server's name here.
+/// Describes the lookup of the server's name on this machine.
 pub(super) fn name_lookup(known: &ServerKnowledge, seen: &str) -> Named {
     if let Some((hosts, place)) = &known.hosts
         && asks_mdns_first(hosts)
@@ -539,7 +539,8 @@ pub(super) fn name_lookup(known: &ServerKnowledge, seen: &str) -> Named {
     )
 }
 
-/// Returns whether every name goes to mDNS before DNS. The `minimal` modules ask for .local alone.
+/// Returns whether every name is looked up in mDNS before DNS. The `minimal` modules look up only .local
+/// names.
 fn asks_mdns_first(hosts: &str) -> bool {
     for word in hosts.split_whitespace() {
         if word == "dns" || word == "resolve" {
@@ -552,7 +553,7 @@ fn asks_mdns_first(hosts: &str) -> bool {
     false
 }
 
-/// Names Kerberos, which the client tried.
+/// Describes a failed Kerberos attempt of the client.
 pub(super) fn name_gssapi() -> Named {
     name_cause(
         "gssapi",
@@ -562,7 +563,7 @@ pub(super) fn name_gssapi() -> Named {
     )
 }
 
-/// Names keys that the server does not take.
+/// Describes keys that the server rejected.
 pub(super) fn name_refused_keys() -> Named {
     name_cause(
         "refused-keys",
@@ -572,7 +573,7 @@ pub(super) fn name_refused_keys() -> Named {
     )
 }
 
-/// Names a greeting that comes late.
+/// Describes a late greeting.
 pub(super) fn name_late_greeting(clues: &Clues, known: &ServerKnowledge) -> Named {
     let (seen, then) = match (known.sleeps.first(), clues.greeted) {
         (Some(sleep), _) => (
@@ -592,7 +593,7 @@ pub(super) fn name_late_greeting(clues: &Clues, known: &ServerKnowledge) -> Name
     name_cause("greeting-delayed", "the server greets late", &seen, then)
 }
 
-/// Names the distance.
+/// Describes the network distance.
 pub(super) fn name_distance() -> Named {
     name_cause(
         "distance",
@@ -602,7 +603,7 @@ pub(super) fn name_distance() -> Named {
     )
 }
 
-/// Returns what is known of time without evidence, and how to find out more.
+/// Returns the known facts about unexplained time, and the next step of the diagnosis.
 pub(super) fn how_to_find_out(
     kind: LoginKind,
     part: &LoginPart,
@@ -672,8 +673,8 @@ fn first_word(command: &str) -> &str {
     command.split_whitespace().next().unwrap_or(command)
 }
 
-/// Returns the program of a process without its arguments, which may hold secrets: behind an interpreter
-/// the script, behind `sh -c` the first word.
+/// Returns the program of a process without its arguments, which may contain secrets: the script of an
+/// interpreter, the first word after `sh -c`.
 fn program_name(words: &[String]) -> String {
     const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "env", "python3"];
     let base = |word: &str| {

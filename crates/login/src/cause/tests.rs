@@ -222,7 +222,7 @@ fn a_healthy_login_has_neither_causes_nor_open_time() {
     ];
     let shares = || vec![share(LoginPart::KeyExchange, Activity::Cpu, 140 * ms)];
     let mut all: Vec<Login> = (0..4).map(|_| login(&phases, shares())).collect();
-    // One login of five met a busy machine.
+    // One of five logins met a busy machine.
     let late = [
         (LoginPart::Tcp, ms),
         (LoginPart::KeyExchange, 900 * ms),
@@ -302,14 +302,14 @@ fn distance_never_explains_more_than_its_round_trips() {
         &ServerKnowledge::default(),
     );
     assert_eq!((ids(&far), far.unexplained.len()), (vec!["distance"], 0));
-    // A banner that takes longer is not far away.
+    // A late banner does not mean a large distance.
     let late = explain(
         LoginKind::Ssh,
         &[login(&phases(3_000), Vec::new())],
         &ServerKnowledge::default(),
     );
     assert_eq!(late.unexplained.len(), 1);
-    // A lost first packet makes the connection slow, and no other part.
+    // A lost first packet delays only the connection.
     let mut lost = phases(10);
     lost[0].1 = 1_000 * ms;
     lost[5].1 = 2_000 * ms;

@@ -1,4 +1,4 @@
-//! The same login over a connection that is there already (`ControlMaster`), for comparison.
+//! Logs in over an existing connection (`ControlMaster`), for comparison.
 
 use super::{SAY, SshTarget};
 use crate::LoginError;
@@ -7,11 +7,11 @@ use assay_model::Nanos;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Makes a connection whose socket lies in `dir`, and logs in over it so many times: how long each took.
-/// The connection ends with this call.
+/// Opens a connection with its socket in `dir`, and measures several logins over it. Closes the connection
+/// before it returns.
 ///
 /// # Errors
-/// It does not come about, or a login fails.
+/// The connection or a login fails.
 pub fn time_logins(
     target: &SshTarget,
     dir: &Path,
@@ -25,7 +25,7 @@ pub fn time_logins(
     };
     let socket = dir.join("s");
     let path = format!("ControlPath={}", socket.display());
-    // No command runs at the far end, so nothing is left there when this process is ended.
+    // No remote command runs, so nothing remains there when this process ends.
     let master = ["-N", "-T", "-o", "ControlMaster=yes", "-o", &path];
     let mut held = ProgramLines::start(target.command(&master, &[])).map_err(start)?;
     until_there(target, &mut held, &socket, limit, stop)?;
@@ -40,7 +40,7 @@ pub fn time_logins(
     Ok(took)
 }
 
-/// Until the socket is there: ssh makes it when it is logged in.
+/// Waits for the socket, which ssh creates after its login.
 fn until_there(
     target: &SshTarget,
     held: &mut ProgramLines,
@@ -75,7 +75,7 @@ fn until_there(
     })
 }
 
-/// Until the mark comes.
+/// Waits for the mark.
 fn wait(
     target: &SshTarget,
     lines: &mut ProgramLines,

@@ -1,25 +1,25 @@
-//! What `ssh -vvv` prints, as the parts of a login and as clues. The lines are those of OpenSSH 7 to 10.
+//! Parses the output of `ssh -vvv` into parts and clues. Supports OpenSSH 7 to 10.
 
 use crate::{Login, LoginPart};
 use assay_model::Nanos;
 
-/// Complaints that are kept.
+/// Maximum number of stored messages.
 const COMPLAINTS: usize = 40;
 
-/// The parts so far.
+/// Parts of the login so far.
 #[derive(Debug)]
 pub struct Transcript {
     login: Login,
-    /// The part that goes on, and when it began.
+    /// Current part and its start.
     part: LoginPart,
     since: Nanos,
-    /// Lines that are no trace.
+    /// Lines that are messages and not trace output.
     complaints: Vec<String>,
-    /// The address that is tried, and since when.
+    /// The address being tried, and since when.
     trying: Option<(String, Nanos)>,
-    /// Since when a key is offered.
+    /// Time since which a key is offered.
     offered: Option<Nanos>,
-    /// Exit status of what ran in the session.
+    /// Exit status of the remote command.
     status: Option<i32>,
 }
 
@@ -38,7 +38,7 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// Reads a line of standard error.
+    /// Parses a line of standard error.
     pub fn line(&mut self, at: Nanos, line: &str) {
         let traced = ["debug1: ", "debug2: ", "debug3: "]
             .iter()
@@ -61,7 +61,7 @@ impl Transcript {
             ),
             _ => return,
         };
-        // A second address, or a method that is tried with another key, belongs to the same part.
+        // A further address, or another key for the same method, belongs to the same part.
         if part != self.part {
             self.enter(at, part);
         }
@@ -148,12 +148,12 @@ impl Transcript {
         self.since = at;
     }
 
-    /// Notes that the session is there and the shell for a person begins.
+    /// Records that the session is there and the interactive shell starts.
     pub fn shell_begins(&mut self, at: Nanos) {
         self.enter(at, LoginPart::Prompt);
     }
 
-    /// The far end said something; whether that was the mark, which is the end.
+    /// Records remote output. Returns whether it was the mark, which ends the login.
     pub fn said(&mut self, at: Nanos, mark: bool) -> bool {
         if mark {
             self.enter(at, LoginPart::Answer);
@@ -161,39 +161,39 @@ impl Transcript {
         mark
     }
 
-    /// What goes on.
+    /// Returns the current part.
     #[must_use]
     pub fn waiting(&self) -> LoginPart {
         self.part.clone()
     }
 
-    /// Returns whether a session ran and ended well without printing the mark: the server runs another
-    /// command than the one that was asked for.
+    /// Returns whether a session ended well without printing the mark: the server ran another command than
+    /// requested.
     #[must_use]
     pub fn ran_another_command(&self) -> bool {
         matches!(self.part, LoginPart::Session | LoginPart::Prompt) && self.status == Some(0)
     }
 
-    /// What ssh complained about last.
+    /// Returns ssh's last message.
     #[must_use]
     pub fn complaint(&self) -> String {
         let said = self.complaints.last().cloned();
         said.unwrap_or_else(|| "ssh ended without a word".to_owned())
     }
 
-    /// Returns all that ssh complained about.
+    /// Returns all messages of ssh.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         self.complaints.clone()
     }
 
-    /// The whole login.
+    /// Completes the login.
     #[must_use]
     pub fn finish(self) -> Login {
         self.login
     }
 
-    /// What there is, when it ends in the middle.
+    /// Returns an unfinished login.
     #[must_use]
     pub fn cut(mut self, at: Nanos) -> Login {
         self.enter(at, LoginPart::Answer);
@@ -205,7 +205,7 @@ impl Transcript {
 mod tests {
     use super::*;
 
-    /// OpenSSH 9.2p1 (Debian 12), shortened; times are made up.
+    /// OpenSSH 9.2p1 (Debian 12), shortened, with invented times.
     const REAL: [(u64, &str); 16] = [
         (
             1,

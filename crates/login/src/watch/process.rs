@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them.
+//! Reads processes from `/proc`.
 
 use std::fs;
 
@@ -12,23 +12,23 @@ pub(super) struct Process {
     pub state: char,
 }
 
-/// Deepest tree that is followed.
+/// Maximum depth of the process tree.
 const DEEPEST: usize = 32;
-/// Programs that are a server, or part of one.
+/// Programs that are a server or part of one.
 const OF_SERVERS: [&str; 8] = [
     "sshd", "nginx", "apache2", "httpd", "lighttpd", "master", "dovecot", "systemd",
 ];
-/// Directories of the programs that a mail server consists of.
+/// Directories with the programs of mail servers.
 const DIRECTORIES: [&str; 2] = ["/dovecot/", "/postfix/"];
 
 impl Process {
-    /// Reads a process; none when it has ended.
+    /// Reads a process; returns `None` if it has ended.
     pub fn read(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Self::parse(pid, &stat)
     }
 
-    /// Parses `/proc/PID/stat`; a name may hold blanks and brackets.
+    /// Parses `/proc/PID/stat`. The name may contain spaces and brackets.
     fn parse(pid: u32, stat: &str) -> Option<Self> {
         let (head, rest) = stat.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
@@ -41,7 +41,7 @@ impl Process {
         })
     }
 
-    /// Returns the command line, word by word.
+    /// Returns the words of the command line.
     pub fn words(&self) -> Vec<String> {
         let bytes = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = bytes
@@ -52,19 +52,19 @@ impl Process {
             .collect()
     }
 
-    /// Returns the kernel's function in which the process waits; empty when that cannot be read.
+    /// Returns the kernel function in which the process waits; empty if unreadable.
     pub fn wait_channel(&self) -> String {
         fs::read_to_string(format!("/proc/{}/wchan", self.pid)).unwrap_or_default()
     }
 
-    /// Returns whether the process waits for the time alone: select(2) or poll(2) without any descriptor, as
-    /// PAM waits after a refusal.
+    /// Returns whether the process waits only for time: select(2) or poll(2) without descriptors. PAM waits
+    /// like this after a refusal.
     pub fn waits_for_time(&self) -> bool {
         let text = fs::read_to_string(format!("/proc/{}/syscall", self.pid)).unwrap_or_default();
         is_wait_for_time(&text)
     }
 
-    /// Returns whether this is a program of the server itself, and not one that the server started.
+    /// Returns whether this program belongs to the server itself. Other programs were started by the server.
     pub fn is_of_server(&self) -> bool {
         if OF_SERVERS.iter().any(|name| self.name.starts_with(name)) {
             return true;
@@ -76,14 +76,14 @@ impl Process {
     }
 }
 
-/// Numbers of system calls that wait for descriptors, with the argument that counts them.
+/// Numbers of system calls that wait for descriptors, and the argument with the number of descriptors.
 #[cfg(target_arch = "x86_64")]
 const WAITS: [(u32, usize); 4] = [(23, 0), (270, 0), (7, 1), (271, 1)];
-/// The same for the table of system calls that newer architectures share: pselect6 and ppoll.
+/// Numbers of such calls on newer architectures, which share a table of system calls: pselect6 and ppoll.
 #[cfg(not(target_arch = "x86_64"))]
 const WAITS: [(u32, usize); 2] = [(72, 0), (73, 1)];
 
-/// Parses `/proc/PID/syscall`: the number of the call, then its arguments.
+/// Parses `/proc/PID/syscall`: number of the call, then its arguments.
 fn is_wait_for_time(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let Some(number) = words.next().and_then(|word| word.parse::<u32>().ok()) else {
@@ -113,7 +113,7 @@ pub(super) fn list_children(pid: u32) -> Vec<u32> {
     all
 }
 
-/// Returns all that descend from a process, the innermost last.
+/// Returns all descendants of a process, the innermost last.
 pub(super) fn list_descendants(pid: u32) -> Vec<Process> {
     let mut found = Vec::new();
     let mut level = vec![pid];
@@ -133,7 +133,7 @@ pub(super) fn list_descendants(pid: u32) -> Vec<Process> {
     found
 }
 
-/// Returns the listeners whose parent is none of them. A socket that systemd opened belongs to the server
+/// Returns the listeners whose parent is not a listener. A socket that systemd opened belongs to the server
 /// that took it over.
 pub(super) fn topmost_listeners(listeners: &[u32]) -> Vec<u32> {
     let others = listeners.iter().any(|pid| *pid != 1);
@@ -145,12 +145,12 @@ pub(super) fn topmost_listeners(listeners: &[u32]) -> Vec<u32> {
     own.collect()
 }
 
-/// Returns CPU time and time in the queue for a CPU, in nanoseconds; zero where the kernel does not count.
+/// Returns CPU time and time in the CPU queue, in nanoseconds; zero if the kernel does not count them.
 pub(super) fn read_cpu_times(pid: u32) -> (u64, u64) {
     read_times(&format!("/proc/{pid}/schedstat"))
 }
 
-/// Returns the same for this thread.
+/// Returns CPU time and time in the CPU queue of this thread, in nanoseconds.
 pub(super) fn own_times() -> (u64, u64) {
     read_times("/proc/thread-self/schedstat")
 }

@@ -1,4 +1,4 @@
-//! Whom a process has asked: the far ends of its sockets.
+//! Finds the peers of a process: the far ends of its sockets.
 
 use crate::activity::Activity;
 use assay_host::{Host, Limits, LiveHost};
@@ -8,11 +8,11 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-/// Ports of name servers: DNS, and DNS over TLS.
+/// Ports of name servers: DNS and DNS over TLS.
 const NAME_SERVERS: [u16; 2] = [53, 853];
-/// Sockets to which logs go; nobody waits for an answer there.
+/// Log sockets, where no process waits for an answer.
 const LOGS: [&str; 3] = ["/dev/log", "/systemd/journal/", "/dovecot/log"];
-/// Services that the programs of a mail or web server ask; the other sockets are their own.
+/// Services that mail and web servers use. Other sockets belong to the server itself.
 const SERVICES: [&str; 13] = [
     "mysql",
     "PGSQL",
@@ -28,17 +28,18 @@ const SERVICES: [&str; 13] = [
     "milter",
     "rspamd",
 ];
-/// Paths of Unix sockets are asked for this often at most.
+/// Minimum interval between two lookups of Unix socket paths.
 const PATHS_EVERY: Duration = Duration::from_millis(200);
 
-/// The connection of the login itself, which is no other party's.
+/// Identification of the connection of the login itself, which is not a request to another service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
-    /// Its local port is the server's, which starts a process for each connection.
+    /// Port of the server on this machine; the server starts a process for each connection.
     Local(u16),
-    /// Its local port is the server's, whose processes talk to each other.
+    /// Port of the server on this machine; the server has several processes, which communicate with each
+    /// other.
     Many(u16),
-    /// Its remote port is the server's.
+    /// Port of a server on another machine.
     Remote(u16),
 }
 
@@ -50,7 +51,7 @@ struct Inet {
     inode: u64,
 }
 
-/// Sockets and what is known of them.
+/// Sockets and their known peers.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     /// Paths of the far ends of Unix sockets, by inode.
@@ -59,7 +60,7 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Returns whom a process asks.
+    /// Returns the peer to which a process sent a request.
     pub fn asked(&mut self, pid: u32, own: Own) -> Option<Activity> {
         let inodes = socket_inodes(pid);
         if inodes.is_empty() {
@@ -100,7 +101,7 @@ impl Sockets {
         if let Some(path) = named(&self.paths) {
             return Some(path);
         }
-        // A socket is connected as soon as it is made, so each is looked up once.
+        // A socket connects right after its creation, so each inode is looked up once.
         let is_new = inodes.iter().any(|inode| !self.paths.contains_key(inode));
         if !is_new || self.read.is_some_and(|read| read.elapsed() < PATHS_EVERY) {
             return None;
@@ -114,9 +115,9 @@ impl Sockets {
     }
 }
 
-/// Parses `ss -xnH`: the path at the far end of each socket, by the inode of the near end.
+/// Parses `ss -xnH` into the path of each socket's far end, by the inode of the near end.
 fn far_ends(text: &str) -> BTreeMap<u64, Option<String>> {
-    // Netid, state, two queues, own path and inode, the peer's path and inode.
+    // Columns: netid, state, two queues, own path and inode, the peer's path and inode.
     let rows: Vec<(String, u64, u64)> = text
         .lines()
         .filter_map(|line| {
@@ -154,7 +155,7 @@ fn socket_inodes(pid: u32) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Returns the connected sockets of the network that a process sees.
+/// Returns the connected network sockets in a process's namespace.
 fn connected_sockets(pid: u32) -> Vec<Inet> {
     let tables = ["udp", "udp6", "tcp", "tcp6"];
     let texts = tables
@@ -178,7 +179,7 @@ fn parse(line: &str) -> Option<Inet> {
     })
 }
 
-/// Parses an address as the kernel writes it: words of four bytes, each in the machine's order.
+/// Parses an address in the kernel's format: words of four bytes in native byte order.
 fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -197,7 +198,7 @@ fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
     Some((address, port))
 }
 
-/// Returns the local port of a process's connection to a port.
+/// Returns the local port of a process's connection to a remote port.
 pub(super) fn local_port(pid: u32, port: u16) -> Option<u16> {
     let inodes = socket_inodes(pid);
     let all = connected_sockets(pid).into_iter();
@@ -205,7 +206,7 @@ pub(super) fn local_port(pid: u32, port: u16) -> Option<u16> {
     own.next().map(|one| one.local)
 }
 
-/// Returns whether a process holds the connection between two ports; none when it holds no connection.
+/// Returns whether a process holds the connection between two ports; `None` if it holds no connection.
 pub(super) fn serves_connection(pid: u32, port: u16, client: u16) -> Option<bool> {
     let inodes = socket_inodes(pid);
     let all = connected_sockets(pid).into_iter();

@@ -1,4 +1,4 @@
-//! What the radio of the device shows: was it worse while it moved, while it heard little, or in a band?
+//! Finds causes in the Wi-Fi history: roaming, no access point, a weak signal, or a slower band.
 
 use super::Cause;
 use crate::air::{Air, WEAK};
@@ -7,14 +7,14 @@ use crate::role::Role;
 use crate::verdict::is_over;
 use assay_wifi::channel::Band;
 
-/// After a device is seen with another access point, addresses and connections need so long, in microseconds.
+/// Time after a roam in which addresses and connections recover, in microseconds.
 const SETTLES: u64 = 1_000_000;
-/// It was at least so many times worse: less may be chance.
+/// Minimum ratio between two fractions of late events. A smaller difference may be chance.
 const WORSE: f64 = 2.0;
-/// Fewer events than these in a band say nothing of it.
+/// Minimum number of events in a band for a comparison.
 const LEAST: usize = 10;
 
-/// How many were due, and how many of them were over the goal.
+/// Number of due events and number of late events among them.
 #[derive(Clone, Copy, Default)]
 struct Count {
     due: usize,
@@ -34,7 +34,7 @@ impl Count {
     }
 }
 
-/// What was worse at some times than at others, when the radio went through something.
+/// Compares times with a Wi-Fi event with the other times.
 pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     moved(role, events, air, record.ran_us)
@@ -42,7 +42,7 @@ pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord
         .or_else(|| two_bands(role, events, air))
 }
 
-/// What was the same all the time, when nothing else shows a cause.
+/// Finds a cause that lasted for the whole run. Used only if no other cause is known.
 pub(super) fn always(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     let heard = || {
@@ -72,7 +72,7 @@ fn otherwise(cause: &Cause) -> Option<f64> {
     }
 }
 
-/// Between two access points, or with none.
+/// Checks whether most late events were due during a roam or without an access point.
 fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cause> {
     let judged = crate::air::judge(air);
     let roams = judged.roams.iter().map(|roam| (roam.from_us, roam.to_us));
@@ -121,7 +121,7 @@ fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cau
     })
 }
 
-/// While the access point was heard weakly.
+/// Checks whether more events were late while the signal was weak.
 fn weak(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
     let signal = |event: &RecordEvent| air.at(event.due).and_then(|sample| sample.signal);
     let is_weak = |event: &&RecordEvent| signal(event).is_some_and(|dbm| dbm < WEAK);
@@ -148,7 +148,7 @@ fn band(air: &Air, event: &RecordEvent) -> Option<Band> {
     Some(air.at(event.due)?.channel?.band)
 }
 
-/// The device was in two bands, and 2.4 GHz was worse.
+/// Checks whether 2.4 GHz was worse, if the device used two bands.
 fn two_bands(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
     let in_band = |wanted: fn(Band) -> bool| {
         let events = events.iter();
@@ -177,7 +177,7 @@ mod tests {
     use crate::role::builtin;
     use assay_wifi::channel::Channel;
 
-    /// Ten seconds of a game; what was due in these seconds was late.
+    /// Ten seconds of a game. Events that were due in the seconds `late` were late.
     fn game(late: std::ops::Range<u64>) -> (Role, Vec<RecordEvent>) {
         let role = builtin()
             .into_iter()
@@ -243,12 +243,12 @@ mod tests {
             (4_000_000, 5_000_000, Channel::at(2412))
         );
         assert!(share > 0.99, "{share}");
-        // Late at other times: the roam has no part in it, and nothing is made up.
+        // Events were late at other times, so the roam is not the cause.
         let (role, events) = game(7..10);
         let calm = record(|at| (Some(u32::from(at > 2)), 5180, -60));
         assert_eq!(differs(&role, &events, &calm), None);
         assert_eq!(always(&role, &events, &calm), None);
-        // The same access point before and after.
+        // The access point before and after is the same.
         let (role, events) = game(4..6);
         let away = record(|at| ((!(4..6).contains(&at)).then_some(0), 5180, -60));
         assert!(matches!(
@@ -270,7 +270,7 @@ mod tests {
             matches!(found, Some(Cause::Signal { dbm: -89, at_us: 9_000_000, otherwise: Some(rest), .. }) if rest < 0.01),
             "{found:?}"
         );
-        // Weak all the time is said only when nothing else is known.
+        // A signal that is always weak is a cause only if no other is known.
         let weak = record(|_| (Some(0), 5180, -84));
         assert_eq!(differs(&role, &events, &weak), None);
         assert!(matches!(

@@ -1,4 +1,4 @@
-//! As much as goes: downloads, uploads, and probes beside a download.
+//! Roles that transfer as much as possible: downloads, uploads, and responsiveness probes during a download.
 
 use super::task::{Task, threads, together};
 use super::timer::{self, micros};
@@ -9,10 +9,10 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 
-/// Bytes of one request of a download that fills a link for probes.
+/// Bytes per request of the download that fills the link.
 const FILLING: u64 = 16 << 20;
 
-/// One request after another on every connection.
+/// Sends requests back to back on every connection.
 pub fn bulk(task: &Task<'_>) -> RoleRecord {
     let Workload::Bulk {
         direction,
@@ -34,7 +34,7 @@ pub fn bulk(task: &Task<'_>) -> RoleRecord {
         }
     }));
     if direction == Direction::Up {
-        // Counted by the server, which puts it in its place.
+        // The server counts the bytes of uploads and fills in these slots.
         record.slots.clear();
     }
     record
@@ -58,7 +58,7 @@ fn endlessly(
         let asked = task.ask(&mut exchange, &request, &mut record, true);
         let now = exchange.connection().filter(|_| upload);
         if let Some(now) = now.and_then(tcp_info::sent_segments) {
-            // A new connection counts from 0.
+            // The counters of a new connection start at 0.
             let before = match now.sent < counted.sent {
                 true => SentSegments::default(),
                 false => counted,
@@ -79,7 +79,7 @@ fn endlessly(
     record
 }
 
-/// Fills the link and asks on new connections meanwhile.
+/// Fills the link with a download and sends probes on new connections.
 pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
     let Workload::Responsiveness {
         connections,
@@ -111,7 +111,7 @@ fn probes(task: &Task<'_>, every: f64) -> RoleRecord {
             return record;
         }
         let late = Instant::now().saturating_duration_since(due);
-        // Bytes of probes are not those of the download.
+        // Bytes of the probes are counted separately from the download.
         let mut own = RoleRecord::default();
         let asked = task.ask(&mut task.exchange(), &request, &mut own, false);
         if let Ok(came) = &asked

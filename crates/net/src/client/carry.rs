@@ -1,4 +1,4 @@
-//! A part in a run: all roles of a person at once, from the common start to the end.
+//! Carries out an order: runs all roles of a person at the same time, from the common start to the end.
 
 use super::link::ServerLink;
 use super::task::Task;
@@ -12,14 +12,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A part that is carried out.
+/// An order that is being carried out.
 pub struct Carrying<'a> {
     order: &'a ClientOrder,
     begin: Instant,
     joined: &'a Joined,
     link: &'a ServerLink,
     aborted: AtomicBool,
-    /// When it was aborted, in microseconds from the start; `u64::MAX`: it was not.
+    /// Time of the abort in microseconds from the start; `u64::MAX` without an abort.
     until: AtomicU64,
     live: Mutex<Vec<LiveRole>>,
 }
@@ -46,14 +46,14 @@ impl<'a> Carrying<'a> {
         }
     }
 
-    /// Ends it now; what was measured is kept.
+    /// Aborts now and keeps the measured data.
     pub fn abort(&self) {
         self.until
             .fetch_min(micros(self.begin, Instant::now()), Ordering::SeqCst);
         self.aborted.store(true, Ordering::SeqCst);
     }
 
-    /// How it went since the last time this was asked.
+    /// Returns the progress since the last call.
     pub fn live(&self) -> Live {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = live.iter().map(|role| LiveRole {
@@ -66,7 +66,7 @@ impl<'a> Carrying<'a> {
         }
     }
 
-    /// Waits for the start, does everything, and tells what was seen.
+    /// Waits for the start, runs all roles and returns the record.
     pub fn carry_out(&self, stop: &(dyn Fn() -> bool + Sync)) -> PersonRecord {
         let stop = || stop() || self.aborted.load(Ordering::SeqCst);
         timer::exact();
@@ -99,7 +99,7 @@ impl<'a> Carrying<'a> {
             });
             joined.collect()
         });
-        // Ctrl-C ends it as an abort does.
+        // Ctrl-C has the same effect as an abort.
         if stop() {
             self.abort();
         }
@@ -117,7 +117,7 @@ impl<'a> Carrying<'a> {
             ..PersonRecord::default()
         };
         for role in &mut record.roles {
-            // What was due after an abort never was.
+            // Drop events that were due after the abort.
             role.events.retain(|event| event.due < ran);
             role.events.sort_by_key(|event| event.due);
         }

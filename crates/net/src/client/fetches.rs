@@ -1,4 +1,4 @@
-//! Fetches at even times, and web pages.
+//! Roles that fetch single objects or web pages at regular times.
 
 use super::task::{Task, threads, together};
 use super::timer;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// An open loop: each fetch is due at its time, whatever became of those before; whoever is free takes it.
+/// Runs an open loop: each fetch is due at its time, independent of earlier fetches. Any free connection takes
+/// the next fetch.
 pub fn evenly(task: &Task<'_>) -> RoleRecord {
     let Workload::Fetches {
         bytes,
@@ -49,8 +50,8 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
     together(records)
 }
 
-/// Pages: all objects at once, each on its own connection. Whoever reads waits for a page before the next;
-/// times at which one was due meanwhile are left out.
+/// Fetches all objects of a page at once, each on its own connection. A reader finishes one page before the
+/// next; due times in between are skipped.
 pub fn pages(task: &Task<'_>) -> RoleRecord {
     let Workload::Pages {
         objects,
@@ -116,6 +117,6 @@ pub fn pages(task: &Task<'_>) -> RoleRecord {
             .collect();
         records
     });
-    // A failed object is a failed page, which was noted.
+    // A failed object fails its page, which is already recorded.
     together(objects_seen.into_iter().chain([record]))
 }

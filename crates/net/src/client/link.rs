@@ -1,4 +1,4 @@
-//! How a client or a controller speaks to the server.
+//! Sends requests from a client or controller to the server.
 
 use crate::invite::Invitation;
 use crate::wire::{CLIENT_HEADER, Done, Refusal, TOKEN_HEADER};
@@ -12,59 +12,59 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Largest answer in JSON.
+/// Maximum size in bytes of a JSON answer.
 const LARGEST: usize = 32 << 20;
 
-/// Why the server cannot be spoken to.
+/// Reasons why the server cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Its name is not known.
+    /// The host name cannot be resolved.
     #[error("{host}: {source}")]
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver says.
+        /// Error of the resolver.
         source: io::Error,
     },
-    /// TLS cannot be set up.
+    /// TLS cannot be configured.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Another certificate than the invitation's.
+    /// The server's certificate differs from the certificate in the invitation.
     #[error(
         "the server at {0} has another certificate than the address says: it was started again and has a new address, or somebody is in between"
     )]
     Fingerprint(SocketAddr),
-    /// No answer.
+    /// The server does not answer.
     #[error(transparent)]
     Net(#[from] ProbeError),
-    /// It refuses.
+    /// The server refuses the request.
     #[error("the server says: {why}")]
     Refused {
-        /// Status.
+        /// HTTP status.
         status: u16,
-        /// Why.
+        /// Reason of the refusal.
         why: String,
     },
-    /// What came cannot be read.
+    /// The answer cannot be parsed.
     #[error("the server's answer is not understood: {0}")]
     Form(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl LinkError {
-    /// Whether it may be otherwise in a while: the network is gone, the server was started again.
+    /// Returns whether the error may be temporary: the network is down or the server was restarted.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Net(ProbeError::Interrupted) => false,
             Self::Net(_) | Self::Resolve { .. } => true,
-            // It has forgotten this client, or has no room.
+            // The server has forgotten this client, or is full.
             Self::Refused { status, .. } => matches!(status, 404 | 503),
             Self::Tls(_) | Self::Fingerprint(_) | Self::Form(_) => false,
         }
     }
 }
 
-/// A server and what lets one in.
+/// The address of a server, with its token and certificate.
 #[derive(Clone)]
 pub struct ServerLink {
     url: Url,
@@ -74,10 +74,10 @@ pub struct ServerLink {
 }
 
 impl ServerLink {
-    /// Finds the server; nothing is sent yet.
+    /// Resolves the server without sending anything.
     ///
     /// # Errors
-    /// Its name is not known.
+    /// The host name cannot be resolved.
     pub fn new(invitation: &Invitation) -> Result<Self, LinkError> {
         let resolve = |source| LinkError::Resolve {
             host: invitation.url.host().to_owned(),
@@ -98,22 +98,22 @@ impl ServerLink {
         })
     }
 
-    /// Where it is.
+    /// Returns the server's address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A place for a connection.
+    /// Returns an unused connection slot.
     #[must_use]
     pub fn exchange(&self) -> ConnectionSlot {
         ConnectionSlot::new(self.address, Some(self.tls.clone()))
     }
 
-    /// A request with the token.
+    /// Builds a request with the token.
     ///
     /// # Errors
-    /// The path or a header cannot be sent.
+    /// The path or a header contains invalid characters.
     pub fn request(
         &self,
         method: &str,
@@ -132,7 +132,7 @@ impl ServerLink {
         Request::new(&method, &url, &all, body, true).map_err(|why| LinkError::Form(why.into()))
     }
 
-    /// Sends JSON and reads JSON.
+    /// Sends JSON and parses the JSON answer.
     ///
     /// # Errors
     /// See [`LinkError`].
@@ -147,7 +147,7 @@ impl ServerLink {
         Ok(self.post_timed(exchange, path, body, limit, stop)?.0)
     }
 
-    /// The same, with the times of the exchange.
+    /// Like [`Self::post`], and also returns the times of the exchange.
     ///
     /// # Errors
     /// See [`LinkError`].
@@ -164,7 +164,7 @@ impl ServerLink {
         self.speak(exchange, &request, limit, stop)
     }
 
-    /// Sends the record of a client, whose key is shown before the body.
+    /// Sends a client's record. A header with the client's key precedes the body.
     ///
     /// # Errors
     /// See [`LinkError`].
@@ -183,7 +183,7 @@ impl ServerLink {
         answer.map(drop)
     }
 
-    /// Reads JSON.
+    /// Fetches and parses JSON.
     ///
     /// # Errors
     /// See [`LinkError`].

@@ -1,4 +1,4 @@
-//! UDP packets at even times, there and back. One thread sends and receives.
+//! Sends UDP packets at regular times and receives their echoes, in one thread.
 
 use super::task::Task;
 use super::timer::{self, micros};
@@ -11,12 +11,12 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// After the end, packets under way are waited for, for so long.
+/// Time after the end in which echoes may still arrive.
 const GRACE: Duration = Duration::from_secs(2);
-/// Longest wait without a look whether to stop.
+/// Longest wait between two checks of `stop`.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Sends packets and notes which come back, and when.
+/// Sends packets and records which echoes arrive, and when.
 pub fn packets(task: &Task<'_>) -> RoleRecord {
     let mut record = RoleRecord::default();
     let carried =
@@ -38,7 +38,7 @@ fn socket(server: SocketAddr) -> io::Result<UdpSocket> {
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(any)?;
-    // Only what comes from the server is taken.
+    // The socket accepts packets only from the server.
     socket.connect(server)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
@@ -70,7 +70,7 @@ fn exchange(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord) -> io:
         }
         if sending && now >= due {
             packet[KEY..KEY + 8].copy_from_slice(&number.to_be_bytes());
-            // A packet that the machine has no room for is lost, as it would be on the way.
+            // A packet that the kernel cannot queue counts as lost.
             let _ = socket.send(&packet);
             record.events.push(RecordEvent {
                 due: task.at(due),
@@ -96,11 +96,11 @@ fn exchange(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord) -> io:
     }
 }
 
-/// Takes all that is there; how many were missing.
+/// Receives all waiting packets. Returns how many of them were still missing.
 fn receive(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord, every: f64) -> usize {
     let mut buffer = [0; 2048];
     let mut found = 0;
-    // An error here says that an earlier packet was refused: it is lost.
+    // An error here reports that an earlier packet was refused. That packet is lost.
     while let Ok(length) = socket.recv(&mut buffer) {
         let now = Instant::now();
         let Some(number) = buffer[..length].get(KEY..KEY + 8) else {

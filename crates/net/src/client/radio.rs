@@ -1,5 +1,5 @@
-//! Asks `iw` about the radio that leads to the server, once a second during a run. Nothing is asked of the radio
-//! itself: `link` and `scan dump` tell what the kernel knows already.
+//! Samples the Wi-Fi connection to the server with `iw`, once per second during a run. `iw link` and `iw scan
+//! dump` read the kernel's data and send nothing over the radio.
 
 use super::timer::{self, micros};
 use crate::air::{Air, Heard, MOST_POINTS, MOST_SAMPLES, Point, Sample};
@@ -12,27 +12,28 @@ use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// From one look to the next.
+/// Interval between two samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// A driver that hangs must not hold anything up.
+/// Limits that keep a hanging driver from blocking the run.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(2),
 };
-/// A `route` has to come before the start.
+/// Number of attempts; `ip route` has to answer before the start.
 const IN_A_ROW: u32 = 3;
 
-/// The radio by which the server is reached.
+/// The Wi-Fi interface through which the server is reached.
 pub struct Radio<'a> {
     host: &'a dyn Host,
     device: String,
-    /// In the order in which the device was first with them.
+    /// Access points in the order in which the device first used them.
     points: Vec<Address>,
     own: Option<Ssid>,
     heard: Vec<(Address, Heard)>,
 }
 
 impl<'a> Radio<'a> {
-    /// None without `iw`, without wireless devices, and where the server is reached by another one.
+    /// Finds the interface. Returns `None` without `iw`, without Wi-Fi interfaces, or if another interface
+    /// leads to the server.
     pub fn find(host: &'a dyn Host, server: IpAddr) -> Option<Self> {
         let known = link::devices(&text(host, &["iw", "dev"])?);
         let clients = known
@@ -42,7 +43,7 @@ impl<'a> Radio<'a> {
         let server = server.to_string();
         let leads = match names.is_empty() {
             true => None,
-            // Without `ip` nobody knows which one it is, unless there is only one.
+            // Without `ip`, the interface is known only if there is just one.
             false => match text(host, &["ip", "-o", "route", "get", &server]) {
                 Some(route) => leads(&route),
                 None => names
@@ -60,7 +61,7 @@ impl<'a> Radio<'a> {
         })
     }
 
-    /// How it is now; none when `iw` does not tell.
+    /// Takes a sample; returns `None` if `iw` fails.
     fn look(&mut self, at: u64) -> Option<Sample> {
         let said = text(self.host, &["iw", "dev", &self.device, "link"])?;
         let link = link::link(&said).ok()?;
@@ -85,7 +86,7 @@ impl<'a> Radio<'a> {
             point.and_then(|point| u32::try_from(point).ok())
         });
         self.own = link.ssid.clone().or(self.own.take());
-        // iw tells rates in units of 100 kbit/s.
+        // `iw` reports rates in units of 100 kbit/s.
         let rate = |rate: Option<u32>| rate.map(|rate| u64::from(rate) * 100_000);
         Sample {
             at,
@@ -97,8 +98,7 @@ impl<'a> Radio<'a> {
         }
     }
 
-    /// Takes in which other access points of the same network the kernel remembers; it forgets them after half a
-    /// minute.
+    /// Reads the other access points of the network from the kernel, which forgets them after half a minute.
     fn listen(&mut self) {
         let Some(own) = self.own.clone().filter(|own| !own.is_hidden()) else {
             return;
@@ -130,12 +130,12 @@ impl<'a> Radio<'a> {
         }
     }
 
-    /// Looks once a second until it is over.
+    /// Takes a sample per second until `over` returns true.
     pub fn watch(mut self, begin: Instant, over: &dyn Fn() -> bool) -> Air {
         let mut samples = Vec::new();
         let mut silent = 0;
         let mut number = 0;
-        // The first look may be before the start: it tells how it was then.
+        // A first sample before the start records the initial state.
         let mut due = Instant::now();
         while !over() && samples.len() < MOST_SAMPLES && silent < IN_A_ROW {
             match self.look(micros(begin, Instant::now())) {
@@ -176,14 +176,14 @@ impl<'a> Radio<'a> {
     }
 }
 
-/// What a program prints; none when it is not there or fails.
+/// Returns the output of a program; `None` if the program is missing or fails.
 fn text(host: &dyn Host, words: &[&str]) -> Option<String> {
     let argv: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
     let output = host.run(&argv, LIMITS).ok()?;
     output.success().then(|| output.text())
 }
 
-/// The device of `10.0.0.1 via 10.0.1.1 dev wlan0 src … uid 0`.
+/// Parses the interface from `10.0.0.1 via 10.0.1.1 dev wlan0 src … uid 0`.
 fn leads(route: &str) -> Option<String> {
     let mut words = route.split_whitespace().skip_while(|word| *word != "dev");
     words.nth(1).map(str::to_owned)

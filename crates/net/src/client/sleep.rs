@@ -1,25 +1,25 @@
-//! Whether the machine slept. CLOCK_MONOTONIC, which everything here is timed with, stands meanwhile, and
-//! CLOCK_BOOTTIME goes on (clock_gettime(2)).
+//! Detects whether the machine slept. CLOCK_MONOTONIC, the clock of all measurements, stops during sleep;
+//! CLOCK_BOOTTIME continues (clock_gettime(2)).
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A difference below is the time between two readings, in microseconds.
+/// Minimum sleep in microseconds. A smaller difference is the time between the two clock readings.
 const LEAST: i64 = 100_000;
 
-/// What was seen at the last look.
+/// The readings of the last check.
 #[derive(Debug, Default)]
 pub struct Sleeps(Option<(i64, i64)>);
 
 impl Sleeps {
-    /// Takes how long the machine has slept in all, and the time, both in microseconds; gives the time from the
-    /// last look to this one when it slept in between.
+    /// Compares with the last check. `slept` is the total sleep since boot, `now` the current time, both in
+    /// microseconds. Returns the interval between the checks if the machine slept in between.
     pub fn look(&mut self, slept: i64, now: i64) -> Option<(i64, i64)> {
         let (before, at) = self.0.replace((slept, now))?;
         (slept - before > LEAST).then_some((at, now))
     }
 }
 
-/// How long this machine has slept since it was started, in microseconds.
+/// Returns how long the machine has slept since boot, in microseconds.
 pub fn slept() -> i64 {
     let micros = |clock| {
         let time = clock_gettime(clock);
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(sleeps.look(5_000_100, 500), None);
         assert_eq!(sleeps.look(65_000_100, 900), Some((500, 900)));
         assert_eq!(sleeps.look(65_000_100, 1000), None);
-        // This machine does not sleep between two lines.
+        // The machine does not sleep between two lines.
         let mut here = Sleeps::default();
         here.look(slept(), 0);
         assert_eq!(here.look(slept(), 1), None);

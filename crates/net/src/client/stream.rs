@@ -1,5 +1,5 @@
-//! A film, piece by piece, on one connection. A piece that comes late makes the next ones follow without a
-//! pause until the film has caught up.
+//! Fetches a film in pieces over one connection. After a late piece, the next pieces follow without a pause
+//! until the film has caught up.
 
 use super::task::Task;
 use super::timer;
@@ -7,7 +7,7 @@ use crate::record::RoleRecord;
 use crate::role::Workload;
 use std::time::Instant;
 
-/// Fetches a film for as long as the run takes.
+/// Fetches a film for the duration of the run.
 pub fn stream(task: &Task<'_>) -> RoleRecord {
     let Workload::Stream {
         bytes, bit_per_s, ..
@@ -36,7 +36,7 @@ pub fn stream(task: &Task<'_>) -> RoleRecord {
         }
         let came = task.ask_when_due(&mut exchange, &request, &mut record, (due, late));
         if !came && !task.stopped() {
-            // A server that refuses at once is not asked a thousand times a second.
+            // Limits the request rate if the server refuses at once.
             task.wait(Instant::now() + std::time::Duration::from_millis(100));
         }
     }

@@ -1,4 +1,4 @@
-//! One role of a part: when something is due, one request, and what became of it.
+//! Runs the requests of one role: their due times, their connections and their results.
 
 use super::link::ServerLink;
 use super::timer::{self, micros};
@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is under way at the end is waited for, for so long: longer than any goal.
+/// Time after the end for unfinished requests; longer than any goal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// One role of a part.
+/// One role of an order.
 pub struct Task<'a> {
     pub role: &'a Role,
     pub begin: Instant,
@@ -22,60 +22,60 @@ pub struct Task<'a> {
     pub joined: &'a Joined,
     pub live: &'a Mutex<Vec<LiveRole>>,
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Congestion control that the plan asks for.
+    /// Congestion control that the plan requests.
     pub congestion: Option<&'a str>,
 }
 
-/// What one request saw.
+/// Result of one request.
 pub type RequestOutcome = Result<Exchanged, ProbeError>;
 
 impl Task<'_> {
-    /// The request for so many bytes; none when it cannot be put in words.
+    /// Builds a request for this number of bytes; returns `None` if the request is invalid.
     pub fn fetch(&self, bytes: u64) -> Option<Request> {
         let target = format!("/bytes/{bytes}");
         self.link.request("GET", &target, &self.headers(), b"").ok()
     }
 
-    /// Who asks and for which role: the server counts what it sends again.
+    /// Returns the headers that identify the client and the role. The server counts retransmissions by them.
     pub fn headers(&self) -> Vec<(String, String)> {
         let joined = self.joined;
         let client = format!("{} {} {}", joined.client, joined.key, self.role.name);
         vec![(CLIENT_HEADER.to_owned(), client)]
     }
 
-    /// A place for a connection of this role.
+    /// Returns an unused connection slot of this role.
     pub fn exchange(&self) -> ConnectionSlot {
         let algorithm = self.congestion.map(str::to_owned);
         self.link.exchange().with_congestion(algorithm)
     }
 
-    /// Whether the user or the controller ended it.
+    /// Returns whether the user or the controller ended the run.
     pub fn stopped(&self) -> bool {
         (self.stop)()
     }
 
-    /// Whether nothing new is begun.
+    /// Returns whether no new request may start.
     pub fn over(&self) -> bool {
         self.stopped() || Instant::now() >= self.end
     }
 
-    /// Microseconds since the start.
+    /// Converts a time to microseconds since the start.
     pub fn at(&self, time: Instant) -> u64 {
         micros(self.begin, time)
     }
 
-    /// When something is due.
+    /// Returns the due time of event `number`.
     pub fn due(&self, number: u64, every_us: f64) -> Instant {
         self.begin + Duration::from_micros((number as f64 * every_us) as u64)
     }
 
-    /// Sleeps until then.
+    /// Sleeps until a time.
     pub fn wait(&self, time: Instant) {
         timer::sleep_until(time, &|| self.stopped());
     }
 
-    /// One request; the bytes that come are counted where they come. It may last until a little after the
-    /// end; `cut` ends it at the end itself.
+    /// Sends one request and counts the received bytes in their slots. The request may continue shortly after
+    /// the end; with `cut` it stops exactly at the end.
     pub fn ask(
         &self,
         exchange: &mut ConnectionSlot,
@@ -106,7 +106,7 @@ impl Task<'_> {
         }
     }
 
-    /// One request that was due, and begun so late; what became of it is noted. Whether it was answered.
+    /// Sends a request that was due, and records its result. Returns whether it was answered.
     pub fn ask_when_due(
         &self,
         exchange: &mut ConnectionSlot,
@@ -120,7 +120,7 @@ impl Task<'_> {
         asked.is_ok()
     }
 
-    /// Notes what became of something that was due, and shows it.
+    /// Records the result of a due event and shows it.
     pub fn note(
         &self,
         record: &mut RoleRecord,
@@ -140,8 +140,7 @@ impl Task<'_> {
         record.events.push(event);
     }
 
-    /// Notes what was due and never begun: because all connections were in use until then, or because the
-    /// client itself was late.
+    /// Records an event that never started, because all connections were in use or the client was late.
     pub fn never(&self, record: &mut RoleRecord, due: Instant, late: Duration) {
         record.fail("not begun before the end");
         record.events.push(RecordEvent {
@@ -151,7 +150,7 @@ impl Task<'_> {
         });
     }
 
-    /// Shows what became of something that was due.
+    /// Adds the result of a due event to the live display.
     pub fn show(&self, event: &RecordEvent) {
         let within = self.role.within_us();
         self.tell(|live| {
@@ -172,7 +171,7 @@ impl Task<'_> {
     }
 }
 
-/// Why, without addresses and times, so that it can be counted.
+/// Describes an error without addresses and times, so that equal errors can be counted.
 pub fn reason(error: &ProbeError) -> String {
     match error {
         ProbeError::Connect { source, .. } => format!("no connection: {}", source.kind()),
@@ -184,7 +183,7 @@ pub fn reason(error: &ProbeError) -> String {
     }
 }
 
-/// What several threads saw.
+/// Merges the records of several threads.
 pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     let mut all = RoleRecord::default();
     for record in records {
@@ -206,7 +205,7 @@ pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     all
 }
 
-/// Runs the same on so many threads, each with its number.
+/// Runs `work` on `count` threads. Each thread receives its number.
 pub fn threads(count: u32, work: impl Fn(u32) -> RoleRecord + Sync) -> Vec<RoleRecord> {
     thread::scope(|scope| {
         let work = &work;

@@ -1,12 +1,12 @@
-//! Waiting for a time.
+//! Waits until a given time.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a wait looks whether to end.
+/// Interval at which `stop` is checked.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Sleeps until then, or until `stop` says so.
+/// Sleeps until a time, or until `stop` returns true.
 pub fn sleep_until(time: Instant, stop: &dyn Fn() -> bool) {
     loop {
         let left = time.saturating_duration_since(Instant::now());
@@ -17,12 +17,13 @@ pub fn sleep_until(time: Instant, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// Timers of the kernel may be 50 µs late for the sake of power (prctl(2)); this thread's are not.
+/// Disables timer slack for this thread. By default the kernel may delay timers by 50 µs to save power
+/// (prctl(2)).
 pub fn exact() {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// Microseconds from one time to another; 0 when it is earlier.
+/// Returns the microseconds from one time to another; 0 if `to` is earlier.
 pub fn micros(from: Instant, to: Instant) -> u64 {
     u64::try_from(to.saturating_duration_since(from).as_micros()).unwrap_or(u64::MAX)
 }

@@ -11,7 +11,7 @@ fn role(name: &str) -> Role {
         .unwrap()
 }
 
-/// A run of 20 s in which a role moved so many bytes in every slot of a second.
+/// A run of 20 s in which a role transfers `bytes(second)` in every slot of a second.
 fn moved(person: &str, role: &str, bytes: impl Fn(u64) -> u64) -> PersonRecord {
     let slots = (0..SECONDS * 1_000_000 / SLOT_US).map(|slot| bytes(slot * SLOT_US / 1_000_000));
     PersonRecord {
@@ -31,7 +31,7 @@ fn moved(person: &str, role: &str, bytes: impl Fn(u64) -> u64) -> PersonRecord {
     }
 }
 
-/// 50 packets a second; how long one of a second took, none when it was lost.
+/// 50 packets per second. `took` returns the duration of each, or `None` for a lost packet.
 fn packets(took: impl Fn(u64, u64) -> Option<u64>) -> Vec<RecordEvent> {
     let event = |i: u64| RecordEvent {
         due: i * 20_000,
@@ -43,7 +43,7 @@ fn packets(took: impl Fn(u64, u64) -> Option<u64>) -> Vec<RecordEvent> {
 
 #[test]
 fn a_download_that_fills_a_queue_is_named_with_the_delay_and_the_drops() {
-    // From the fifth to the fourteenth second: 10 Mbit/s, and 200 ms of queue that drop one packet in 25.
+    // Seconds 5 to 14: 10 Mbit/s, and a queue of 200 ms that drops one packet in 25.
     let busy = |second: u64| (5..15).contains(&second);
     let ben = moved("Ben", "download", |at| if busy(at) { 122_000 } else { 0 });
     let anna = moved("Anna", "call", |_| 800);
@@ -91,7 +91,7 @@ fn losses_without_delay_are_no_queue() {
     let anna = moved("Anna", "call", |_| 800);
     let events = packets(|_, i| (i % 20 != 3).then_some(1_100));
     assert_eq!(find(&anna, &[events], &LinkLoad::default()), None);
-    // One slow second, and one slow request in each: neither is a queue.
+    // Neither one slow second nor one slow request per second is a queue.
     let events = packets(|second, _| Some(if second == 3 { 400_000 } else { 1_100 }));
     assert_eq!(find(&anna, &[events], &LinkLoad::default()), None);
     let mut record = moved("Anna", "browsing", |_| 100_000);
@@ -110,10 +110,10 @@ fn without_packets_the_clients_own_requests_show_the_queue() {
     let queue = find(&record, &[], &load).unwrap();
     assert_eq!(queue.measured_by, MeasuredBy::Control);
     assert_eq!((queue.lost, queue.seconds), (None, SECONDS as u32));
-    // Nobody of the run moved anything: somebody else did.
+    // Nobody in the run transferred anything, so something else filled the queue.
     let queue = find(&record, &[], &LinkLoad::default()).unwrap();
     assert_eq!(queue.filled_by, []);
-    // A far server: 20 ms more than 600 are no queue.
+    // A far server: 20 ms more than 600 ms is not a queue.
     record.start.idle_median_us = 600_000;
     record.trips = (0..SECONDS * 2).map(|i| (i * 500_000, 640_000)).collect();
     assert_eq!(find(&record, &[], &load), None);

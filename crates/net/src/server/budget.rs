@@ -1,16 +1,16 @@
-//! Memory for bodies that are being read: a share for each client and each address, and an end for all.
+//! Limits the memory for request bodies: per client, per address and in total.
 //!
-//! A body counts as far as it came, until it was read as JSON.
+//! A body counts with its received bytes until it has been parsed.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of all bodies.
+/// Maximum bytes of all bodies.
 pub const MOST: u64 = 192 << 20;
-/// Bytes of one address: people behind a router share it.
+/// Maximum bytes per address. People behind a router share an address.
 pub const MOST_OF_ADDRESS: u64 = 96 << 20;
-/// Bytes of a client that showed its key: one record, and what goes with it.
+/// Maximum bytes of a client that sent its key: one record and some overhead.
 pub const MOST_OF_CLIENT: u64 = 32 << 20;
 
 #[derive(Debug, Default)]
@@ -20,11 +20,11 @@ struct Used {
     clients: BTreeMap<u64, u64>,
 }
 
-/// Counts what is in memory.
+/// Counts the bytes in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Budget(Arc<Mutex<Used>>);
 
-/// What one body takes; dropping it gives that back.
+/// Bytes of one body. Dropping the share releases them.
 #[derive(Debug)]
 pub struct BudgetShare {
     budget: Budget,
@@ -34,7 +34,7 @@ pub struct BudgetShare {
 }
 
 impl Budget {
-    /// A body of an address, and of a client where that is known.
+    /// Starts a body of an address, and of a client if known.
     #[must_use]
     pub fn begin(&self, address: IpAddr, client: Option<u64>) -> BudgetShare {
         BudgetShare {
@@ -45,7 +45,7 @@ impl Budget {
         }
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.lock().all
@@ -57,7 +57,7 @@ impl Budget {
 }
 
 impl BudgetShare {
-    /// Takes some more bytes. Whether there was room for them.
+    /// Reserves more bytes. Returns whether they were available.
     pub fn take(&mut self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let mut used = self.budget.lock();
@@ -121,13 +121,13 @@ mod tests {
             (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
         let taken: u64 = of_client.iter_mut().map(fill).sum();
         assert_eq!(taken, MOST_OF_CLIENT);
-        // Many clients of one address, and one that shows no key.
+        // Many clients at one address, and one without a key.
         let mut of_address: Vec<BudgetShare> = (2..9)
             .map(|client| budget.begin(address(1), Some(client).filter(|client| *client > 2)))
             .collect();
         let more: u64 = of_address.iter_mut().map(fill).sum();
         assert_eq!(taken + more, MOST_OF_ADDRESS);
-        // Somebody else has room, up to the end for all.
+        // Another address has room up to the total limit.
         let mut others: Vec<BudgetShare> = (2..9)
             .map(|last| budget.begin(address(last), None))
             .collect();

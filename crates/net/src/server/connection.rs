@@ -1,4 +1,4 @@
-//! One connection of the server: TLS, one request after the other, each answered where it was asked.
+//! Serves one connection: the TLS handshake, then requests and answers in sequence.
 
 use super::gate::Pass;
 use super::head::{self, Head};
@@ -16,20 +16,20 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Within so long a stranger has to show the token.
+/// Time in which a new connection must send the token.
 const STRANGER: Duration = Duration::from_secs(10);
-/// A known client may be silent for so long.
+/// Maximum silence of a known client.
 const MEMBER: Duration = Duration::from_secs(120);
-/// How long a body may take beside the time that its bytes need.
+/// Time limit of a body, in addition to the time for its bytes.
 const BODY: Duration = Duration::from_secs(30);
-/// Slowest network that is waited for, in bytes per second.
+/// Minimum supported network speed, in bytes per second.
 const SLOWEST: u64 = 16 << 10;
-/// Largest body of JSON but for records.
+/// Maximum bytes of a JSON body other than a record.
 const SMALL: u64 = 1 << 20;
-/// Largest record.
+/// Maximum bytes of a record.
 const RECORD: u64 = 24 << 20;
 
-/// A socket that gives up at a time.
+/// A socket with a deadline.
 struct Timed {
     tcp: TcpStream,
     end: Option<Instant>,
@@ -67,14 +67,14 @@ impl Write for Timed {
     }
 }
 
-/// What is answered.
+/// Answer to a request.
 enum Answer {
     Json(u16, String),
     Bytes(u64),
     Page,
 }
 
-/// Serves a connection until it ends. What goes wrong on it is the client's to notice.
+/// Serves a connection until it ends. Errors end the connection; the client handles them.
 pub fn serve(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) {
     let _ = talk(shared, tcp, from, pass);
 }
@@ -86,7 +86,7 @@ fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Resul
         end: Some(Instant::now() + STRANGER),
     };
     timed.arm()?;
-    // A handshake of TLS begins with 22 (RFC 8446, section 5.1); whoever speaks plainly is told.
+    // A TLS handshake starts with byte 22 (RFC 8446 section 5.1). Plain HTTP gets an explanation.
     let mut first = [0];
     if timed.tcp.peek(&mut first)? == 1 && first[0] != 22 {
         let text = "this server speaks TLS: its address begins with https://\n";
@@ -110,7 +110,7 @@ fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Resul
         counted: SentSegments::default(),
     };
     let ended = connection.all();
-    // What was sent before it broke counts as well.
+    // Count segments that were sent before an error, too.
     connection.count_segments();
     ended?;
     connection.stream.conn.send_close_notify();
@@ -118,8 +118,8 @@ fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Resul
     linger(&connection.stream.get_ref().tcp)
 }
 
-/// Throws away what still comes, for a moment: a socket that is closed with something unread resets the
-/// connection, and the other side may never see the answer (RFC 9112, section 9.6).
+/// Discards further input for a moment. Closing a socket with unread input resets the connection, and the
+/// client may never see the answer (RFC 9112 section 9.6).
 fn linger(mut tcp: &TcpStream) -> io::Result<()> {
     tcp.shutdown(std::net::Shutdown::Write)?;
     let end = Instant::now() + Duration::from_secs(1);
@@ -142,12 +142,12 @@ struct Connection<'a> {
     from: IpAddr,
     pass: &'a Pass,
     buffer: Vec<u8>,
-    /// Bytes of the body that were not read yet.
+    /// Bytes of the body that are not yet read.
     left: u64,
     member: bool,
-    /// Client and role that its answers are for.
+    /// Client and role of the current answers.
     whose: Option<(u64, String)>,
-    /// Segments that were counted already.
+    /// Segments that are already counted.
     counted: SentSegments,
 }
 
@@ -157,7 +157,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Takes note of whom the next answer is for: it is sent with the congestion control that the plan asks for.
+    /// Sets the client of the next answer, so that the answer uses the plan's congestion control.
     fn belongs_to(&mut self, head: &Head) {
         let Some((number, key, role)) = &head.client else {
             return;
@@ -168,7 +168,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Sends with the congestion control that the plan asks for, and notes which one it is then.
+    /// Sets the plan's congestion control and records the resulting algorithm.
     fn send_as_planned(&self, client: u64) {
         let now = self.shared.now_us();
         let wanted = self.shared.hub().wanted_congestion(client, now);
@@ -180,7 +180,7 @@ impl Connection<'_> {
         self.shared.hub().sends_with(client, algorithm);
     }
 
-    /// Adds the segments that were sent since the last time.
+    /// Counts the segments sent since the last call.
     fn count_segments(&mut self) {
         let Some((client, role)) = &self.whose else {
             return;
@@ -197,7 +197,7 @@ impl Connection<'_> {
         self.shared.hub().sent(*client, role, more, time);
     }
 
-    /// One request; whether another may follow.
+    /// Serves one request. Returns whether another may follow.
     fn one(&mut self) -> io::Result<bool> {
         let head = loop {
             match head::read(&self.buffer) {
@@ -221,7 +221,7 @@ impl Connection<'_> {
             Err(Stop::Refused(answer)) => (answer, false),
             Err(Stop::Io(error)) => return Err(error),
         };
-        // What nobody wanted to know is in the way of the next request.
+        // Discard the rest of an unused body before the next request.
         if whole && self.left > 0 && self.left <= SMALL {
             self.body(&mut |_| true)?;
         }
@@ -332,7 +332,7 @@ impl Connection<'_> {
         }
     }
 
-    /// A client that is known may be silent for a while.
+    /// Extends the time limit for a known client.
     fn wait_for_member(&mut self) -> io::Result<()> {
         let timed = self.stream.get_mut();
         timed.end = None;
@@ -340,7 +340,7 @@ impl Connection<'_> {
         timed.tcp.set_write_timeout(Some(MEMBER))
     }
 
-    /// Reads a body of JSON. One that is large has the header of its client, whose key is compared first.
+    /// Reads a JSON body. A large body requires the client header, whose key is checked first.
     fn json<T: DeserializeOwned>(&mut self, head: &Head, most: u64) -> Result<T, Stop> {
         let client = match &head.client {
             Some((number, key, _)) if self.shared.hub().is_client(*number, key) => Some(*number),
@@ -392,8 +392,8 @@ impl Connection<'_> {
         Ok(Answer::Json(200, "{}".to_owned()))
     }
 
-    /// Reads the rest of the body, within one time for the whole of it. Ends the connection when `take` has no room:
-    /// the client tries again.
+    /// Reads the rest of the body within one deadline. Ends the connection when `take` has no memory left; the
+    /// client retries.
     fn body(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
         let time = BODY + Duration::from_secs(self.left / SLOWEST);
         self.stream.get_mut().end = Some(Instant::now() + time);
@@ -432,9 +432,9 @@ impl Connection<'_> {
             Answer::Page => (200, "text/html; charset=utf-8", super::PAGE.len() as u64),
         };
         let close = if close { "Connection: close\r\n" } else { "" };
-        // The page runs its own script and talks to this server alone, on all of its ports: they are named without
-        // the host, because a policy cannot name an address of IPv6. Whoever has no token is refused whatever
-        // page asks, so all may.
+        // The page runs only its own script and connects only to this server, on all ports. The policy names
+        // ports without a host, because it cannot contain an IPv6 address. Requests without the token are
+        // refused from any page.
         let ports: String = (self.shared.ports.iter())
             .map(|port| format!(" https://*:{port}"))
             .collect();
@@ -445,7 +445,7 @@ impl Connection<'_> {
              connect-src 'self' blob:{ports}; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n{close}\r\n",
             if status == 200 { "OK" } else { "Refused" },
         );
-        // One write for a small answer, so that it is one packet.
+        // Write small answers at once, so that they fit one packet.
         let mut bytes = head.into_bytes();
         match answer {
             Answer::Json(_, text) => bytes.extend_from_slice(text.as_bytes()),
@@ -472,7 +472,7 @@ impl Connection<'_> {
     }
 }
 
-/// Why a request is not answered as it was meant.
+/// Reasons why a request does not get its normal answer.
 enum Stop {
     Refused(Answer),
     Io(io::Error),

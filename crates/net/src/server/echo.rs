@@ -1,5 +1,5 @@
-//! UDP: packets that a known client sent come back, as long as they were and not longer, to where its other
-//! connections come from, and only so many.
+//! Echoes UDP packets of known clients. Echoes have the length of the packet, go only to the address of the
+//! client's TCP connections, and are limited in rate.
 
 use super::Shared;
 use crate::role::LEAST_PACKET;
@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-/// Packets a second of one client.
+/// Maximum packets per second of one client.
 const MOST_PER_S: f64 = 2000.0;
-/// Where the server's clock is written.
+/// Position of the server's time in a packet.
 pub const THERE: std::ops::Range<usize> = 32..40;
 
-/// How many packets one client may still send.
+/// Rate limit of one client.
 struct Bucket {
     left: f64,
     at: Instant,
@@ -32,7 +32,7 @@ impl Bucket {
     }
 }
 
-/// Answers packets until the server ends.
+/// Echoes packets until the server ends.
 pub fn echo(shared: &Shared, socket: &UdpSocket) {
     let _ = socket.set_read_timeout(Some(Duration::from_millis(200)));
     let mut buckets: HashMap<[u8; KEY], Bucket> = HashMap::new();

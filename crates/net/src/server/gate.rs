@@ -1,13 +1,13 @@
-//! How many connections there may be, and whose. Who has not shown the token is a stranger: strangers share a
-//! few places, and a new one pushes the oldest one of the address that has most of them out.
+//! Limits the number of connections. A connection without the token is a stranger. Strangers share a few
+//! places; a new stranger replaces the oldest stranger of the address with the most.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most connections in all; each has a thread and some hundred KB at most.
+/// Maximum connections. Each needs a thread and at most some hundred KB.
 pub const MOST: usize = 4000;
-/// Most of strangers.
+/// Maximum connections of strangers.
 pub const MOST_STRANGERS: usize = 400;
 
 #[derive(Default)]
@@ -21,14 +21,14 @@ struct Inside {
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Mutex<Inside>>);
 
-/// One connection that was let in; dropping it makes room.
+/// An admitted connection. Dropping the pass frees its place.
 pub struct Pass {
     gate: Gate,
     number: u64,
 }
 
 impl Gate {
-    /// Lets a connection in, if there is room. The socket is closed when a stranger has to go.
+    /// Admits a connection if there is room. `socket` is closed if this stranger is replaced.
     pub fn enter(&self, from: IpAddr, socket: Option<TcpStream>) -> Option<Pass> {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.all >= MOST {
@@ -59,7 +59,7 @@ impl Gate {
         })
     }
 
-    /// Connections, and those of strangers among them.
+    /// Returns the number of connections, and of strangers among them.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
         let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ impl Gate {
 }
 
 impl Pass {
-    /// The token was shown.
+    /// Marks the connection as authenticated by the token.
     pub fn no_stranger(&self) {
         let mut inside = self.gate.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.strangers.remove(&self.number);

@@ -1,29 +1,29 @@
-//! The head of a request.
+//! Parses the head of an HTTP request.
 
-/// Longest head.
+/// Maximum bytes of a head.
 pub const LONGEST: usize = 8 << 10;
 
-/// What is asked.
+/// Head of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// `GET`, `POST`.
+    /// HTTP method: `GET` or `POST`.
     pub method: String,
-    /// Path without what stands behind `?`.
+    /// Path without the query.
     pub path: String,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub length: u64,
-    /// What was shown: in the header, else behind `?`.
+    /// Token from the header, else from the query.
     pub token: Option<String>,
-    /// Client, key and role that an upload is for.
+    /// Client, key and role of an upload.
     pub client: Option<(u64, String, String)>,
     /// The connection ends after the answer.
     pub close: bool,
 }
 
-/// Reads a head; with the bytes it took. None: it is not whole.
+/// Parses a head and returns it with its length. Returns `None` if the head is incomplete.
 ///
 /// # Errors
-/// It is none, or is longer than [`LONGEST`].
+/// The bytes are not a request head, or it is longer than [`LONGEST`].
 pub fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);

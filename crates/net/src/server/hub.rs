@@ -1,4 +1,5 @@
-//! Who is there and what goes on. Pure: times are passed in, in microseconds since the server began.
+//! State of the server: clients, run, records. Pure: all times are parameters, in microseconds since the
+//! server started.
 
 mod assign;
 mod verdicts;
@@ -18,31 +19,31 @@ use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Most clients.
+/// Maximum number of clients.
 pub const MOST_CLIENTS: usize = 1000;
-/// A client that was not heard of for so long is not given a part.
+/// A client that has been silent for this long gets no part in a run.
 const SILENT: i64 = 5_000_000;
-/// During a run, after so long it counts as gone. On a full link a poll may wait for seconds.
+/// Silence after which a client counts as gone during a run. On a full link a poll may take seconds.
 const GONE: i64 = 30_000_000;
-/// After the end nothing is in the way any more, and a client that is silent for so long is gone.
+/// Silence after which a client counts as gone after the end of a run, when the link is free.
 const GONE_AFTER: i64 = 10_000_000;
-/// Nobody is remembered that long without a word.
+/// Silence after which a client is forgotten.
 const FORGOTTEN: i64 = 120_000_000;
-/// From the order to the start: every client has polled several times by then.
+/// Time from the order to the start of a run. Every client polls several times before the start.
 const LEAD: i64 = 3_000_000;
-/// After the end, records may still come for so long.
+/// Time after the end in which records may still arrive.
 const COLLECT: i64 = 60_000_000;
 
-/// What a request is told.
+/// Refusals of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It makes no sense (400).
+    /// The request is invalid (400).
     Bad(String),
-    /// There is no such thing (404).
+    /// The object does not exist (404).
     Unknown(&'static str),
-    /// Not now (409).
+    /// The request is not possible now (409).
     Busy(String),
-    /// There is no room (503).
+    /// The server is full (503).
     Full(&'static str),
 }
 
@@ -52,11 +53,11 @@ struct Client {
     address: IpAddr,
     key: [u8; KEY],
     heard: i64,
-    /// Bytes of uploads in every slot of the run, role by role.
+    /// Uploaded bytes in every slot of the run, per role.
     uploads: BTreeMap<String, Vec<u64>>,
-    /// Segments of TCP that the server sent it in the run, role by role.
+    /// TCP segments that the server sent to the client in the run, per role.
     segments: BTreeMap<String, Segments>,
-    /// With which congestion control the server sends to it.
+    /// Congestion control from the server to the client.
     congestion: Option<String>,
 }
 
@@ -76,41 +77,41 @@ struct Run {
     seconds: u32,
     aborted: Option<i64>,
     parts: Vec<Part>,
-    /// Algorithm of congestion control that the plan asks for.
+    /// Congestion control that the plan requests.
     congestion: Option<String>,
-    /// Of everybody, once the run is over.
+    /// Verdicts of all people, after the run.
     verdicts: Option<Vec<Verdict>>,
 }
 
 impl Run {
-    /// When nothing more is measured.
+    /// Returns the time at which the measurement ends.
     fn end(&self) -> i64 {
         let planned = self.start + i64::from(self.seconds) * 1_000_000;
         self.aborted.map_or(planned, |aborted| aborted.min(planned))
     }
 }
 
-/// All that a server remembers.
+/// The complete state of the server.
 #[derive(Default)]
 pub struct Hub {
     clients: BTreeMap<u64, Client>,
     next: u64,
     runs: u64,
-    /// The last run; a new one takes its place.
+    /// The last run. A new run replaces it.
     run: Option<Run>,
-    /// Name of the client that each person had in it.
+    /// Client name of each person in the last run.
     before: BTreeMap<String, String>,
-    /// How verdicts are written for devices.
+    /// Writes the verdicts for devices.
     writer: VerdictWriter,
 }
 
 impl Hub {
-    /// Writes the verdicts that devices show.
+    /// Sets the function that writes the verdicts for devices.
     pub fn write_with(&mut self, writer: VerdictWriter) {
         self.writer = writer;
     }
 
-    /// A client comes. `key` is random.
+    /// Adds a client. `key` is random.
     pub fn join(
         &mut self,
         join: &Join,
@@ -132,7 +133,7 @@ impl Hub {
                 "a client has a name of 1 to 60 bytes without control characters".to_owned(),
             ));
         }
-        // A device keeps its place while a run goes on; after it, one that comes back has its name again.
+        // A device keeps its place during a run. A device that returns after a run gets its former name.
         let busy: Vec<u64> = match self.is_over(now) {
             true => Vec::new(),
             false => self.parts().map(|part| part.client).collect(),
@@ -142,7 +143,7 @@ impl Hub {
         if self.clients.len() >= MOST_CLIENTS {
             return Err(Refused::Full("there are too many clients"));
         }
-        // A device that comes back, after a crash or a sleep, is the same one.
+        // A device that returns after a crash or sleep is the same client.
         let stale = self.clients.iter().find(|(number, client)| {
             client.name == join.name && now - client.heard > SILENT && !busy.contains(number)
         });
@@ -193,7 +194,7 @@ impl Hub {
         Ok(client)
     }
 
-    /// A client asks.
+    /// Answers a client's poll.
     pub fn poll(&mut self, poll: Poll, now: i64) -> Result<Polled, Refused> {
         self.known(poll.client, &poll.key, now)?;
         let mut polled = Polled {
@@ -210,7 +211,7 @@ impl Hub {
         if let Some(part) = part.filter(|part| part.record.is_none()) {
             part.live = poll.live.map(Live::bounded).or(part.live.take());
             polled.abort = run.aborted.is_some();
-            // Whoever comes when it has begun does not take part any more.
+            // A client that joins after the start does not take part.
             if !polled.abort && now < end && (part.told || now < run.start) {
                 part.told = true;
                 polled.order = Some(ClientOrder {
@@ -226,7 +227,7 @@ impl Hub {
         Ok(polled)
     }
 
-    /// The verdict that a client asks for, once the run is over.
+    /// Returns the requested verdict once the run is over.
     fn verdict(&mut self, poll: &Poll, now: i64) -> Option<Verdict> {
         let number = poll.verdict_of?;
         if !self.is_over(now) {
@@ -243,7 +244,7 @@ impl Hub {
         run.verdicts.as_ref()?.get(at).cloned()
     }
 
-    /// A client delivers.
+    /// Stores a client's record.
     pub fn done(&mut self, done: Done, now: i64) -> Result<(), Refused> {
         let client = self.known(done.client, &done.key, now)?;
         let (mut uploads, name) = (std::mem::take(&mut client.uploads), client.name.clone());
@@ -263,7 +264,7 @@ impl Hub {
         if let Some(air) = &mut record.air {
             air.mask();
         }
-        // What it is called, and what was counted here, is not the client's to say.
+        // The server's own names and counts replace those of the client.
         record.person.clone_from(&part.person);
         record.client = name;
         record.congestion.server = congestion;
@@ -297,7 +298,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Bytes of an upload came.
+    /// Counts uploaded bytes.
     pub fn uploaded(&mut self, client: u64, role: &str, bytes: u64, now: i64) {
         let Some(run) = &self.run else { return };
         let Ok(since) = u64::try_from(now - run.start) else {
@@ -316,7 +317,7 @@ impl Hub {
         }
     }
 
-    /// Segments of TCP were sent to a client for a role, with this congestion control.
+    /// Counts TCP segments sent to a client for a role.
     pub fn sent(&mut self, client: u64, role: &str, sent: Segments, now: i64) {
         let Some(run) = self.run.as_ref().filter(|run| now >= run.start) else {
             return;
@@ -330,14 +331,14 @@ impl Hub {
         }
     }
 
-    /// With which congestion control a connection to a client sends.
+    /// Records the congestion control of a connection to a client.
     pub fn sends_with(&mut self, client: u64, algorithm: Option<String>) {
         if let Some(client) = self.clients.get_mut(&client) {
             client.congestion = algorithm.or(client.congestion.take());
         }
     }
 
-    /// The congestion control that the run under way asks for, where the client has a part in it.
+    /// Returns the congestion control that the current run requests, if the client takes part in it.
     #[must_use]
     pub fn wanted_congestion(&self, client: u64, now: i64) -> Option<String> {
         let run = self.run.as_ref().filter(|run| now < run.end() + COLLECT)?;
@@ -345,7 +346,7 @@ impl Hub {
         run.congestion.clone().filter(|_| has_part)
     }
 
-    /// Whose packets begin with this key, and where it may come from.
+    /// Returns the address of the client whose packets start with this key.
     #[must_use]
     pub fn by_key(&self, key: &[u8]) -> Option<IpAddr> {
         let mut all = self.clients.values();
@@ -353,13 +354,13 @@ impl Hub {
             .map(|client| client.address)
     }
 
-    /// Whether an upload is a known client's.
+    /// Returns whether an upload belongs to a known client.
     pub fn is_client(&self, number: u64, key: &str) -> bool {
         let client = self.clients.get(&number);
         client.is_some_and(|client| HEXLOWER.encode(&client.key) == key)
     }
 
-    /// Who is there.
+    /// Lists the clients.
     #[must_use]
     pub fn clients(&self, now: i64) -> Clients {
         let seen = self.clients.values().map(|client| ClientSeen {
@@ -373,7 +374,7 @@ impl Hub {
         }
     }
 
-    /// A controller begins a run.
+    /// Starts a run for a controller.
     pub fn begin(&mut self, plan: &NetPlan, now: i64) -> Result<Started, Refused> {
         plan.check().map_err(Refused::Bad)?;
         if self.run.is_some() && !self.is_over(now) {
@@ -458,7 +459,7 @@ impl Hub {
         now > end + COLLECT || run.parts.iter().all(|part| settled(part) || aborted(part))
     }
 
-    /// How a run stands.
+    /// Returns the status of a run.
     pub fn status(&self, number: u64, now: i64) -> Result<Status, Refused> {
         let run = self.of(number)?;
         Ok(Status {
@@ -478,7 +479,7 @@ impl Hub {
         })
     }
 
-    /// Ends a run early; clients are told when they poll.
+    /// Aborts a run. Clients receive the abort with their next poll.
     pub fn abort(&mut self, number: u64, now: i64) -> Result<(), Refused> {
         self.of(number)?;
         if let Some(run) = &mut self.run {
@@ -487,7 +488,7 @@ impl Hub {
         Ok(())
     }
 
-    /// What one person saw.
+    /// Returns one person's record.
     pub fn record(&self, number: u64, person: usize) -> Result<&PersonRecord, Refused> {
         let part = self.of(number)?.parts.get(person);
         let record = part.and_then(|part| part.record.as_ref());
@@ -496,7 +497,7 @@ impl Hub {
 }
 
 impl Live {
-    /// At most as much as a client can have to say.
+    /// Limits the values to the maximum that a client can report.
     fn bounded(mut self) -> Self {
         self.roles.truncate(8);
         self.roles.retain(|role| role.role.len() <= 40);
@@ -504,7 +505,7 @@ impl Live {
     }
 }
 
-/// What a client may have sent.
+/// Checks a client's record.
 fn check(record: &PersonRecord) -> Result<(), &'static str> {
     let texts = record.remarks.iter().map(String::len).sum::<usize>() + record.agent.len();
     let roles = record.roles.iter().all(|seen| {

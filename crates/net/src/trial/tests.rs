@@ -10,7 +10,8 @@ fn plan() -> NetPlan {
     .unwrap()
 }
 
-/// A run in which so many of a hundred packets of each player were late; none: the client is gone.
+/// A run in which the given number of each player's 100 packets are late; `None` means that the client is
+/// gone.
 fn run(late: [Option<u64>; 2]) -> Run {
     let plan = plan();
     let record = |person: &str, late: u64| PersonRecord {
@@ -67,7 +68,7 @@ fn trial() -> Trial {
     }
 }
 
-/// Carries a trial out over these runs of each side.
+/// Carries out a trial with these runs on each side.
 fn carried(of: impl Fn(Side, u32) -> Run) -> (Trial, Judgement) {
     let mut trial = trial();
     let mut looks = 0;
@@ -152,7 +153,7 @@ fn an_end_in_the_middle_of_a_pair_leaves_whole_pairs() {
     assert!(why.contains("gone") && blind.slots.len() == 6, "{why}");
     let failed = trial.carry_out(&mut |_, _| Err("no"), &mut |_, _| {});
     assert_eq!(failed, Err("no"));
-    // Raw runs are stored: they are judged again on read.
+    // The raw runs are stored and judged again when read.
     let text = serde_json::to_string(&trial).unwrap();
     assert_eq!(serde_json::from_str::<Trial>(&text).unwrap(), trial);
     trial.plan.people[0].roles = vec!["browsing".to_owned()];

@@ -47,7 +47,7 @@ fn a_call_is_fine_tolerable_or_bad_by_the_share_of_late_packets() {
         let verdict = one(&record, "call");
         assert_eq!(verdict.grade, grade, "one in {every}");
         assert_eq!(verdict.over, 1500u64.div_ceil(every));
-        // One late packet in a row is hidden from who listens.
+        // One late packet is not audible.
         assert!(verdict.breaks.is_empty());
         assert_eq!(verdict.latency.p50, Some(9_000));
     }
@@ -69,7 +69,7 @@ fn breaks_have_a_time_and_a_length() {
         })
     );
     assert_eq!(verdict.failed, 115);
-    // Lost packets are slower than any: the slowest is none.
+    // A lost packet is slower than any other, so there is no maximum.
     assert_eq!(verdict.latency.max, None);
     assert_eq!(verdict.worst.map(|second| second.over), Some(50));
 }
@@ -99,7 +99,7 @@ fn a_full_queue_is_told_from_a_far_server_and_from_a_cut() {
 #[test]
 fn a_film_that_is_behind_at_the_end_is_not_cut_off() {
     let film = role("4kstream");
-    // Half as fast as it should be: at the end the later half was not begun.
+    // Half the required rate: the second half of the film never started.
     let piece = 335_544;
     let events = (0..60).map(|i| RecordEvent {
         due: i * piece,
@@ -131,12 +131,12 @@ fn what_the_client_itself_spoiled_counts_for_nobody() {
         (verdict.void, verdict.over, verdict.grade),
         (100, 0, Grade::Good)
     );
-    // More than a tenth, and nothing is said.
+    // More than a tenth is void, so there is no result.
     for event in &mut record.roles[0].events[..200] {
         event.late = 400_000;
     }
     assert_eq!(one(&record, "call").grade, Grade::Unknown);
-    // Away for the last third.
+    // The client is away for the last third.
     let mut record = packets(|i| (i < 1000).then_some(9_000));
     record.void = vec![(20_000_000, 30_000_000)];
     let verdict = one(&record, "call");
@@ -187,7 +187,7 @@ fn round_trips_per_minute_are_those_of_the_draft() {
     };
     let mut probes = vec![probe(10); 95];
     probes.extend(vec![probe(10_000); 5]);
-    // The slowest 5 % are left out: (10 + 20 + 30) / 3 = 20 ms.
+    // The slowest 5 % are omitted: (10 + 20 + 30) / 3 = 20 ms.
     assert_eq!(rpm(&probes), Some(3000.0));
     assert_eq!(rpm(&probes[..4]), None);
 }
@@ -221,7 +221,7 @@ proptest! {
 #[test]
 fn what_a_page_could_not_take_in_is_not_the_network() {
     let mut record = packets(|i| Some(if i % 2 == 0 { 200_000 } else { 9_000 }));
-    // 30 s of 100 Mbit/s.
+    // 30 s at 100 Mbit/s.
     record.roles[0].slots = vec![1_250_000; 300];
     record.ceiling_bit_per_s = Some(1e9);
     assert_eq!(one(&record, "call").grade, Grade::Bad);

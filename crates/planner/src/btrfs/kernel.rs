@@ -1,18 +1,18 @@
-//! The chunks that the kernel adds while files are written.
+//! Replays the chunks that the kernel adds while files are written.
 //!
 //! Source: fs/btrfs/volumes.c (`init_alloc_chunk_ctl_policy_regular`, `gather_device_info`,
-//! `btrfs_cmp_device_info`, `decide_stripe_size_regular`, `create_chunk`) and
-//! fs/btrfs/space-info.c (`calc_chunk_size`), Linux 6.18.
+//! `btrfs_cmp_device_info`, `decide_stripe_size_regular`, `create_chunk`) and fs/btrfs/space-info.c
+//! (`calc_chunk_size`), Linux 6.18.
 
 use super::profile::{Attributes, Profile};
 use super::sort::heapsort;
 use super::space::{Chunk, Holds, STRIPE_LEN, State};
 
 const GIB: u64 = 1 << 30;
-/// `BTRFS_MAX_DATA_CHUNK_SIZE`.
+/// Maximum bytes of a data chunk (`BTRFS_MAX_DATA_CHUNK_SIZE`).
 const MAX_DATA_CHUNK: u64 = 10 * GIB;
 
-/// A device that could take part in the next chunk.
+/// A device that can take part in the next chunk.
 struct Candidate {
     device: usize,
     start: u64,
@@ -20,8 +20,8 @@ struct Candidate {
     total_avail: u64,
 }
 
-/// Adds data chunks until none fits. Up to `exact` of them are made one by one; when there will be
-/// more, several at once while every device has room for them, and the return value is true.
+/// Adds data chunks until none fits. Adds up to `exact` chunks one by one. If more are needed, adds several at
+/// once while every device has room for them, and returns true.
 pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
     let attributes = profile.attributes();
     let limit = MAX_DATA_CHUNK;
@@ -36,14 +36,14 @@ pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
                 state.book(Holds::Data, &chunk);
                 times = (times * 2).min(most);
             }
-            // A device is nearly full: finer steps until it is, down to single chunks.
+            // A device is nearly full, so reduce the step, down to single chunks.
             None => times /= 2,
         }
     }
     bulk
 }
 
-/// Raw bytes of a data chunk while all devices have room.
+/// Returns the raw bytes of a data chunk while all devices have room.
 fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
     let devices = state.devices.len().min(attributes.devs_max) / attributes.devs_increment
         * attributes.devs_increment;
@@ -56,8 +56,8 @@ fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
     stripe * stripes
 }
 
-/// Adds a metadata chunk, as the kernel does when the 8 MiB that mkfs made for the single profile
-/// run out, which the first gigabytes do.
+/// Adds a metadata chunk. The kernel does so when the 8 MiB of mkfs for the single profile are full, which
+/// happens within the first gigabytes.
 pub(super) fn more_metadata(state: &mut State, profile: Profile) {
     let limit = match state.total > 50 * GIB {
         true => GIB,
@@ -68,23 +68,23 @@ pub(super) fn more_metadata(state: &mut State, profile: Profile) {
     }
 }
 
-/// How one step of a replay allocates.
+/// Parameters of one allocation step.
 #[derive(Clone, Copy)]
 struct Step {
-    /// Chunks at once.
+    /// Number of chunks allocated at once.
     times: u64,
-    /// Whether the order of devices with equally much room may be another than the kernel's: when chunks
-    /// are replayed several at once, it makes no difference that could be told from theirs.
+    /// Ignore the kernel's order of devices with equal free space. If several chunks are replayed at once,
+    /// this order does not change the result noticeably.
     rough: bool,
 }
 
-/// A chunk as the kernel makes it.
+/// One chunk, as the kernel allocates it.
 const ONE: Step = Step {
     times: 1,
     rough: false,
 };
 
-/// `btrfs_create_chunk` for chunks of at most `limit` bytes.
+/// Replays `btrfs_create_chunk` for chunks of at most `limit` bytes.
 fn allocate_chunk(state: &mut State, profile: Profile, limit: u64, step: Step) -> Option<Chunk> {
     let times = step.times;
     let attributes = profile.attributes();
@@ -111,7 +111,7 @@ fn allocate_chunk(state: &mut State, profile: Profile, limit: u64, step: Step) -
     let most_first = |a: &Candidate, b: &Candidate| {
         (b.max_avail, b.total_avail).cmp(&(a.max_avail, a.total_avail))
     };
-    // Of a thousand devices a mirrored chunk takes two: only those need to be found.
+    // A mirrored chunk uses only two of many devices, so only those must be found.
     if step.rough && attributes.devs_max < candidates.len() {
         candidates.select_nth_unstable_by(attributes.devs_max, most_first);
         candidates.truncate(attributes.devs_max);

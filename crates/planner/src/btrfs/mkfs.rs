@@ -1,10 +1,9 @@
-//! The chunks that `mkfs.btrfs` makes.
+//! Replays the chunks that `mkfs.btrfs` creates.
 //!
-//! Source: mkfs/main.c (`create_metadata_block_groups`, `create_data_block_groups`,
-//! `create_raid_groups`, `cleanup_temp_chunks`), mkfs/common.c (`make_btrfs`) and
-//! kernel-shared/volumes.c (`init_alloc_chunk_ctl_policy_regular`, `decide_stripe_size_regular`,
-//! `btrfs_alloc_chunk`, `create_chunk`) of btrfs-progs 6.2; the allocator is the same in 6.6 to
-//! 6.19.
+//! Source: mkfs/main.c (`create_metadata_block_groups`, `create_data_block_groups`, `create_raid_groups`,
+//! `cleanup_temp_chunks`), mkfs/common.c (`make_btrfs`) and kernel-shared/volumes.c
+//! (`init_alloc_chunk_ctl_policy_regular`, `decide_stripe_size_regular`, `btrfs_alloc_chunk`, `create_chunk`)
+//! of btrfs-progs 6.2; the allocator is the same in 6.6 to 6.19.
 
 use super::profile::Profile;
 use super::space::{Chunk, Device, Holds, STRIPE_LEN, State};
@@ -12,14 +11,14 @@ use crate::error::PlannerError;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// `BTRFS_MKFS_SYSTEM_GROUP_SIZE`.
+/// Size of the first system chunk in bytes (`BTRFS_MKFS_SYSTEM_GROUP_SIZE`).
 const SYSTEM_GROUP: u64 = 4 * MIB;
-/// A chunk of no profile, as the temporary ones are.
+/// Size in bytes of a temporary chunk, which has no profile.
 const TEMPORARY: u64 = 8 * MIB;
-/// `BTRFS_MAX_DEVS_SYS_CHUNK`.
+/// Maximum devices of a system chunk (`BTRFS_MAX_DEVS_SYS_CHUNK`).
 const MAX_DEVS_SYSTEM: u64 = 58;
 
-/// Refuses devices that mkfs refuses: room for the temporary chunks and one real chunk of each kind
+/// Refuses devices that mkfs refuses: the temporary chunks and one real chunk of each kind must fit
 /// (`btrfs_min_dev_size`, mkfs/common.c).
 pub(super) fn check_sizes(
     sizes: &[u64],
@@ -48,13 +47,13 @@ pub(super) fn check_sizes(
     }
 }
 
-/// Makes the chunks of a new file system.
+/// Creates the chunks of a new file system.
 pub(super) fn mkfs(
     state: &mut State,
     data: Profile,
     metadata: Profile,
 ) -> Result<(), PlannerError> {
-    // Temporary single chunks at the front of the first device: system, metadata, data.
+    // Temporary single chunks at the start of the first device: system, metadata, data.
     let (system_at, metadata_at) = (MIB, MIB + SYSTEM_GROUP);
     let data_at = metadata_at + TEMPORARY;
     let first = &mut state.devices[0];
@@ -68,7 +67,7 @@ pub(super) fn mkfs(
         length,
     };
 
-    // Devices were put at the head of the list one after another.
+    // mkfs inserts devices at the head of the list one after another.
     let mut order: Vec<usize> = (0..state.devices.len()).rev().collect();
     if metadata == Profile::Single {
         state.book(Holds::System, &single(system_at, SYSTEM_GROUP));
@@ -97,7 +96,7 @@ pub(super) fn mkfs(
     Ok(())
 }
 
-/// Bytes that a chunk of `stripes` stripes of `stripe` bytes can hold.
+/// Returns the capacity in bytes of a chunk of `stripes` stripes of `stripe` bytes.
 fn chunk_length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
     match profile {
         Profile::Raid1 | Profile::Raid1c3 | Profile::Raid1c4 | Profile::Dup => stripe,
@@ -107,8 +106,8 @@ fn chunk_length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
     }
 }
 
-/// `btrfs_alloc_chunk` of btrfs-progs: takes devices from the front of a list whose order changes
-/// as chunks are made, not those with most free space.
+/// Replays `btrfs_alloc_chunk` of btrfs-progs. It takes devices from the front of a list whose order changes
+/// with every chunk, and not the devices with the most free space.
 fn allocate_chunk(
     state: &mut State,
     order: &mut Vec<usize>,
@@ -153,7 +152,7 @@ fn allocate_chunk(
         stripe = stripe.max(min_stripe) / STRIPE_LEN * STRIPE_LEN;
         let per_device = if profile == Profile::Dup { 2 } else { 1 };
         let min_free = stripe * per_device;
-        // Chosen devices go to the head of a private list, which so is in reverse order.
+        // Selected devices go to the head of a private list, which reverses their order.
         let mut chosen: Vec<usize> = Vec::new();
         let mut left = Vec::new();
         let mut max_avail = 0;
@@ -171,7 +170,7 @@ fn allocate_chunk(
             }
         }
         if index >= stripes {
-            // Each goes back to the head of the list as its stripe is made.
+            // Each device returns to the head of the list when its stripe is created.
             let ranges = place(&mut state.devices, &chosen, stripe, per_device).ok_or_else(full)?;
             for device in chosen {
                 left.insert(0, device);

@@ -1,11 +1,11 @@
-//! The profiles and their numbers.
+//! Profiles of btrfs and their parameters.
 
 use crate::error::PlannerError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How chunks are spread. `single` and `dup` keep a chunk on one device.
+/// Data distribution of chunks. `single` and `dup` keep a chunk on one device.
 #[derive(
     Clone,
     Copy,
@@ -41,26 +41,27 @@ pub enum Profile {
     Raid6,
 }
 
-/// `btrfs_raid_array` (fs/btrfs/volumes.c; kernel-shared/volumes.c of btrfs-progs 6.2).
+/// Parameters of a profile, from `btrfs_raid_array` (fs/btrfs/volumes.c; kernel-shared/volumes.c of
+/// btrfs-progs 6.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes {
-    /// Devices that hold the same data in a striped profile.
+    /// Devices that contain the same data in a striped profile.
     pub sub_stripes: u64,
     /// Stripes of a chunk on each device.
     pub dev_stripes: u64,
-    /// Most devices a chunk may use.
+    /// Maximum number of devices per chunk.
     pub devs_max: usize,
-    /// Fewest devices a chunk may use.
+    /// Minimum number of devices per chunk.
     pub devs_min: usize,
-    /// The number of devices is a multiple of this.
+    /// The number of devices must be a multiple of this.
     pub devs_increment: usize,
-    /// Copies of everything.
+    /// Number of copies.
     pub copies: u64,
-    /// Parity stripes.
+    /// Number of parity stripes.
     pub parity: u64,
 }
 
-/// `BTRFS_MAX_DEVS` for 16 KiB nodes: more stripes do not fit one item.
+/// `BTRFS_MAX_DEVS` for 16 KiB nodes: one item cannot contain more stripes.
 const MAX_DEVS: usize = 506;
 
 impl Profile {
@@ -129,13 +130,13 @@ impl Profile {
         }
     }
 
-    /// Fewest devices.
+    /// Returns the minimum number of devices.
     #[must_use]
     pub fn min_devices(self) -> usize {
         self.attributes().devs_min
     }
 
-    /// Devices that may fail at the same time without loss.
+    /// Returns the number of devices that may fail at the same time without data loss.
     #[must_use]
     pub fn survives(self) -> u64 {
         match self {
@@ -146,8 +147,8 @@ impl Profile {
         }
     }
 
-    /// The metadata profile that goes with it, when none is asked for: as many failures survived
-    /// as the data, and never striped parity, which can lose metadata to a torn write.
+    /// Returns the default metadata profile: it survives as many failures as the data, and is never a parity
+    /// profile, because an interrupted write can destroy metadata there.
     #[must_use]
     pub fn metadata(self, devices: usize) -> Self {
         match self {

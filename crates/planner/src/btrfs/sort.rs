@@ -1,17 +1,17 @@
-//! The kernel's sort, because it is not stable: among devices with equally much free space it
-//! decides which one gets the next chunk.
+//! Reimplements the kernel's unstable sort: its order of devices with equal free space determines which device
+//! gets the next chunk.
 
 use std::cmp::Ordering;
 
-/// Sorts as `sort` of lib/sort.c does since Linux 6.10: a bottom-up heapsort that pops the two
-/// largest elements at once where it can, and treats the last two or three by hand.
+/// Sorts like `sort` of lib/sort.c since Linux 6.10: a bottom-up heapsort that removes the two largest
+/// elements at once where possible, and handles the last two or three specially.
 pub(crate) fn heapsort<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let mut end = items.len();
     let mut root = end / 2;
     if root == 0 {
         return;
     }
-    // Of two equal elements popped at once, one more sift is needed at the child that was taken.
+    // After two equal elements were removed at once, the child that was taken needs another sift.
     let mut second = 0;
     loop {
         if root > 0 {
@@ -35,8 +35,8 @@ pub(crate) fn heapsort<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering)
     }
 }
 
-/// Walks from `root` to a leaf along the larger children, back up to where the root belongs, and
-/// rotates the path.
+/// Descends from `root` to a leaf along the larger children, ascends to the position of the root, and rotates
+/// the path.
 fn sift_down<T>(items: &mut [T], root: usize, compare: &impl Fn(&T, &T) -> Ordering) {
     let end = items.len();
     let mut at = root;

@@ -1,23 +1,23 @@
-//! Devices, chunks, and what they come to.
+//! Devices and chunks of a replay, and their sums.
 
 use super::{kernel, mkfs, profile::Profile};
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// `BTRFS_STRIPE_LEN`.
+/// Bytes of a stripe (`BTRFS_STRIPE_LEN`).
 pub(super) const STRIPE_LEN: u64 = 64 << 10;
-/// `BTRFS_DEVICE_RANGE_RESERVED`: no chunk lies in the first MiB of a device.
+/// `BTRFS_DEVICE_RANGE_RESERVED`: the first MiB of a device contains no chunk.
 pub(super) const RESERVED: u64 = 1 << 20;
-/// Where copies 1 and 2 of the superblock lie on every device (`btrfs_sb_offset`, fs.h).
+/// Offsets of superblock copies 1 and 2 on every device (`btrfs_sb_offset`, fs.h).
 const SUPERBLOCKS: [u64; 2] = [64 << 20, 256 << 30];
-/// Chunks times devices that are replayed one by one, a tenth of a second or so; beyond, several
-/// chunks at once, see [`Filesystem::bulk`].
+/// Maximum product of chunks and devices for an exact replay (about a tenth of a second). Above it, several
+/// chunks are replayed at once, see [`Filesystem::bulk`].
 const EXACT_WORK: u64 = 1_000_000;
 
-/// A device while chunks are cut off it.
+/// A device during the replay.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
-    /// Its size, rounded down to 4 KiB.
+    /// Size in bytes, rounded down to 4 KiB.
     pub total: u64,
     /// Bytes in chunks.
     pub used: u64,
@@ -35,7 +35,7 @@ impl Device {
         }
     }
 
-    /// First free range of at least `want` bytes, else the largest: its start and length, at most
+    /// Returns the first free range of at least `want` bytes, else the largest: start and length, at most
     /// `want` (`find_free_dev_extent`, volumes.c).
     pub fn find(&self, want: u64) -> (u64, u64) {
         let mut largest = (RESERVED, 0);
@@ -50,7 +50,7 @@ impl Device {
         largest
     }
 
-    /// Takes `length` bytes at `start`, which must lie in a hole.
+    /// Allocates `length` bytes at `start`, which must be free.
     pub fn take(&mut self, start: u64, length: u64) {
         if length == 0 {
             return;
@@ -67,7 +67,7 @@ impl Device {
         self.used += length;
     }
 
-    /// Gives `length` bytes at `start` back.
+    /// Frees `length` bytes at `start`.
     pub fn give(&mut self, start: u64, length: u64) {
         self.holes.push((start, start + length));
         self.holes.sort_unstable();
@@ -81,13 +81,13 @@ impl Device {
         self.used -= length;
     }
 
-    /// Bytes in all free ranges.
+    /// Returns the total of all free ranges in bytes.
     pub fn free(&self) -> u64 {
         self.holes.iter().map(|(start, end)| end - start).sum()
     }
 }
 
-/// What a chunk holds.
+/// Content of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     Data,
@@ -101,16 +101,16 @@ pub(super) struct Chunk {
     pub profile: Profile,
     /// Device index and offset of each stripe.
     pub stripes: Vec<(usize, u64)>,
-    /// Bytes of each stripe.
+    /// Bytes per stripe.
     pub stripe: u64,
-    /// Bytes it can hold.
+    /// Capacity in bytes.
     pub length: u64,
 }
 
 impl Chunk {
-    /// Bytes that a superblock copy takes away from it: the 64 KiB (parity profiles: the full
-    /// stripe) in which one would lie, on whichever of its devices
-    /// (`exclude_super_stripes`, block-group.c; `btrfs_rmap_block`, volumes.c; Linux 6.18).
+    /// Returns the bytes that superblock copies exclude from the chunk: the 64 KiB (for parity profiles the
+    /// full stripe) that would contain a copy on any of its devices (`exclude_super_stripes`, block-group.c;
+    /// `btrfs_rmap_block`, volumes.c; Linux 6.18).
     pub fn excluded(&self) -> u64 {
         let attributes = self.profile.attributes();
         let stripes = self.stripes.len() as u64;
@@ -141,7 +141,7 @@ impl Chunk {
     }
 }
 
-/// The state of a replay.
+/// State of a replay.
 pub(super) struct State {
     pub devices: Vec<Device>,
     pub total: u64,
@@ -150,18 +150,18 @@ pub(super) struct State {
     pub system: Sums,
 }
 
-/// What the chunks of one kind come to.
+/// Sums over all chunks of one content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
-    /// Bytes they can hold, superblock copies included.
+    /// Capacity in bytes, including superblock copies.
     pub length: u64,
-    /// Bytes lost to superblock copies.
+    /// Bytes excluded by superblock copies.
     pub excluded: u64,
     /// Raw bytes on each device.
     pub per_device: Vec<u64>,
-    /// How many.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Bytes of the longest.
+    /// Bytes of the largest chunk.
     pub longest: u64,
 }
 
@@ -189,7 +189,7 @@ impl State {
         })
     }
 
-    /// Books a chunk whose ranges were taken from the devices.
+    /// Adds a chunk whose ranges are already allocated on the devices.
     pub fn book(&mut self, holds: Holds, chunk: &Chunk) {
         let sums = match holds {
             Holds::Data => &mut self.data,
@@ -206,58 +206,58 @@ impl State {
     }
 }
 
-/// What lies on one device of a full file system, in bytes.
+/// Usage of one device of a full file system, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DeviceUse {
-    /// Its size.
+    /// Size of the device in bytes.
     pub size: u64,
-    /// In data chunks.
+    /// Bytes in data chunks.
     pub data: u64,
-    /// In metadata chunks.
+    /// Bytes in metadata chunks.
     pub metadata: u64,
-    /// In system chunks.
+    /// Bytes in system chunks.
     pub system: u64,
-    /// In none: nothing on another device could pair with it, or the reserved first MiB.
+    /// Bytes in no chunk: no other device has room to pair with them, or they are in the reserved first MiB.
     pub unallocated: u64,
 }
 
-/// A file system filled to the brim. All in bytes.
+/// A completely full file system. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Filesystem {
     /// Data profile.
     pub data: Profile,
     /// Metadata profile.
     pub metadata: Profile,
-    /// File data that can be stored: what `fallocate` gets until ENOSPC.
+    /// Maximum amount of file data: the sum of all `fallocate` calls until ENOSPC.
     pub stored: u64,
-    /// Size of the largest data chunk, the unit in which the allocator can be off.
+    /// Size of the largest data chunk, which is the possible error of the replay.
     pub chunk: u64,
     /// Data chunks of the full file system.
     pub data_chunks: u64,
-    /// Bytes lost to superblock copies inside of data chunks.
+    /// Bytes in data chunks that superblock copies exclude.
     pub superblocks: u64,
     /// "Device size" of `btrfs filesystem usage -b`.
     pub device_size: u64,
     /// "Device allocated" of a new file system.
     pub allocated_empty: u64,
-    /// "Free (estimated)" of a new file system: unallocated space divided by the data ratio of its
-    /// first chunk, which is wrong for unequal devices.
+    /// "Free (estimated)" of a new file system: unallocated space divided by the data ratio of its first
+    /// chunk. This value is wrong for unequal devices.
     pub usage_free_estimated: u64,
     /// "Free (estimated) … (min: …)" of a new file system.
     pub usage_free_min: u64,
-    /// Metadata bytes that a new file system can hold.
+    /// Metadata capacity of a new file system in bytes.
     pub metadata_length: u64,
-    /// True when chunks were replayed several at once, because there are more than 1,000,000 of
-    /// them on all devices together; the result can then be off by a chunk or two.
+    /// Several chunks were replayed at once, because all devices together have more than 1,000,000 chunks. The
+    /// result may be wrong by one or two chunks.
     pub bulk: bool,
-    /// Its devices.
+    /// Usage of the devices.
     pub devices: Vec<DeviceUse>,
 }
 
-/// Replays `mkfs.btrfs -d data -m metadata` on devices of `sizes` bytes and fills it.
+/// Replays `mkfs.btrfs -d data -m metadata` on devices of `sizes` bytes and fills the file system.
 ///
 /// # Errors
-/// Too few or too small devices, or more than 8 EiB.
+/// There are too few devices, a device is too small, or the total exceeds 8 EiB.
 pub fn simulate_filesystem(
     sizes: &[u64],
     data: Profile,
@@ -325,8 +325,8 @@ fn replay_mkfs(
     })
 }
 
-/// "Free (estimated)" and its minimum (`print_filesystem_usage_overall`,
-/// cmds/filesystem-usage.c, btrfs-progs 6.2), in its floating-point steps.
+/// Computes "Free (estimated)" and its minimum with the floating-point steps of
+/// `print_filesystem_usage_overall` (cmds/filesystem-usage.c, btrfs-progs 6.2).
 fn usage_free(
     state: &State,
     empty: &Sums,
@@ -335,7 +335,7 @@ fn usage_free(
     metadata: Profile,
 ) -> (u64, u64) {
     let raw: u64 = empty.per_device.iter().sum();
-    // The tool counts single copies of a profile, so a chunk's own ratio, not the attributes'.
+    // The tool uses the ratio of an actual chunk and not the ratio of the profile.
     let held = empty.length.max(1);
     let ratio = raw as f64 / held as f64;
     let ratio_of = |profile: Profile, sums: &Sums| match profile {

@@ -1,57 +1,58 @@
-//! Futures of a history, made of its own pieces.
+//! Simulates possible futures of a history from the history's own changes.
 //!
-//! What a disk will hold is not known from a line through what it held: imports come in steps, growth
-//! feeds on itself, and what wanders does not come back to a line. So many futures are put together
-//! from the history's own changes, beginning at its last value:
+//! A straight line through a history is a poor forecast: imports come in steps, growth accelerates, and a
+//! random walk does not return to a line. So many futures start at the last value and add changes of the
+//! history:
 //!
-//! * changes are drawn in blocks of changing length, so that seasons and slow phases stay together;
-//! * each future draws from a history that was itself drawn so, because growth is known no better than
-//!   its history is long (a double block bootstrap; Künsch, Annals of Statistics 17, 1989). In every
-//!   second one the largest change comes once more than it did: rare steps are few in any history;
-//! * half of them draw from the whole history, a quarter each from its last half and last quarter,
-//!   because growth changes;
-//! * changes count in bytes or as shares of what there is, in the proportion in which either would have
-//!   foretold the history itself.
+//! * Changes are drawn in blocks of random length, which keeps seasons and slow phases together.
+//! * Each future draws from a resampled history, because a short history does not determine the growth exactly
+//!   (double block bootstrap; Künsch, Annals of Statistics 17, 1989). In every second resampled history the
+//!   largest change occurs once more, because rare steps are few in any history.
+//! * Half of the futures draw from the whole history, a quarter from its last half, and a quarter from its
+//!   last quarter, because growth changes.
+//! * Changes are bytes or fractions of the current value. The proportion depends on which of both would have
+//!   predicted the history better.
 //!
-//! Then the history is walked through: at a dozen places its past alone is taken, and what came
-//! after is compared with what would have been said. When fewer than 95 % of it lay within, the futures
-//! are spread out until so much does. How often the result holds is measured in `bench/plan`.
+//! Then the forecast is tested on the history: at a dozen points only the past is used, and the later values
+//! are compared with the forecast. If fewer than 95 % of them are inside the interval, the futures are widened
+//! until 95 % are. `bench/plan` measures how often forecasts hold.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// How often the walk through a history said what then came.
+/// Result of testing the forecast on the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Coverage {
-    /// Dates that lay within.
+    /// Number of dates inside the interval.
     pub held: usize,
-    /// Dates tried.
+    /// Number of dates tested.
     pub tried: usize,
 }
 
-/// Futures by how many times the changes are spread out. Below 1 only where a change is mostly taken
-/// back by the next: a value that jumps about a line does not wander.
+/// Factors by which the changes are widened. Factors below 1 apply only if most changes are reversed by the
+/// next one: a value that varies around a line is not a random walk.
 const SPREADS: [f64; 8] = [0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 const FUTURES: usize = 400;
 const WALKED: usize = 200;
-/// Fewer dates than this say nothing about the share that lies within.
+/// Minimum number of tested dates for a meaningful fraction.
 const FEWEST: usize = 6;
-/// Times the length of the history that is looked ahead.
+/// Length of a forecast, as a multiple of the history's length.
 const AHEAD: usize = 10;
-/// Cut off at each end. With it and a step more, what is said to be 95 % is that (`bench/plan`).
+/// Fraction cut off at each end. With it and one more step, a nominal 95 % interval holds in 95 % of cases
+/// (`bench/plan`).
 const TAIL: f64 = 0.0125;
 
-/// Futures in equal steps.
+/// Simulated futures in equal time steps.
 pub struct Futures {
     now: f64,
     all: Vec<Vec<f64>>,
-    /// Times the changes were spread out.
+    /// Factor by which the changes were widened.
     pub spread: f64,
-    /// What the walk through the history found.
+    /// Result of the test on the history.
     pub coverage: Coverage,
 }
 
-/// Steps from now until a level is reached; infinite when it is not.
+/// Steps until a level is reached; infinite if it is never reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
     pub earliest: f64,
@@ -60,7 +61,7 @@ pub struct Passage {
 }
 
 impl Futures {
-    /// `values` are at equal steps, four or more.
+    /// Simulates the futures of at least four values at equal time steps.
     pub fn of(values: &[f64]) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(1);
         let mut found = (1.0, Coverage { held: 0, tried: 0 });
@@ -87,12 +88,12 @@ impl Futures {
         }
     }
 
-    /// When `level` is reached.
+    /// Returns when `level` is reached.
     pub fn passage(&self, level: f64) -> Passage {
         times_to_level(self.now, &self.all, level)
     }
 
-    /// Change from now to the end of `steps`: lower end, middle, upper end.
+    /// Returns the change within `steps`: lower end, median, upper end.
     pub fn change(&self, steps: usize) -> [f64; 3] {
         let mut at: Vec<f64> = self
             .all
@@ -117,7 +118,7 @@ fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Whether a change is mostly taken back by the next.
+/// Returns whether most changes are reversed by the next one.
 fn changes_mostly_reverse(values: &[f64]) -> bool {
     let changes = compute_changes(values, false);
     let mean = mean_of(&changes);
@@ -129,8 +130,8 @@ fn changes_mostly_reverse(values: &[f64]) -> bool {
     next < -0.35 * square
 }
 
-/// Part of the futures whose changes are shares: by how well a line and a constant rate from the first
-/// value would have foretold later ones.
+/// Returns the fraction of futures with relative changes, by how well a line and a constant growth rate from
+/// the first value would have predicted later values.
 fn part_of_shares(values: &[f64]) -> f64 {
     if values.iter().any(|value| *value <= 0.0) {
         return 0.0;
@@ -196,7 +197,7 @@ fn draw_futures(
     (0..count).map(one).collect()
 }
 
-/// A history drawn from a history, and the length of the blocks.
+/// A resampled history and the block length.
 struct Drawn {
     changes: Vec<f64>,
     block: usize,
@@ -205,7 +206,7 @@ struct Drawn {
 fn resample_history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
     let n = changes.len();
     let mean = mean_of(changes);
-    // A sample scatters less about its own mean than about the true one.
+    // A sample varies less around its own mean than around the true mean.
     let wider = (n as f64 / (n as f64 - 1.0).max(1.0)).sqrt();
     let block = 1 + (random.random::<f64>() * (n as f64 / 3.0)) as usize;
     let mut drawn = Vec::with_capacity(n + block);
@@ -228,7 +229,7 @@ fn resample_history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
     }
 }
 
-/// Steps until the level is reached.
+/// Returns the steps until the level is reached.
 pub fn time_to_level(now: f64, future: &[f64], level: f64) -> f64 {
     if now >= level {
         return 0.0;
@@ -262,8 +263,8 @@ fn times_to_level(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
     }
 }
 
-/// What would have been said at a dozen places of the history, against what came. The levels are those
-/// that would have been expected a third and two thirds of the way to its end.
+/// Tests the forecast at a dozen points of the history. The tested levels are the expected ones at one third
+/// and two thirds of the remaining time.
 fn walk(values: &[f64], spread: f64, random: &mut ChaCha8Rng) -> Coverage {
     let n = values.len() - 1;
     let first = (n * 2 / 5).max(3);
@@ -282,7 +283,7 @@ fn walk(values: &[f64], spread: f64, random: &mut ChaCha8Rng) -> Coverage {
             let came = time_to_level(values[k], &values[k + 1..], level);
             let said = times_to_level(values[k], &all, level);
             seen.tried += 1;
-            // What did not come by the end of the history came later: it says so much and no more.
+            // A level that the history does not reach by its end was reached later or never.
             let held = match came.is_finite() {
                 true => said.earliest <= came && came <= said.latest,
                 false => said.latest > left as f64 - 1.0,

@@ -1,4 +1,4 @@
-//! How much there was when.
+//! Histories: used bytes over time.
 
 use crate::error::PlannerError;
 use crate::size;
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The columns that [`parse_snapshots`] reads, for `zfs list -Hp -t snapshot -o`.
+/// Columns for `zfs list -Hp -t snapshot -o` that [`parse_snapshots`] requires.
 pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
 
-/// Bytes in use at a time.
+/// Used bytes at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Point")]
 pub struct UsagePoint {
@@ -19,25 +19,25 @@ pub struct UsagePoint {
     pub used: u64,
 }
 
-/// A snapshot as `zfs list` shows it.
+/// A snapshot, as listed by `zfs list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZfsSnapshot {
-    /// Its dataset.
+    /// Dataset of the snapshot.
     pub dataset: String,
-    /// Seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub time: i64,
-    /// Bytes only it refers to.
+    /// Bytes that only this snapshot references.
     pub used: u64,
-    /// Bytes it refers to.
+    /// Bytes that the snapshot references.
     pub referenced: u64,
-    /// Bytes of them born since the snapshot before.
+    /// Referenced bytes that were written since the previous snapshot.
     pub written: u64,
 }
 
-/// Reads `zfs list -Hp -t snapshot -o name,creation,used,referenced,written`.
+/// Parses `zfs list -Hp -t snapshot -o name,creation,used,referenced,written`.
 ///
 /// # Errors
-/// [`PlanError::Record`] for lines cut off or numbers that are none.
+/// [`PlannerError::Record`] for truncated lines and invalid numbers.
 pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<ZfsSnapshot>, PlannerError> {
     let mut snapshots = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -75,10 +75,10 @@ pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<ZfsSnapshot>, Pla
     Ok(snapshots)
 }
 
-/// Bytes that snapshots hold beside the data: everything that was `written` between them still exists in
-/// one of them, and what the newest refers to is the data. The first one of a dataset in the list holds
-/// all it refers to: what was written before has no other snapshot here. A clone's first one shares that
-/// with its origin, so that clones make this an upper bound.
+/// Returns the bytes that snapshots hold in addition to the data. Everything in `written` still exists in a
+/// snapshot, and the data is what the newest snapshot references. The first snapshot of a dataset counts with
+/// all referenced bytes. For a clone these are shared with its origin, so with clones the result is an upper
+/// bound.
 #[must_use]
 pub fn snapshot_held_bytes(snapshots: &[ZfsSnapshot]) -> u64 {
     by_dataset(snapshots)
@@ -91,7 +91,7 @@ pub fn snapshot_held_bytes(snapshots: &[ZfsSnapshot]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The snapshots of each dataset, oldest first; none is empty.
+/// Groups the snapshots by dataset, oldest first; no group is empty.
 fn by_dataset(snapshots: &[ZfsSnapshot]) -> BTreeMap<&str, Vec<&ZfsSnapshot>> {
     let mut by_dataset: BTreeMap<&str, Vec<&ZfsSnapshot>> = BTreeMap::new();
     for s in snapshots {
@@ -103,10 +103,10 @@ fn by_dataset(snapshots: &[ZfsSnapshot]) -> BTreeMap<&str, Vec<&ZfsSnapshot>> {
     by_dataset
 }
 
-/// The referenced bytes of all datasets together at each time a snapshot was made, each dataset
-/// counting with its latest snapshot so far; snapshots hold more ([`held`]), and how much they held at
-/// earlier times is not known, because those that were destroyed since are not in the list. It begins when every dataset that is still being
-/// snapshotted has one, so that a dataset's first snapshot does not look like growth.
+/// Returns the referenced bytes of all datasets at the time of each snapshot; each dataset counts with its
+/// latest snapshot so far. Snapshots hold more ([`snapshot_held_bytes`]), but earlier amounts are unknown,
+/// because destroyed snapshots are not listed. The series starts when every dataset that still gets snapshots
+/// has one, so that a first snapshot does not look like growth.
 #[must_use]
 pub fn referenced_series(snapshots: &[ZfsSnapshot]) -> Vec<UsagePoint> {
     let mut first: BTreeMap<&str, i64> = BTreeMap::new();
@@ -137,8 +137,8 @@ pub fn referenced_series(snapshots: &[ZfsSnapshot]) -> Vec<UsagePoint> {
     points
 }
 
-/// Share of the data rewritten a day: `written` of all snapshots but each dataset's first, against
-/// referenced bytes and the time between them. None with fewer than two snapshots of a dataset.
+/// Returns the fraction of the data that is rewritten per day: `written` of all snapshots except each
+/// dataset's first, divided by referenced bytes and time. Returns `None` if no dataset has two snapshots.
 #[must_use]
 pub fn daily_churn(snapshots: &[ZfsSnapshot]) -> Option<f64> {
     let (mut written, mut byte_days) = (0.0, 0.0);
@@ -152,11 +152,11 @@ pub fn daily_churn(snapshots: &[ZfsSnapshot]) -> Option<f64> {
     (byte_days > 0.0).then(|| written / byte_days)
 }
 
-/// Reads a history: one line for each point, a date or time (`2026-01-31`, RFC 3339, or seconds
-/// since 1970) and the bytes in use, separated by white space.
+/// Parses a history. Each line has a date or time (`2026-01-31`, RFC 3339, or seconds since 1970) and the used
+/// bytes, separated by white space.
 ///
 /// # Errors
-/// [`PlanError::Record`] for a line that is neither.
+/// [`PlannerError::Record`] for an invalid line.
 pub fn parse_history(source: &str, text: &str) -> Result<Vec<UsagePoint>, PlannerError> {
     let mut points = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -224,13 +224,13 @@ mod tests {
 
     #[test]
     fn what_snapshots_hold_is_more_than_what_the_newest_refers_to() {
-        // 100 of data; 30 rewritten and 10 grown, then 50 deleted: the three together hold 140.
+        // 100 bytes of data; 30 rewritten and 10 added, then 50 deleted: the three snapshots hold 140.
         let text = "p/a@1\t1000\t0\t100\t100\np/a@2\t87400\t0\t110\t40\np/a@3\t173800\t0\t60\t0\n\
                     p/b@1\t1000\t0\t7\t7\n";
         let snapshots = parse_snapshots("zfs list", text).unwrap();
         assert_eq!(snapshot_held_bytes(&snapshots), 80);
         assert_eq!(snapshot_held_bytes(&[]), 0);
-        // The list begins in the middle: what the first one refers to is there all the same.
+        // The list starts later: everything that the first snapshot references still exists.
         assert_eq!(snapshot_held_bytes(&snapshots[1..3]), 50);
     }
 

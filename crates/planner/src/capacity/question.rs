@@ -1,5 +1,5 @@
-//! The question as a whole: what is known of the data and its growth becomes a bill, dates and what
-//! snapshots hold.
+//! Answers a capacity question: computes purchases, dates and the space of snapshots from the data and its
+//! growth.
 
 use super::{
     Bill, Factor, Forecast, Policy, Retention, Trend, compute_bill, compute_outlook, daily_churn,
@@ -11,89 +11,89 @@ use assay_model::size::Convention::Binary;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A text and where it was read, for messages.
+/// A text and its source, for messages.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The file or command.
+    /// File or command.
     pub source: String,
-    /// What was in it.
+    /// Content.
     pub text: String,
 }
 
-/// What is known of growth.
+/// Known growth of the data.
 #[derive(Clone, Debug)]
 pub enum Grown {
-    /// Nothing.
+    /// No history is known.
     Unknown,
-    /// A date and a size on each line.
+    /// Lines with a date and a size.
     History(Recorded),
-    /// What `zfs list` prints of snapshots, [`super::SNAPSHOT_COLUMNS`].
+    /// List of snapshots from `zfs list`, with the columns [`super::SNAPSHOT_COLUMNS`].
     Snapshots {
         /// The snapshots.
         snapshots: Recorded,
-        /// `used` and `available` of the pool in bytes, as `zfs list -Hp` prints them now.
+        /// `used` and `available` of the pool in bytes, as `zfs list -Hp` prints them.
         pool: Option<String>,
     },
 }
 
-/// What is asked.
+/// A capacity question.
 #[derive(Clone, Debug)]
 pub struct CapacityQuestion {
-    /// Bytes of data there are today.
+    /// Bytes of data today.
     pub data: Option<u64>,
-    /// Usable space in bytes, for the dates.
+    /// Usable space in bytes, for the forecasts.
     pub size: Option<u64>,
-    /// How the data grew.
+    /// Known growth.
     pub grown: Grown,
-    /// Retention policies, of sanoid.
+    /// Retention policies from sanoid.conf.
     pub sanoid: Option<Recorded>,
-    /// Share of the data that is rewritten a day; measured when none.
+    /// Fraction of the data that is rewritten per day; measured if `None`.
     pub churn: Option<f64>,
     /// Years that the purchase has to last: 0 to 100.
     pub years: f64,
-    /// Take 1.0995 instead of 1.1 for a TiB in TB.
+    /// Convert TiB to TB with the factor 1.0995 instead of 1.1.
     pub exact_units: bool,
-    /// Factors that replace those that are usual, or come on top: `NAME=VALUE`.
+    /// Factors that replace or extend the default factors: `NAME=VALUE`.
     pub factors: Vec<String>,
 }
 
-/// A retention policy, simulated.
+/// Simulation of a retention policy.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Simulated {
     /// Dataset of the policy.
     pub dataset: String,
-    /// How many snapshots of each kind are kept.
+    /// Number of kept snapshots of each kind.
     pub policy: Policy,
-    /// What they hold.
+    /// Space of the snapshots.
     #[serde(flatten)]
     pub outcome: Retention,
 }
 
-/// What is answered.
+/// Answer to a capacity question.
 #[derive(Clone, Debug, Serialize, Default, schemars::JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct CapacityAnswer {
-    /// What to buy.
+    /// Storage to buy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
-    /// How the data grows.
+    /// Growth of the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trend: Option<Trend>,
-    /// When shares of the space are full.
+    /// Dates at which fractions of the space are full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forecasts: Vec<Forecast>,
-    /// Share of the data that is rewritten a day.
+    /// Fraction of the data that is rewritten per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub churn_per_day: Option<f64>,
-    /// Whether that was measured.
+    /// The rewritten fraction was measured.
     pub churn_measured: bool,
-    /// What snapshots hold beside the data, by their own figures.
+    /// Bytes that snapshots hold in addition to the data, computed from `zfs list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_snapshots: Option<u64>,
-    /// What each policy holds.
+    /// Simulation of each retention policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retention: Vec<Simulated>,
-    /// Usable space in bytes, where it is known.
+    /// Usable space in bytes, if known.
     #[serde(skip)]
     pub size: Option<u64>,
 }
@@ -101,7 +101,7 @@ pub struct CapacityAnswer {
 /// Answers the question.
 ///
 /// # Errors
-/// A text or a value that cannot be understood; nothing is known of the data.
+/// A text or value is invalid, or the amount of data is unknown.
 pub fn answer_question(asked: &CapacityQuestion) -> Result<CapacityAnswer, PlannerError> {
     if !(asked.years.is_finite() && (0.0..=100.0).contains(&asked.years)) {
         return Err(PlannerError::value("years", "must be 0 to 100"));
@@ -111,7 +111,7 @@ pub fn answer_question(asked: &CapacityQuestion) -> Result<CapacityAnswer, Plann
     let mut now = asked.data;
     let mut points = Vec::new();
     let mut measured = None;
-    // Without what snapshots hold.
+    // Data without the space of snapshots.
     let mut data = None;
     match &asked.grown {
         Grown::Unknown => {}
@@ -128,8 +128,8 @@ pub fn answer_question(asked: &CapacityQuestion) -> Result<CapacityAnswer, Plann
             measured = daily_churn(&snapshots);
             points = referenced_series(&snapshots);
             data = points.last().map(|point| point.used);
-            // What they held at other times is not known: it is taken as it is now. On this machine the
-            // whole is known, with what was written since the last snapshot.
+            // Earlier amounts are unknown, so the current amount is used. On this machine the total is known,
+            // including data written since the last snapshot.
             let held = snapshot_held_bytes(&snapshots);
             answer.held_by_snapshots = Some(held);
             let beside = used.map_or(held, |used| used.saturating_sub(data.unwrap_or(0)));
@@ -223,7 +223,7 @@ pub fn answer_question(asked: &CapacityQuestion) -> Result<CapacityAnswer, Plann
     Ok(answer)
 }
 
-/// Replaces factors, or adds them.
+/// Replaces or adds factors.
 fn set(factors: &mut Vec<Factor>, given: &[String]) -> Result<(), PlannerError> {
     for text in given {
         let (name, value) = text

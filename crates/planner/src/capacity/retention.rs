@@ -1,39 +1,39 @@
-//! What snapshots of a retention policy hold.
+//! Simulates how much space the snapshots of a retention policy hold.
 
 use crate::error::PlannerError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many snapshots of each kind are kept, as sanoid counts them.
+/// Number of kept snapshots of each kind, as in sanoid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Policy {
-    /// Every 15 minutes.
+    /// Snapshots every 15 minutes.
     pub frequently: u32,
-    /// Every hour.
+    /// Hourly snapshots.
     pub hourly: u32,
-    /// Every day.
+    /// Daily snapshots.
     pub daily: u32,
-    /// Every week.
+    /// Weekly snapshots.
     pub weekly: u32,
-    /// Every month.
+    /// Monthly snapshots.
     pub monthly: u32,
-    /// Every year.
+    /// Yearly snapshots.
     pub yearly: u32,
 }
 
-/// What a policy comes to.
+/// Result of a policy in the steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Retention {
-    /// Snapshots kept at a time.
+    /// Number of snapshots.
     pub snapshots: usize,
-    /// Age of the oldest, in days.
+    /// Age of the oldest snapshot in days.
     pub days: f64,
-    /// Space held by snapshots against the data.
+    /// Space of the snapshots divided by the data.
     pub share: f64,
 }
 
 impl Policy {
-    /// 30 hourly, 30 daily, 3 monthly: the policy of the storage calculator.
+    /// Policy of the storage calculator: 30 hourly, 30 daily, 3 monthly.
     pub const CALCULATOR: Self = Self {
         frequently: 0,
         hourly: 30,
@@ -43,7 +43,7 @@ impl Policy {
         yearly: 0,
     };
 
-    /// Ages of the snapshots kept, in minutes, in a steady state.
+    /// Returns the ages of the kept snapshots in minutes, in the steady state.
     fn ages(self) -> BTreeSet<u64> {
         let mut ages = BTreeSet::new();
         for (count, minutes) in [
@@ -59,12 +59,12 @@ impl Policy {
         ages
     }
 
-    /// What the snapshots hold when `churn` of the data is overwritten or deleted a day, spread
-    /// evenly over it. Between two snapshots a time t apart, the share 1 − exp(−churn·t) dies, and
-    /// every death since the oldest snapshot is still held by exactly one gap.
+    /// Computes the space of the snapshots if the fraction `churn` of the data is overwritten or deleted per
+    /// day, evenly distributed. Between two snapshots at distance t, the fraction 1 − exp(−churn·t) is
+    /// removed. Data removed since the oldest snapshot is held by exactly one interval.
     ///
     /// # Errors
-    /// A churn that is not from 0 to 1000.
+    /// `churn` is not between 0 and 1000.
     pub fn simulate(self, churn: f64) -> Result<Retention, PlannerError> {
         if !(0.0..=1000.0).contains(&churn) {
             return Err(PlannerError::value(
@@ -86,8 +86,8 @@ impl Policy {
         })
     }
 
-    /// The churn at which the snapshots hold `share` of the data, found by bisection; none when
-    /// the policy cannot hold so much.
+    /// Returns the churn at which the snapshots hold `share` of the data (by bisection); `None` if the policy
+    /// cannot hold so much.
     #[must_use]
     pub fn churn_for(self, share: f64) -> Option<f64> {
         let held = |churn: f64| self.simulate(churn).map_or(0.0, |r| r.share);
@@ -107,16 +107,15 @@ impl Policy {
     }
 }
 
-/// Key, value and line.
+/// Key, value and line number.
 type Setting = (String, String, usize);
 
-/// Reads sanoid.conf: for each dataset section its policy, templates resolved. What a section and
-/// its templates leave open keeps the value of `template_default`, else sanoid's own defaults
-/// (sanoid.defaults.conf, 2.1: 48 hourly, 90 daily, 0 weekly, 6 monthly, 0 yearly).
+/// Parses sanoid.conf: returns the policy of each dataset section, with templates resolved. Missing values
+/// come from `template_default`, else from sanoid's defaults (sanoid.defaults.conf, 2.1: 48 hourly, 90 daily,
+/// 0 weekly, 6 monthly, 0 yearly).
 ///
 /// # Errors
-/// [`PlanError::Record`] for a line that is neither a section nor a setting, a count that is none,
-/// or a template that does not exist.
+/// [`PlannerError::Record`] for an invalid line, an invalid count, or a missing template.
 pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>, PlannerError> {
     let mut sections: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
     let mut current: Option<String> = None;

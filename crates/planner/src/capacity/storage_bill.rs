@@ -1,23 +1,23 @@
-//! The storage bill: data times one factor after another, each shown and replaceable.
+//! Computes the storage bill: multiplies the data by several factors, each shown and replaceable.
 
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// One factor.
+/// A factor of the bill.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Factor {
-    /// Short name, for replacing it.
+    /// Short name that identifies the factor.
     pub name: String,
-    /// At least a thousandth, at most a thousand.
+    /// Value, from 0.001 to 1000.
     pub value: f64,
-    /// Where the value comes from.
+    /// Source of the value.
     pub why: String,
-    /// Whether it multiplies whole systems (backup, hot spare) rather than disks in one.
+    /// The factor multiplies whole systems (backup, hot spare) and not disks within a system.
     pub systems: bool,
 }
 
-/// The factors of the "Depressing Storage Calculator": 1.1 × 1.25 × 2 × 1.3 × 2 in each system,
-/// and 3 systems, 21.45 TB to buy for each TiB of data.
+/// Returns the factors of the "Depressing Storage Calculator": 1.1 × 1.25 × 2 × 1.3 × 2 within each system,
+/// and 3 systems. So 21.45 TB are bought per TiB of data.
 #[must_use]
 pub fn default_factors() -> Vec<Factor> {
     [
@@ -69,30 +69,30 @@ pub fn default_factors() -> Vec<Factor> {
     .collect()
 }
 
-/// The bill. Sizes are bytes; what is bought is in vendor units.
+/// A storage bill. Data is in bytes of binary units; purchases are in vendor units.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bill {
-    /// Data today.
+    /// Current data in bytes.
     pub data: u64,
-    /// The factors with the running total after each, in bytes.
+    /// Factors with the running total in bytes after each.
     pub lines: Vec<(Factor, u64)>,
-    /// To buy for all systems.
+    /// Bytes to buy for all systems.
     pub total: u64,
-    /// To buy for each system.
+    /// Bytes to buy per system.
     pub per_system: u64,
-    /// `per_system` against the data, TB for each TiB, rounded up to a whole: the 8 of "8:1".
+    /// TB per system for each TiB of data, rounded up: the 8 of "8:1".
     pub rule_of_thumb: u64,
-    /// All factors multiplied: TB to buy for each TiB.
+    /// Product of all factors: TB to buy per TiB.
     pub factor: f64,
-    /// TiB of data that one TB of disk is good for in one system, before redundancy.
+    /// TiB of data per TB of disk in one system, before redundancy.
     pub tib_per_tb: f64,
 }
 
-/// Multiplies. The factor `units` turns TiB into TB, so it is applied to the TiB of data; with the
-/// exact value 1.099511627776 the result is `data` times the other factors.
+/// Multiplies the factors. The factor `units` converts TiB to TB and applies to the TiB of data. With the
+/// exact value 1.099511627776, the result is `data` times the other factors.
 ///
 /// # Errors
-/// A factor that is not a finite number from 0.001 to 1000, or a sum above 16 EiB.
+/// A factor is not a finite number from 0.001 to 1000, or the result exceeds 16 EiB.
 pub fn compute_bill(data: u64, factors: &[Factor]) -> Result<Bill, PlannerError> {
     if data == 0 {
         return Err(PlannerError::value(
@@ -126,14 +126,14 @@ pub fn compute_bill(data: u64, factors: &[Factor]) -> Result<Bill, PlannerError>
         lines,
         total: to_bytes(tib * all, units_seen)?,
         per_system: to_bytes(tib * own, units_seen)?,
-        // Products of decimals carry a tail in the last digit that must not round up.
+        // A rounding error in the last digit must not round up.
         rule_of_thumb: (own - 1e-9).ceil() as u64,
         factor: all,
         tib_per_tb: 1.0 / raw,
     })
 }
 
-/// TB (once units are converted) or TiB as bytes.
+/// Converts TB (after the unit factor) or TiB to bytes.
 fn to_bytes(amount: f64, vendor: bool) -> Result<u64, PlannerError> {
     let bytes = amount * if vendor { 1e12 } else { (1u64 << 40) as f64 };
     if bytes.is_finite() && bytes < u64::MAX as f64 {

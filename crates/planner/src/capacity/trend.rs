@@ -1,65 +1,63 @@
-//! How a history goes on, and when it meets a limit.
+//! Forecasts the growth of a history and when it reaches a limit.
 
 use super::futures::{Coverage, Futures};
 use super::history::UsagePoint;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Equal steps into which a history is cut at most: finer ones show how values jump about, not how they
-/// grow.
+/// Maximum number of equal time steps of a history. Shorter steps show noise instead of growth.
 const MOST_STEPS: usize = 48;
 const DAY: f64 = 86_400.0;
 
-/// Growth in bytes a day.
+/// Growth of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Trend {
-    /// In the middle of the futures, over as long as the history is.
+    /// Median growth in bytes per day, over a period as long as the history.
     pub per_day: f64,
-    /// 95 % interval of it.
+    /// 95 % interval of the growth in bytes per day.
     pub interval: (f64, f64),
     /// Bytes at the last point.
     pub now: f64,
-    /// Time of the last point, seconds since 1970.
+    /// Time of the last point, in seconds since 1970.
     pub at: i64,
-    /// Points used.
+    /// Number of points used.
     pub points: usize,
-    /// Days between the first and the last.
+    /// Days between the first and the last point.
     pub days: f64,
-    /// Dates that would have been said earlier in this history, and how many of them held.
+    /// Test of earlier forecasts on this history.
     pub coverage: Coverage,
-    /// How far the futures were spread out for it.
+    /// Factor by which the futures were widened.
     pub spread: f64,
 }
 
-/// What becomes of a history.
+/// Growth and simulated futures of a history.
 pub struct Outlook {
-    /// Its growth.
+    /// Growth of the history.
     pub trend: Trend,
     futures: Futures,
-    /// Seconds.
+    /// Length of a time step in seconds.
     step: f64,
 }
 
-/// When a share of the space is reached. Times are seconds since 1970.
+/// Date at which a fraction of the space is used. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Forecast {
-    /// Share, 0 to 1.
+    /// Fraction of the space, 0 to 1.
     pub share: f64,
-    /// Whether it is reached at the last point.
+    /// The fraction is already reached at the last point.
     pub already: bool,
-    /// In the middle of the futures; none when it is not reached within ten times the history.
+    /// Median date; `None` if the fraction is not reached within ten times the length of the history.
     pub when: Option<i64>,
-    /// 95 % interval.
+    /// Lower end of the 95 % interval.
     pub earliest: Option<i64>,
-    /// None: perhaps never.
+    /// Upper end of the 95 % interval; `None` means perhaps never.
     pub latest: Option<i64>,
 }
 
-/// Looks ahead from a history: the last point counts as it is, and nothing is smoothed but single points
-/// that are taken back by the next.
+/// Forecasts a history. The last point is used unchanged. Only single spikes are smoothed.
 ///
 /// # Errors
-/// Fewer than three points at different times, or all within the same hour.
+/// The history has fewer than three points at different times, or all are within one hour.
 pub fn compute_outlook(points: &[UsagePoint]) -> Result<Outlook, PlannerError> {
     let wrong = |reason: &str| Err(PlannerError::value("history", reason.to_owned()));
     let mut taken: Vec<(f64, f64)> = Vec::new();
@@ -104,7 +102,7 @@ pub fn compute_outlook(points: &[UsagePoint]) -> Result<Outlook, PlannerError> {
     })
 }
 
-/// Each inner point is the middle one of itself and its neighbours.
+/// Replaces each inner point by the median of itself and its neighbours.
 fn without_spikes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut without = points.to_vec();
     for (at, three) in points.windows(3).enumerate() {
@@ -115,7 +113,7 @@ fn without_spikes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     without
 }
 
-/// On the straight line between the two points around a time.
+/// Interpolates linearly between the two points around a time.
 fn interpolate(points: &[(f64, f64)], time: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < time);
     let after = after.clamp(1, points.len() - 1);
@@ -124,7 +122,7 @@ fn interpolate(points: &[(f64, f64)], time: f64) -> f64 {
 }
 
 impl Outlook {
-    /// When `share` of `size` is in use.
+    /// Forecasts when `share` of `size` is used.
     #[must_use]
     pub fn forecast(&self, size: u64, share: f64) -> Forecast {
         let level = size as f64 * share;
@@ -132,7 +130,7 @@ impl Outlook {
         let passage = self.futures.passage(level);
         let date = |steps: f64| {
             let seconds = steps * self.step;
-            // Nobody plans for a later century.
+            // Dates more than a century ahead are irrelevant.
             (seconds < 36_525.0 * DAY).then(|| self.trend.at.saturating_add(seconds as i64))
         };
         let now = Some(self.trend.at);
@@ -178,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_last_line_counts_after_a_step() {
-        // A year of 3 TB, then an import: 83 % of 5.4 TB now, which a line through all says for next year.
+        // A year at 3 TB, then an import to 83 % of 5.4 TB. A line through all points would predict next year.
         let points = daily((0..360).map(|day| {
             if day < 350 {
                 3_000_000 + 100 * day

@@ -1,4 +1,4 @@
-//! Datasets, their snapshots, and clones of those.
+//! Graph of datasets, snapshots and clones.
 
 use super::record::Record;
 use crate::error::PlannerError;
@@ -8,19 +8,19 @@ use std::collections::{HashMap, HashSet};
 /// A dataset or snapshot.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What was recorded.
+    /// Recorded properties.
     pub record: Record,
-    /// Snapshot: its dataset. Dataset: the one above it.
+    /// For a snapshot, its dataset; for a dataset, its parent.
     pub parent: Option<usize>,
-    /// Dataset: its snapshots, oldest first.
+    /// For a dataset, its snapshots, oldest first.
     pub snapshots: Vec<usize>,
-    /// Dataset: datasets directly below.
+    /// For a dataset, its direct children.
     pub children: Vec<usize>,
-    /// Clone: the snapshot it hangs on.
+    /// For a clone, its origin snapshot.
     pub origin: Option<usize>,
-    /// Snapshot: its clones.
+    /// For a snapshot, its clones.
     pub clones: Vec<usize>,
-    /// Snapshot: place among the snapshots of its dataset.
+    /// For a snapshot, its position among the snapshots of its dataset.
     pub place: usize,
 }
 
@@ -32,49 +32,49 @@ impl Node {
     }
 }
 
-/// All of them.
+/// All datasets and snapshots.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// Datasets and snapshots in the order recorded.
+    /// Datasets and snapshots in the recorded order.
     pub nodes: Vec<Node>,
     names: HashMap<String, usize>,
 }
 
-/// How much `zfs destroy` may take with it.
+/// Option of `zfs destroy` that decides which other objects it may destroy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recursion {
-    /// Nothing: plain `destroy`.
+    /// No other object: plain `destroy`.
     None,
-    /// `-r`: children and snapshots.
+    /// `-r`: child datasets and snapshots.
     Children,
     /// `-R`: clones as well, anywhere in the pool.
     Dependents,
 }
 
-/// What a destroy would do.
+/// Effect of a destroy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Destroy {
-    /// What was asked for.
+    /// Target of the destroy.
     pub target: String,
-    /// With what.
+    /// Recursion option.
     pub recursion: Recursion,
-    /// Everything that would go, dependents first.
+    /// Everything that would be destroyed, dependents first.
     pub takes: Vec<String>,
-    /// Why it is refused; empty: it would be done.
+    /// Reasons for a refusal; empty if the destroy would succeed.
     pub refused: Vec<String>,
-    /// Bytes freed at least.
+    /// Minimum bytes freed.
     pub frees_at_least: u64,
-    /// Bytes freed at most; equal to the least where the records decide it.
+    /// Maximum bytes freed; equal to the minimum if the records determine the amount.
     pub frees_at_most: u64,
 }
 
 impl Graph {
-    /// Connects the records.
+    /// Builds the graph.
     ///
     /// # Errors
-    /// [`PlanError::Lineage`]: a snapshot without its dataset, an origin that is not recorded or
-    /// no snapshot, a dataset that descends from itself, a clone of its own snapshot.
+    /// [`PlannerError::Lineage`]: a snapshot has no dataset, an origin is missing or not a snapshot, a dataset
+    /// descends from itself, or a dataset is a clone of its own snapshot.
     pub fn new(records: Vec<Record>) -> Result<Self, PlannerError> {
         let mut names = HashMap::with_capacity(records.len());
         let mut nodes: Vec<Node> = Vec::with_capacity(records.len());
@@ -136,7 +136,7 @@ impl Graph {
         let mut graph = Self { nodes, names };
         for at in 0..graph.nodes.len() {
             let mut snapshots = std::mem::take(&mut graph.nodes[at].snapshots);
-            // Records come oldest first; createtxg decides where it is known of all.
+            // Records are in order of time. createtxg decides if all snapshots have it.
             if snapshots
                 .iter()
                 .all(|&s| graph.nodes[s].record.createtxg.is_some())
@@ -152,7 +152,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Follows origins upwards from every dataset; each is visited once.
+    /// Follows the origins of every dataset and refuses cycles. Visits each dataset once.
     fn check_cycles(&self) -> Result<(), PlannerError> {
         let mut state = vec![0u8; self.nodes.len()];
         for start in 0..self.nodes.len() {
@@ -185,18 +185,18 @@ impl Graph {
     /// Finds a dataset or snapshot by its full name.
     ///
     /// # Errors
-    /// [`PlanError::Lineage`] when it is not recorded.
+    /// [`PlannerError::Lineage`] if it does not exist.
     pub fn find(&self, name: &str) -> Result<usize, PlannerError> {
         self.names.get(name).copied().ok_or_else(|| {
             PlannerError::Lineage(format!("{} is not among the records", name.escape_debug()))
         })
     }
 
-    /// Everything that must go before `target` can, and `target` itself, dependents first.
+    /// Returns the targets and everything that must be destroyed before them, dependents first.
     fn dependents(&self, targets: &[usize], recursion: Recursion) -> Vec<usize> {
         let mut order = Vec::new();
         let mut seen = HashSet::new();
-        // Iterative, because a chain of clones may be longer than the stack.
+        // Iterative, because a long chain of clones would overflow the stack.
         let mut stack: Vec<(usize, bool)> = targets.iter().map(|&t| (t, false)).collect();
         while let Some((at, done)) = stack.pop() {
             if done {
@@ -223,11 +223,10 @@ impl Graph {
         order
     }
 
-    /// What `zfs destroy [-r|-R] target` would do. `target` may be a range of snapshots,
-    /// `pool/set@first%last`.
+    /// Simulates `zfs destroy [-r|-R] target`. `target` may be a range of snapshots, `pool/set@first%last`.
     ///
     /// # Errors
-    /// [`PlanError::Lineage`] for a name that is not recorded, or a range that is none.
+    /// [`PlannerError::Lineage`] for an unknown name or an invalid range.
     pub fn destroy(&self, target: &str, recursion: Recursion) -> Result<Destroy, PlannerError> {
         let targets = self.targets(target)?;
         let order = self.dependents(&targets, recursion);
@@ -290,15 +289,14 @@ impl Graph {
         }
     }
 
-    /// Bytes that go when `going` does.
+    /// Returns the minimum and maximum bytes that are freed when all of `going` is destroyed.
     ///
-    /// A dataset that goes with all its snapshots gives its own `used` less that of datasets below
-    /// it. A run of snapshots that goes while its dataset stays gives what was born after the
-    /// snapshot before the run and is gone by the one behind it. The records know, for snapshots
-    /// i and i+1, what died in between: `referenced(i) + written(i+1) − referenced(i+1)`. For a
-    /// single snapshot its `used` is the answer, for a run from the very first one the sum of the
-    /// deaths; otherwise the answer lies between the sum of `used` and the smaller of deaths and
-    /// births.
+    /// A dataset that is destroyed with all its snapshots frees its own `used` minus that of its children. A
+    /// run of snapshots of a remaining dataset frees the blocks that were born after the snapshot before the
+    /// run and are no longer referenced by the snapshot after it. For snapshots i and i+1, the bytes removed
+    /// between them are `referenced(i) + written(i+1) − referenced(i+1)`. A single snapshot frees its `used`.
+    /// A run from the first snapshot on frees the sum of the removed bytes. Any other run frees between the
+    /// sum of `used` and the minimum of removed and born bytes.
     fn freed(&self, order: &[usize], going: &HashSet<usize>) -> (u64, u64) {
         let (mut least, mut most) = (0u64, 0u64);
         for &at in order {
@@ -343,7 +341,7 @@ impl Graph {
         (least, most)
     }
 
-    /// [`Graph::freed`] for snapshots `start..end` of one dataset.
+    /// Computes [`Graph::freed`] for snapshots `start..end` of one dataset.
     fn run_freed(&self, owner: usize, start: usize, end: usize) -> (u64, u64) {
         let all = &self.nodes[owner].snapshots;
         let record = |place: usize| match all.get(place) {
@@ -366,8 +364,8 @@ impl Graph {
                 .zip(here.written)
                 .map(|(sum, born)| sum.saturating_add(born));
         }
-        // Blocks that a clone still refers to were not born after its origin, so a first snapshot
-        // of a clone has others before it, even though they belong to another dataset.
+        // Blocks that a clone shares with its origin are older than the clone. So the first snapshot of a
+        // clone has predecessors, in another dataset.
         let first_of_all = start == 0 && self.nodes[owner].origin.is_none();
         match deaths {
             Some(deaths) if first_of_all => (deaths.max(used), deaths.max(used)),

@@ -1,45 +1,44 @@
-//! `zfs get -Hp` output.
+//! Parses the output of `zfs get -Hp`.
 
 use crate::error::PlannerError;
 use crate::size;
 use std::collections::HashMap;
 
-/// The properties that are asked for.
+/// Properties to request from `zfs get`.
 pub const PROPERTIES: &str = "type,used,referenced,written,origin,usedbysnapshots,usedbydataset,usedbychildren,createtxg,userrefs";
 
-/// What was recorded of one dataset or snapshot. Sizes are bytes.
+/// Properties of one dataset or snapshot. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Full name.
     pub name: String,
-    /// `used`: freed when it alone is destroyed.
+    /// `used`: bytes freed if only this is destroyed.
     pub used: u64,
-    /// `referenced`: reachable from it.
+    /// `referenced`: bytes reachable from here.
     pub referenced: u64,
-    /// `written`: referenced and born since the snapshot before it.
+    /// `written`: referenced bytes that were written since the previous snapshot.
     pub written: Option<u64>,
     /// `origin`: the snapshot it was cloned from.
     pub origin: Option<String>,
-    /// `usedbysnapshots`.
+    /// Bytes used by snapshots (`usedbysnapshots`).
     pub by_snapshots: Option<u64>,
-    /// `usedbydataset`.
+    /// Bytes used by the dataset itself (`usedbydataset`).
     pub by_dataset: Option<u64>,
-    /// `createtxg`: orders snapshots.
+    /// `createtxg`: determines the order of snapshots.
     pub createtxg: Option<u64>,
-    /// `userrefs`: holds, which forbid destroying it.
+    /// `userrefs`: number of holds, which prevent a destroy.
     pub holds: u64,
-    /// Line of the first mention.
+    /// Line of the first occurrence.
     pub line: usize,
 }
 
-/// Reads the output of `zfs get -Hp PROPERTIES -t filesystem,volume,snapshot -r POOL`: name,
-/// property, value and, optionally, source, separated by tabs. Lines that begin with `#` and empty
-/// lines are skipped, and sizes may carry a unit (`64MiB`), so that such a file can be written by
-/// hand to plan a lineage that does not exist yet. Unknown properties are ignored.
+/// Parses `zfs get -Hp PROPERTIES -t filesystem,volume,snapshot -r POOL`: name, property, value and optionally
+/// source, separated by tabs. Skips empty lines and lines that start with `#`. Sizes may have a unit
+/// (`64MiB`), so that users can write such a file by hand to plan datasets. Ignores unknown properties.
 ///
 /// # Errors
-/// [`PlanError::Record`] with the line: cut-off lines, values that are no sizes, a property given
-/// twice, and records without `used` or `referenced`, as output that broke off leaves them.
+/// [`PlannerError::Record`] with the line: a truncated line, an invalid size, a repeated property, or a record
+/// without `used` or `referenced`.
 pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlannerError> {
     let mut records: Vec<Record> = Vec::new();
     let mut seen: HashMap<&str, (usize, u16)> = HashMap::new();

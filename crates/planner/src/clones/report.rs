@@ -1,79 +1,79 @@
-//! What an administrator wants to know of a lineage.
+//! Reports clones, their shared data, and snapshots that clones keep from being destroyed.
 
 use super::graph::{Graph, Recursion};
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// A clone and its tie to where it came from.
+/// A clone and its relation to its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CloneReport {
-    /// Its name.
+    /// Name of the clone.
     pub name: String,
-    /// Snapshot it hangs on.
+    /// Origin snapshot.
     pub origin: String,
-    /// Bytes it refers to.
+    /// Referenced bytes.
     pub referenced: u64,
-    /// Bytes of them still shared with the origin, at least.
+    /// Minimum bytes that are still shared with the origin.
     pub shared: u64,
-    /// Whether `shared` is exact: the clone has no snapshots of its own and `written` is known.
+    /// `shared` is exact: the clone has no snapshots of its own and `written` is known.
     pub exact: bool,
-    /// What promoting it would do.
+    /// Effect of promoting the clone.
     pub promote: Promote,
-    /// What replacing it by a full copy would do.
+    /// Effect of replacing the clone by a full copy.
     pub copy_out: CopyOut,
 }
 
-/// What `zfs promote` would change.
+/// Effect of `zfs promote`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Promote {
-    /// Snapshots that would move to the clone.
+    /// Number of snapshots that would move to the clone.
     pub moves: usize,
-    /// `used` of the old origin dataset afterwards, where the records decide it.
+    /// `used` of the origin's dataset afterwards, if the records determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_used_after: Option<u64>,
-    /// `used` of the clone afterwards, where the records decide it.
+    /// `used` of the clone afterwards, if the records determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clone_used_after: Option<u64>,
-    /// Bytes that destroying the old origin dataset would then free, with nothing else lost. The
+    /// Bytes that destroying the origin's dataset would free afterwards without affecting anything else. The
     /// promotion itself frees nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then_frees: Option<u64>,
 }
 
-/// What a full copy (`zfs send | zfs receive`) and destroying the clone would change.
+/// Effect of a full copy (`zfs send | zfs receive`) and destroying the clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CopyOut {
     /// Bytes the copy needs.
     pub needs: u64,
-    /// Bytes that the clone's end frees.
+    /// Bytes that destroying the clone frees.
     pub frees: u64,
-    /// Bytes more that its origin snapshot then frees, when no other clone hangs on it.
+    /// Further bytes that the origin snapshot then frees, if it has no other clone.
     pub origin_frees: u64,
 }
 
-/// A snapshot that cannot go because clones hang on it.
+/// A snapshot that cannot be destroyed because it has clones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostageReport {
-    /// Its name.
+    /// Name of the snapshot.
     pub snapshot: String,
-    /// Clones directly on it.
+    /// Direct clones of the snapshot.
     pub clones: Vec<String>,
-    /// Bytes only it refers to: lost to anything else.
+    /// Bytes that only this snapshot references; they cannot be freed.
     pub hostage: u64,
-    /// Datasets and snapshots that `destroy -R` of it would take, itself included; none in lineages
-    /// so large that it is worked out only on request.
+    /// Number of datasets and snapshots that `destroy -R` would destroy, including this one; `None` in large
+    /// graphs, where it is computed only on request.
     pub destroy_takes: Option<usize>,
-    /// Bytes `destroy -R` of it would free, at least.
+    /// Minimum bytes that `destroy -R` would free.
     pub destroy_frees: Option<u64>,
 }
 
-/// The whole of it.
+/// Complete report on clones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Report")]
 pub struct LineageReport {
-    /// Datasets.
+    /// Number of datasets.
     pub datasets: usize,
-    /// Snapshots.
+    /// Number of snapshots.
     pub snapshots: usize,
     /// Clones.
     pub clones: Vec<CloneReport>,
@@ -81,14 +81,14 @@ pub struct LineageReport {
     pub hostages: Vec<HostageReport>,
 }
 
-/// Datasets visited for `destroy -R` of all hostages together. Long chains of clones would take
-/// the square of their length otherwise.
+/// Maximum number of datasets visited for `destroy -R` of all snapshots with clones. Long chains of clones
+/// would otherwise take quadratic time.
 const DESTROY_BUDGET: usize = 300_000;
 
-/// Looks at `dataset` and everything below it, or at all.
+/// Reports on `dataset` and its children, or on everything.
 ///
 /// # Errors
-/// [`PlanError::Lineage`] when `dataset` is not recorded.
+/// [`PlannerError::Lineage`] if `dataset` does not exist.
 pub fn report(graph: &Graph, dataset: Option<&str>) -> Result<LineageReport, PlannerError> {
     if let Some(name) = dataset {
         graph.find(name)?;
@@ -143,7 +143,7 @@ pub fn report(graph: &Graph, dataset: Option<&str>) -> Result<LineageReport, Pla
 
 fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
     let node = &graph.nodes[at];
-    // What was written since the origin: since the newest snapshot, and each one's part before.
+    // Bytes written since the origin: since the newest snapshot, plus `written` of each earlier one.
     let born = node
         .snapshots
         .iter()
@@ -173,8 +173,8 @@ fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
     }
 }
 
-/// The origin dataset becomes a clone of the moved snapshot; what it then uses is what it wrote
-/// since. The sum of both stays (`dsl_dataset_promote_sync`, dsl_dataset.c, OpenZFS 2.1.11).
+/// After the promotion, the origin's dataset is a clone of the moved snapshot and uses only what it wrote
+/// since. The sum of both stays equal (`dsl_dataset_promote_sync`, dsl_dataset.c, OpenZFS 2.1.11).
 fn promote_clone(graph: &Graph, at: usize, origin: usize) -> Promote {
     let snapshot = &graph.nodes[origin];
     let owner = snapshot.parent.map(|owner| &graph.nodes[owner]);

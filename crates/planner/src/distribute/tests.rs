@@ -11,9 +11,8 @@ fn vdev(name: &str, size: u64, used: u64, speed: f64) -> Vdev {
     }
 }
 
-/// The recorded pool: two vdevs of 1063 MB; the slow one was throttled. Speeds are those that
-/// the recording itself shows: 11.7 MB/s for a fast one (64 MB on two in 2.9 s), 4 MB/s for
-/// the slow one (103 MB in 25.7 s).
+/// The recorded pool has two vdevs of 1063 MB; the slow one was throttled. The speeds come from the recording:
+/// 11.7 MB/s for a fast vdev (64 MB on two in 2.9 s), 4 MB/s for the slow one (103 MB in 25.7 s).
 #[test]
 fn shares_have_the_measured_shape() {
     let rows: Vec<Value> =
@@ -92,8 +91,7 @@ fn sizes_decide_between_equally_fast_vdevs() {
     assert!((3.2..4.8).contains(&ratio), "{ratio}");
 }
 
-/// Measured on OpenZFS 2.1.11 in a guest whose processor is the limit: 80 % of 96 MiB went to
-/// the vdev of 2 GiB.
+/// Measured on OpenZFS 2.1.11 in a guest that is limited by its CPU: 80 % of 96 MiB went to the vdev of 2 GiB.
 #[test]
 fn a_slow_writer_is_spread_by_free_space_and_a_fast_one_by_speed() {
     let pool = [

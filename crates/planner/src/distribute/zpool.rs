@@ -1,20 +1,19 @@
-//! What `zpool list` and `zpool iostat` tell of the vdevs of a pool.
+//! Parses the vdevs of a pool from `zpool list` and `zpool iostat`.
 
 use super::Vdev;
 use crate::error::PlannerError;
 
-/// Reads the vdevs of `zpool list -vHp POOL`: those with a size and an allocation of their own.
+/// Parses `zpool list -vHp POOL`. Returns the vdevs with their own size and allocation.
 ///
 /// # Errors
-/// [`PlanError::Record`] for a line cut off or a number that is none.
+/// [`PlannerError::Record`] for a truncated line or an invalid number.
 pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev>, PlannerError> {
     let mut vdevs: Vec<Vdev> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let broken = |reason: String| PlannerError::record(source, index + 1, reason);
         // Vdevs are indented by a tab; the pool itself is not.
         let Some(row) = line.strip_prefix('\t') else {
-            // The headings of what holds no data of its own are not indented and, even with -H,
-            // padded with spaces.
+            // Headings of classes without data are not indented and, even with -H, padded with spaces.
             if !vdevs.is_empty() && !line.contains('\t') {
                 break;
             }
@@ -22,7 +21,7 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
         };
         let columns: Vec<&str> = row.split('\t').collect();
         let &[name, size, alloc, ..] = columns.as_slice() else {
-            // `logs`, `cache` and `spare` headings end what holds data.
+            // The headings `logs`, `cache` and `spare` follow the data vdevs.
             if columns.len() == 1
                 && ["logs", "cache", "spare", "special", "dedup"].contains(&row.trim())
             {
@@ -64,12 +63,12 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
     }
 }
 
-/// Reads the bytes written a second by each vdev from `zpool iostat -vHp POOL SECONDS 2`: name,
-/// alloc, free, read and write operations, read and write bytes. The first report is the mean
-/// since the pool was imported, so the last one counts.
+/// Parses `zpool iostat -vHp POOL SECONDS 2` and returns the written bytes per second of each vdev. Columns:
+/// name, alloc, free, read and write operations, read and write bytes. Uses the last report, because the first
+/// is the mean since the import of the pool.
 ///
 /// # Errors
-/// [`PlanError::Record`] for a line cut off or a number that is none.
+/// [`PlannerError::Record`] for a truncated line or an invalid number.
 pub fn parse_zpool_iostat(source: &str, text: &str) -> Result<Vec<(String, f64)>, PlannerError> {
     let mut rates: Vec<(String, f64)> = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -1,34 +1,35 @@
-//! The Markov chain: states are numbers of failed disks, the last one is loss.
+//! Markov chain whose states are the numbers of failed disks; the last state is data loss.
 
 use super::HOURS_A_YEAR;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// What these figures cannot tell, for every place that prints one.
+/// Text about the limits of the model, which accompanies every output of the model's figures.
 pub const CANNOT_TELL: &str = "The model knows disks that fail at a constant rate, rebuild times \
 and unreadable sectors. It does not know your hand on the wrong cable, a firmware that fails a \
 whole batch at once, a power supply, a fire, theft, a bug in the file system, or the years after \
 the fifth. Real arrays lose data far more often than these figures say, mostly for those reasons: \
 use them to compare layouts, never as a promise. Redundancy is not a backup.";
 
-/// What is assumed of the disks and of those who look after them.
+/// Assumptions about disks and repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Assumptions {
-    /// Share of disks that fail in a year, 0 to below 1.
+    /// Fraction of disks that fail per year, from 0 to below 1.
     pub afr: f64,
-    /// Hours from a failure until its rebuild starts: a spare, or somebody with a new disk.
+    /// Hours from a failure until the rebuild starts on a spare or replacement.
     pub replace_hours: f64,
-    /// Hours the rebuild takes.
+    /// Duration of the rebuild in hours.
     pub rebuild_hours: f64,
-    /// Unreadable sectors for each bit read, 1e-15 for many data sheets; 0 leaves them out.
+    /// Unreadable sectors per bit read, 1e-15 in many data sheets; 0 disables them.
     pub ure_per_bit: f64,
-    /// Factor on the failure rate of the other disks while one is failed (same batch, same shelf,
-    /// more work); 1 means independent.
+    /// Factor for the failure rate of the other disks while one is failed (same batch, same enclosure, higher
+    /// load); 1 means independent failures.
     pub correlation: f64,
 }
 
 impl Default for Assumptions {
-    /// 1.5 % a year, one day until the disk is replaced, 24 h rebuild, 1 bit in 10¹⁵, factor 3.
+    /// Returns the default values: failure rate 1.5 % per year, replacement after one day, rebuild in 24 h,
+    /// one unreadable bit in 10¹⁵, factor 3.
     fn default() -> Self {
         Self {
             afr: 0.015,
@@ -44,7 +45,7 @@ impl Assumptions {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// [`PlanError::Value`] naming the number that is out of its range.
+    /// [`PlannerError::Value`] names the value that is out of range.
     pub fn check(&self) -> Result<(), PlannerError> {
         let rules: [(&str, f64, f64, f64); 5] = [
             ("afr", self.afr, 0.0, 0.999_999),
@@ -64,38 +65,38 @@ impl Assumptions {
         Ok(())
     }
 
-    /// Failures an hour of one disk.
+    /// Returns the failures per hour of one disk.
     #[must_use]
     pub fn failures_an_hour(&self) -> f64 {
         -(-self.afr).ln_1p() / HOURS_A_YEAR
     }
 }
 
-/// Disks that share their fate.
+/// A redundancy group of disks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct DiskGroup {
-    /// Disks.
+    /// Number of disks.
     pub disks: u64,
-    /// Failures it survives.
+    /// Number of failures that the group survives.
     pub survives: u64,
-    /// Bytes that must be readable to rebuild the last disk it can afford to lose.
+    /// Bytes that must be read to rebuild the last redundant disk.
     pub rebuild_reads: f64,
 }
 
-/// Rates out of each state, an hour.
+/// Transition rates of each state, per hour.
 pub(super) struct Rates {
-    /// To one more failed disk; from the last state, to loss.
+    /// Rate to one more failed disk; from the last state, to loss.
     pub fail: Vec<f64>,
-    /// To one less.
+    /// Rate to one failed disk less.
     pub repair: Vec<f64>,
-    /// Straight to loss, because a sector of the last copy was unreadable.
+    /// Rate of direct loss, because a sector of the last copy is unreadable.
     pub unreadable: Vec<f64>,
 }
 
-/// The rates of a group: `(n − i)·λ·κ` up, `i·μ` down, with all failed disks being rebuilt side by
-/// side. In the last state before loss a rebuild meets an unreadable sector with probability
-/// `1 − exp(−bits·ure)`, and then data is lost.
+/// Returns the rates of a group: `(n − i)·λ·κ` up and `i·μ` down; all failed disks are rebuilt in parallel. In
+/// the last state before loss, a rebuild finds an unreadable sector with probability `1 − exp(−bits·ure)`, and
+/// data is lost.
 pub(super) fn group_rates(group: DiskGroup, assumptions: &Assumptions) -> Rates {
     let lambda = assumptions.failures_an_hour();
     let mu = 1.0 / (assumptions.replace_hours + assumptions.rebuild_hours);
@@ -127,9 +128,8 @@ pub(super) fn group_rates(group: DiskGroup, assumptions: &Assumptions) -> Rates 
     rates
 }
 
-/// Mean hours until data is lost, from the state with all disks in order. Every step adds,
-/// multiplies or divides positive numbers, so that rates of 10⁻³⁰ lose no digits (after Grassmann,
-/// Taksar and Heyman, 1985).
+/// Returns the mean hours to data loss, starting with all disks healthy. Every step adds, multiplies or
+/// divides positive numbers, so rates of 10⁻³⁰ lose no digits (after Grassmann, Taksar and Heyman, 1985).
 #[must_use]
 pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
     let rates = group_rates(group, assumptions);
@@ -143,16 +143,16 @@ pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
     total
 }
 
-/// Ticks times states that [`loss_in`] goes through at most.
+/// Maximum product of ticks and states for [`loss_in`].
 const MOST_STEPS: f64 = 2e6;
 
-/// Probability that the group loses data within `hours`, were it one sector.
+/// Returns the probability that the group loses data, even one sector, within `hours`.
 ///
-/// By uniformization: the chain is watched at the ticks of a Poisson process fast enough for its
-/// fastest rate, and the probability of loss after k ticks is added up with Poisson weights. All
-/// terms are positive, so that tiny probabilities keep their digits. When that would take more
-/// than two million ticks times states (rebuilds of seconds, mirrors of hundreds of disks), the loss is
-/// rare enough to be exponential, and the mean time to loss gives it.
+/// Uses uniformization: the chain is observed at the ticks of a Poisson process that is at least as fast as
+/// its fastest rate. The probabilities of loss after k ticks are added with Poisson weights. All terms are
+/// positive, so small probabilities keep their digits. If this needs more than two million ticks times states
+/// (rebuilds of seconds, mirrors of hundreds of disks), loss is rare enough to be exponential, and the mean
+/// time to loss gives the probability.
 #[must_use]
 pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     let rates = group_rates(group, assumptions);
@@ -171,7 +171,7 @@ pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     alive[0] = 1.0;
     let (mut lost, mut result) = (0.0f64, 0.0f64);
     let last = (ticks + 12.0 * ticks.sqrt() + 60.0) as u64;
-    // Weights are built in logarithms, because exp(-ticks) underflows above 745.
+    // Weights are computed as logarithms, because exp(-ticks) underflows above 745.
     let mut log_weight = -ticks;
     for tick in 1..=last {
         let mut next = vec![0.0; states];
@@ -195,24 +195,23 @@ pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     result.min(1.0)
 }
 
-/// What is lost, as probabilities.
+/// Probabilities of loss, by the amount that is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Loss {
-    /// Anything at all, were it one sector.
+    /// Loss of anything, even one sector.
     pub any: f64,
-    /// Everything: one failed disk more than the redundancy bears.
+    /// Loss of everything: one more failed disk than the redundancy permits.
     pub pool: f64,
-    /// The blocks on a sector that could not be read while no redundancy was left, and not the rest.
+    /// Loss only of the blocks on an unreadable sector while there was no redundancy.
     pub blocks: f64,
 }
 
-/// Probabilities that the group loses something within `hours`, by what is lost.
+/// Returns the probabilities of each kind of loss within `hours`.
 ///
-/// An unreadable sector during the last rebuild costs the blocks that lie on it, and the rebuild goes
-/// on: ZFS and btrfs know the blocks by their checksums, md writes them into its list of bad blocks
-/// (md(4), "BAD BLOCK LIST"). So the whole is lost only to disks that fail, which is the chain without
-/// unreadable sectors. Both ways to lose leave the last state, so a first loss is one of blocks with the
-/// share that their rate has among the two.
+/// An unreadable sector during the last rebuild destroys only the blocks on it: ZFS and btrfs identify these
+/// blocks by checksums, md by its list of bad blocks (md(4), "BAD BLOCK LIST"). So everything is lost only by
+/// failed disks, which is the chain without unreadable sectors. Both kinds of loss leave the last state, so
+/// the first loss is one of blocks with the fraction of their rate.
 #[must_use]
 pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Loss {
     let any = loss_in(group, assumptions, hours);
@@ -238,7 +237,7 @@ pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Los
     }
 }
 
-/// Probabilities that at least one of the groups loses something within a year.
+/// Returns the probabilities that at least one group loses something within a year.
 #[must_use]
 pub fn loss_of_groups(groups: &[DiskGroup], assumptions: &Assumptions) -> Loss {
     let mut known: Vec<(DiskGroup, u32)> = Vec::new();
@@ -345,12 +344,13 @@ mod tests {
             ..assumptions
         };
         let without = losses_in(group, &readable, HOURS_A_YEAR);
-        // 40 TB are 3.2·10¹⁴ bits: nearly every rebuild meets a bad sector, and the pool does not care.
+        // 40 TB are 3.2·10¹⁴ bits: almost every rebuild finds a bad sector. This does not affect the loss of
+        // the pool.
         assert_eq!(with.pool, without.any);
         assert!(with.blocks > 20.0 * with.pool, "{with:?}");
         assert!(with.any <= with.pool + with.blocks);
         assert_eq!((without.blocks, without.pool), (0.0, without.any));
-        // A disk fails first and its rebuild meets a bad sector, unless another disk was faster.
+        // A disk fails and its rebuild finds a bad sector, unless another disk fails before.
         let first = -(-6.0 * assumptions.failures_an_hour() * HOURS_A_YEAR).exp_m1();
         let bad = -(-40e12 * 8.0 * 1e-14f64).exp_m1();
         assert!((with.blocks / (first * bad) - 1.0).abs() < 0.05, "{with:?}");

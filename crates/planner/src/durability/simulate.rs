@@ -1,4 +1,4 @@
-//! The same chain by chance: event after event, no time steps.
+//! Simulates the Markov chain event by event, without time steps.
 
 use super::HOURS_A_YEAR;
 use super::chain::{Assumptions, DiskGroup, group_rates};
@@ -8,25 +8,25 @@ use serde::Serialize;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Arrays simulated from one seed. Work is dealt out in such blocks, each with a stream of its
-/// own, so that the result does not depend on the number of threads.
+/// Number of arrays per block of work. Each block has its own random stream, so the result does not depend on
+/// the number of threads.
 const BLOCK: u64 = 8192;
 
-/// What came out.
+/// Result of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Estimate")]
 pub struct LossEstimate {
-    /// Array-years simulated.
+    /// Simulated array-years.
     pub years: u64,
-    /// Array-years in which data was lost.
+    /// Array-years with data loss.
     pub losses: u64,
-    /// Their share.
+    /// Fraction of array-years with data loss.
     pub loss: f64,
-    /// 95 % interval of the share (Wilson 1927; with no loss at all its upper end is 3.84/years).
+    /// 95 % interval of the fraction (Wilson 1927; without any loss its upper end is 3.84/years).
     pub interval: (f64, f64),
 }
 
-/// Simulates `years` arrays for a year each.
+/// Simulates `years` arrays for one year each.
 #[must_use]
 pub fn simulate_arrays(
     group: DiskGroup,
@@ -61,7 +61,7 @@ pub fn simulate_arrays(
     }
 }
 
-/// Losses among `arrays` arrays from stream `block` of `seed`.
+/// Returns the number of losses among `arrays` arrays with stream `block` of `seed`.
 fn run_block(
     group: DiskGroup,
     assumptions: &Assumptions,
@@ -81,7 +81,7 @@ fn run_block(
             if total <= 0.0 {
                 break;
             }
-            // random() lies in [0, 1), so that the logarithm stays finite.
+            // random() is in [0, 1), so the logarithm is finite.
             hours -= (1.0 - random.random::<f64>()).ln() / total;
             if hours > HOURS_A_YEAR {
                 break;
@@ -106,7 +106,7 @@ fn run_block(
     lost
 }
 
-/// Wilson's interval at 95 %.
+/// Returns the Wilson interval at 95 %.
 fn wilson_interval(hits: u64, trials: u64) -> (f64, f64) {
     let (n, z) = (trials as f64, 1.959_963_984_540_054);
     let share = hits as f64 / n;

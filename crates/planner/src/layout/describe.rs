@@ -1,4 +1,4 @@
-//! What a layout is worth: every figure of one row.
+//! Computes all properties of a layout.
 
 use super::families::{btrfs_facts, declustered_facts, md_facts};
 use super::growth::list_growth;
@@ -10,7 +10,7 @@ use crate::error::PlannerError;
 use crate::zfs;
 use serde::Serialize;
 
-/// Speed against one disk, by arithmetic, not by measurement.
+/// Speed as a multiple of one disk; calculated, not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Scaling {
     /// Long reads.
@@ -23,7 +23,7 @@ pub struct Scaling {
     pub random_write: f64,
 }
 
-/// What lies on a part of a disk.
+/// Content of a part of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
@@ -39,21 +39,22 @@ pub enum Content {
     Spare,
     /// Special, dedup, log or cache vdev.
     Special,
-    /// Nothing: no other disk has room to pair with it.
+    /// Unused: no other disk has room to pair with it.
     Idle,
 }
 
 /// A part of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Segment {
-    /// What lies there.
+    /// Content of the part.
     pub content: Content,
     /// Bytes.
     pub bytes: u64,
 }
 
 impl LayoutPlan {
-    /// Whether its own manual advises against it: btrfs(5), "RAID56 status and recommended practices".
+    /// Returns whether its own manual advises against the profile: btrfs(5), "RAID56 status and recommended
+    /// practices".
     #[must_use]
     pub fn advised_against(&self) -> bool {
         ["btrfs-raid5", "btrfs-raid6"]
@@ -62,54 +63,54 @@ impl LayoutPlan {
     }
 }
 
-/// One step of growth.
+/// A way to extend a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Growth {
-    /// What to do.
+    /// Steps to extend the layout, as text.
     pub action: String,
-    /// Disks to buy for it.
+    /// Number of disks to buy.
     pub disks: u64,
-    /// Usable bytes that it gives, as the tools show them.
+    /// Additional usable bytes, as the tools report them.
     pub gives: u64,
-    /// A raidz vdev that is widened: bytes of 128 KiB blocks that can be stored in addition, while what
-    /// lies there keeps its old parity.
+    /// For a wider raidz vdev: additional bytes in blocks of 128 KiB, while existing blocks keep their old
+    /// parity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<u64>,
-    /// The same after all that lies there was rewritten.
+    /// For a wider raidz vdev: additional bytes after all existing data was rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds_rewritten: Option<u64>,
 }
 
-/// Share of a block that is not parity, padding or a copy.
+/// Efficiency for a block size: fraction that is not parity, padding or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BlockShare {
     /// recordsize or volblocksize in bytes, after compression.
     pub block: u64,
-    /// ZFS: bytes allocated for such a block, as `zdb` and `zpool list` count them (one copy of a
-    /// mirror; parity and padding included), on the first data vdev.
+    /// ZFS: allocated bytes per block on the first data vdev, as reported by `zdb` and `zpool list` (one copy
+    /// of a mirror; including parity and padding).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated: Option<u64>,
-    /// ZFS: `refreservation` of a volume of the size asked about with such blocks.
+    /// ZFS: `refreservation` of a volume of the requested size with this block size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreservation: Option<u64>,
-    /// Data bytes for each byte on the disks.
+    /// Data bytes per byte on the disks.
     pub share: f64,
-    /// Bytes of such blocks that fit.
+    /// Bytes of data in such blocks that fit.
     pub fits: u64,
-    /// ZFS: bytes of block pointers when the pool is full of such blocks, at most; see
+    /// ZFS: maximum bytes of block pointers when the pool is full of such blocks; see
     /// [`crate::zfs::pointers`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointers: Option<u64>,
 }
 
-/// What is asked about the years of ownership.
+/// Parameters of the cost calculation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ownership {
-    /// Years, above 0, at most 30.
+    /// Years, above 0 and at most 30.
     pub years: f64,
-    /// Watts of a disk, 0 to 100.
+    /// Power of a disk in watts, 0 to 100.
     pub watts: f64,
-    /// Price of a kilowatt hour in the currency of the disks.
+    /// Price per kilowatt hour, in the currency of the disks.
     pub kwh: f64,
 }
 
@@ -117,7 +118,7 @@ impl Ownership {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// [`PlanError::Value`] naming the number that is out of its range.
+    /// [`PlannerError::Value`] names the value that is out of range.
     pub fn check(&self) -> Result<(), PlannerError> {
         for (what, value, low, high) in [
             ("years", self.years, 0.01, 30.0),
@@ -135,22 +136,22 @@ impl Ownership {
     }
 }
 
-/// What a layout costs over years, in the currency of the disks.
+/// Costs of a layout over the years, in the currency of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Costs {
-    /// All disks, bought once.
+    /// Cost of purchasing all disks.
     pub purchase: f64,
-    /// Disks that fail and are bought again, at the share that fails in a year.
+    /// Cost of replacing failed disks.
     pub replaced: f64,
-    /// Electricity of the disks, which turn all the time.
+    /// Cost of electricity; the disks run all the time.
     pub power: f64,
-    /// All of it.
+    /// Sum of all costs.
     pub total: f64,
-    /// For a usable TiB and a year.
+    /// Cost per usable TiB and year.
     pub per_tib_year: f64,
 }
 
-/// The bill of `disks` that cost `purchase` together.
+/// Computes the costs of `disks` disks that cost `purchase` together.
 fn compute_costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: u64) -> Costs {
     let power = disks as f64 * own.watts / 1000.0 * HOURS_A_YEAR * own.years * own.kwh;
     let replaced = purchase * -(-afr).ln_1p() * own.years;
@@ -164,79 +165,78 @@ fn compute_costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: 
     }
 }
 
-/// TiB, and never nothing, to divide by.
+/// Converts to TiB; never returns zero, so that the result is a valid divisor.
 fn to_tib(bytes: u64) -> f64 {
     bytes.max(1) as f64 / (1u64 << 40) as f64
 }
 
-/// A layout and its figures. Sizes are bytes.
+/// A layout and its properties. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct LayoutPlan {
-    /// As `--only` reads it.
+    /// Description that `--only` accepts.
     pub layout: String,
     /// zfs, btrfs, mdraid or declustered.
     pub family: &'static str,
-    /// All disks together.
+    /// Total size of all disks.
     pub raw: u64,
-    /// What can be stored: `zfs list` used + available; what btrfs takes until it is full.
+    /// Usable bytes: used + available of `zfs list`; for btrfs the maximum amount of data.
     pub usable: u64,
     /// usable / raw.
     pub efficiency: f64,
-    /// False where the figure is a bound or an approximation.
+    /// The figures are exact, and not a bound or approximation.
     pub exact: bool,
-    /// ZFS: what the tools will show.
+    /// ZFS: output of the tools.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub zfs: Option<zfs::Capacity>,
-    /// btrfs: what the tools will show.
+    /// btrfs: output of the tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub btrfs: Option<btrfs::Filesystem>,
-    /// btrfs: the stored bytes again, for scripts that ask for one figure.
+    /// btrfs: the storable bytes again, for scripts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
-    /// Failed disks survived, whichever they are.
+    /// Number of failed disks that the layout always survives.
     pub survives: u64,
-    /// Failed disks survived if they are the right ones.
+    /// Number of failed disks that the layout survives in the best case.
     pub survives_at_best: u64,
-    /// Which one failure more is fatal, and how likely it is to be that one.
+    /// Description of the fatal further failure, with its probability.
     pub unlucky: String,
-    /// Share of the sets of `survives + 1` failed disks that lose data.
+    /// Fraction of the sets of `survives + 1` failed disks that lose data.
     pub unlucky_share: f64,
     /// Efficiency by block size.
     pub blocks: Vec<BlockShare>,
-    /// Seconds until redundancy is back, at the assumed speed and fill; none without redundancy.
+    /// Seconds until redundancy is restored, at the assumed speed and fill level; `None` without redundancy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild_seconds: Option<f64>,
-    /// Speed in multiples of one disk.
+    /// Speed as multiples of one disk.
     pub scaling: Scaling,
-    /// Probability of losing any data within a year, under the stated assumptions.
+    /// Probability of losing any data within a year, under the given assumptions.
     pub loss_per_year: f64,
-    /// Probability of losing all of it: more disks than the redundancy bears.
+    /// Probability of losing all data: more failed disks than the redundancy permits.
     pub pool_loss_per_year: f64,
-    /// Probability of losing some blocks and not the rest, to a sector that could not be read while
-    /// no redundancy was left.
+    /// Probability of losing only some blocks, by an unreadable sector while there was no redundancy.
     pub block_loss_per_year: f64,
-    /// What to add next.
+    /// Ways to extend the layout.
     pub growth: Vec<Growth>,
-    /// Price of all disks, when each has one.
+    /// Price of all disks, if all prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Price of a usable TiB.
+    /// Price per usable TiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_tib: Option<f64>,
-    /// What it costs over the years asked about.
+    /// Costs over the requested years.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
-    /// What to know before choosing it.
+    /// Warnings about the layout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Not beaten in everything by another layout of the same answer.
+    /// No other layout of the answer is better in every respect.
     pub pareto: bool,
-    /// Disks from front to back: what lies on each.
+    /// Content of each disk from front to back.
     pub disks: Vec<Vec<Segment>>,
 }
 
-/// What a family contributes.
+/// Properties that depend on the family of the layout.
 pub(super) struct Facts {
     pub usable: u64,
     pub exact: bool,
@@ -255,10 +255,10 @@ pub(super) struct Facts {
     pub btrfs: Option<btrfs::Filesystem>,
 }
 
-/// All figures of one layout over disks in the given order.
+/// Computes all properties of a layout over disks in the given order.
 ///
 /// # Errors
-/// When the layout does not fit the disks.
+/// The layout does not fit the disks.
 pub fn describe(
     layout: &Layout,
     disks: &[Disk],
@@ -333,7 +333,7 @@ pub(super) fn space_bar(parts: &[(Content, u64)]) -> Vec<Segment> {
         .collect()
 }
 
-/// `whole · share / of`, rounded down.
+/// Returns `whole · share / of`, rounded down.
 pub(super) fn proportional_part(whole: u64, share: u64, of: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(share) / u128::from(of.max(1))).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Which layouts are worth looking at.
+//! Enumerates the layouts that are worth comparing.
 
 use super::{Context, Disk, Layout, LayoutPlan, Md, check_disks, describe, on_zfs};
 use crate::btrfs::Profile;
@@ -9,28 +9,28 @@ use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Widest raidz group that is proposed for more disks than that: wider ones rebuild for days.
+/// Maximum width of a proposed raidz group, because wider groups rebuild for days.
 const WIDEST: usize = 16;
-/// Above this many disks the search tries fewer group sizes and no unequal groups.
+/// Maximum number of disks for a thorough search. Above it, the search tries fewer group sizes and no unequal
+/// groups.
 const THOROUGH: usize = 32;
 
 /// All layouts found.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Search {
-    /// One for each layout, in the order found.
+    /// Layouts in the order found.
     pub plans: Vec<LayoutPlan>,
-    /// What was left out, when the search was bounded.
+    /// Description of the omitted layouts, if the search was limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded: Option<String>,
 }
 
-/// Looks at every sensible layout: ZFS stripes, mirrors, raidz1–3 and dRAID in groups of equal
-/// and, below 33 disks, of unequal width; all btrfs profiles; Linux software RAID; declustered
-/// stripes. Disks are sorted by size, so their order does not matter. `special` are the sizes of
-/// fast disks for a mirrored special vdev that each ZFS layout gets in addition.
+/// Finds every sensible layout: ZFS stripes, mirrors, raidz1–3 and dRAID in groups of equal and, below 33
+/// disks, unequal width; all btrfs profiles; Linux software RAID; declustered stripes. Sorts the disks by
+/// size. `special` contains the sizes of fast disks for a mirrored special vdev in each ZFS layout.
 ///
 /// # Errors
-/// Disks that cannot be planned with at all.
+/// The disks are invalid.
 pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Search, PlannerError> {
     check_disks(disks)?;
     context.failures.check()?;
@@ -99,8 +99,8 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
     })
 }
 
-/// Describes layouts on all processors, in their order. A layout that does not fit (a disk below
-/// the minimum of a file system) is left out.
+/// Computes layouts on all CPUs and keeps their order. Omits a layout that does not fit, for example because a
+/// disk is below a file system's minimum.
 fn describe_all(layouts: &[Layout], disks: &[Disk], context: &Context) -> Vec<LayoutPlan> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -198,7 +198,7 @@ fn zfs_layouts(
     }
     for parity in 1..=3u64 {
         let kind = move |children| VdevKind::Raidz { parity, children };
-        // With a single data disk a mirror is better in everything.
+        // With a single data disk, a mirror is better in every respect.
         let least = parity as usize + 2;
         for groups in 1..=n / least {
             let width = n / groups;
@@ -207,14 +207,14 @@ fn zfs_layouts(
             }
             push(&vec![width; groups], &kind);
             if !n.is_multiple_of(groups) {
-                // Spread what is left over the first groups instead of keeping it as spares.
+                // Distribute remaining disks over the first groups instead of keeping them as spares.
                 let widths: Vec<usize> = (0..groups)
                     .map(|i| width + usize::from(i < n % groups))
                     .collect();
                 push(&widths, &kind);
             }
             if n <= THOROUGH && groups == 1 {
-                // Without the smallest disk, which limits all others; it stays as a spare.
+                // Without the smallest disk, which limits all others and remains as a spare.
                 for left_out in 1..n.saturating_sub(least).min(4) {
                     if sizes[n - left_out] < sizes[n - left_out - 1] {
                         push(&[n - left_out], &kind);
@@ -252,9 +252,9 @@ fn zfs_layouts(
     Ok(())
 }
 
-/// Cuts the sorted disks into consecutive groups that hold most in all, each of at least
-/// `parity + 2` disks: dynamic programming over where the last group begins. For groups of given
-/// widths, putting disks of like size together is best, so consecutive groups suffice.
+/// Divides the sorted disks into consecutive groups of at least `parity + 2` disks with the largest total
+/// capacity, by dynamic programming over the start of the last group. For given widths it is best to group
+/// disks of similar size, so consecutive groups suffice.
 fn best_groups(sizes: &[u64], parity: usize) -> Option<Vec<usize>> {
     let n = sizes.len();
     let least = parity + 2;

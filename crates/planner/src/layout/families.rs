@@ -1,4 +1,4 @@
-//! btrfs, Linux software RAID and declustered stripes: redundancy, rebuild, speed.
+//! Redundancy, rebuild time and speed of btrfs, Linux software RAID and declustered stripes.
 
 use super::describe::{BlockShare, Content, Facts, Scaling, proportional_part, space_bar};
 use super::stripes::place_declustered;
@@ -252,7 +252,7 @@ pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Fa
             _ => format!("any {} disks", parity + 1),
         },
         unlucky_share,
-        // md rebuilds the whole component, used or not.
+        // md rebuilds the whole component, including unused space.
         rebuild: (level != Md::Raid0).then_some(component as f64 / speed),
         scaling,
         groups: match level {

@@ -1,4 +1,4 @@
-//! What to add next, and what it gives.
+//! Computes ways to extend a layout, and the capacity that each adds.
 
 use super::describe::Growth;
 use super::families::md_facts;
@@ -8,7 +8,7 @@ use crate::btrfs;
 use crate::zfs::{self, Class, Pool, PoolVdev, VdevKind};
 use assay_model::size::Convention::Decimal;
 
-/// Usable bytes of a layout, without the rest.
+/// Computes only the usable bytes of a layout.
 fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64> {
     Some(match layout {
         Layout::Zfs(pool) => pool.capacity().ok()?.zfs_usable,
@@ -22,10 +22,10 @@ fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64
     })
 }
 
-/// Above this many disks the growth of btrfs is not simulated again for every step.
+/// Maximum number of disks for which every growth step of btrfs is simulated.
 const GROWTH_LIMIT: usize = 40;
 
-/// Steps of each kind that are shown.
+/// Number of steps shown of each kind.
 const STEPS: u64 = 3;
 
 pub(super) fn list_growth(
@@ -61,7 +61,7 @@ pub(super) fn list_growth(
     }
 }
 
-/// A number of disks in words.
+/// Formats a number of disks.
 fn format_disks(times: u64, size: u64) -> String {
     match times {
         1 => format!("a disk of {}", Decimal.show(size)),
@@ -70,7 +70,7 @@ fn format_disks(times: u64, size: u64) -> String {
 }
 
 impl Growth {
-    /// A step to `then` usable bytes; none when it would shrink.
+    /// Creates a step to `then` usable bytes; returns `None` if the capacity would shrink.
     fn new(action: String, disks: u64, now: u64, then: u64) -> Option<Self> {
         Some(Self {
             action,
@@ -82,7 +82,7 @@ impl Growth {
     }
 }
 
-/// Further vdevs, wider ones, larger disks.
+/// Computes further vdevs, wider vdevs and larger disks.
 fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
     let Some(first) = pool.vdevs.iter().find(|v| v.class == Class::Normal) else {
         return Vec::new();
@@ -115,12 +115,12 @@ fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
     steps
 }
 
-/// A raidz vdev with `times` disks more.
+/// Widens a raidz vdev by `times` disks.
 ///
-/// `zfs list` goes on to count with the deflate ratio of the old width (`vdev_set_deflate_ratio`, vdev.c,
-/// 2.3), and blocks that lie there keep their old share of parity until they are written anew
-/// (zpool-attach(8)). So there are three figures: what the tools show, what can be stored beside the old
-/// blocks, and what can when those were rewritten (`zfs rewrite`, or copied and deleted).
+/// `zfs list` continues to use the deflate ratio of the old width (`vdev_set_deflate_ratio`, vdev.c, 2.3).
+/// Existing blocks keep their old fraction of parity until they are rewritten (zpool-attach(8)). So there are
+/// three figures: the output of the tools, the capacity beside the old blocks, and the capacity after a
+/// rewrite (`zfs rewrite`, or copy and delete).
 fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> Option<Growth> {
     let VdevKind::Raidz { parity, children } = vdev.kind else {
         return None;
@@ -155,7 +155,7 @@ fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> O
     })
 }
 
-/// The smallest disks of the last unequal vdev replaced by ones as large as its largest.
+/// Replaces the smallest disks of the last unequal vdev by disks of its largest size.
 fn replace_smallest(
     pool: &Pool,
     now: u64,
@@ -235,11 +235,11 @@ mod tests {
         assert_eq!(wide.iter().map(|s| s.disks).collect::<Vec<_>>(), [1, 2, 3]);
         for step in &wide {
             let (holds, rewritten) = (step.holds.unwrap(), step.holds_rewritten.unwrap());
-            // The tools count with the old share of parity; what is written from now on has less.
+            // The tools use the old fraction of parity; new blocks have less.
             assert!(step.gives < holds && holds < rewritten, "{step:?}");
         }
-        // Three disks more make it raidz1:7. A new pool of seven holds as much as this one rewritten: the
-        // tools show a new one by its own ratio, less the slop.
+        // Three more disks make raidz1:7. A new pool of seven disks has the capacity of the rewritten pool.
+        // The tools show a new pool by its own ratio, less the slop.
         let new = |count| {
             zfs::vdev_geometry(
                 VdevKind::Raidz {

@@ -1,11 +1,11 @@
-//! What the asker wants: filters, order, and the Pareto front.
+//! Filters and orders layouts, and computes the Pareto front.
 
 use super::LayoutPlan;
 use crate::error::PlannerError;
 use crate::size;
 use std::str::FromStr;
 
-/// Which kind of load the layouts are compared for.
+/// Kind of load for which layouts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Io {
@@ -15,7 +15,7 @@ pub enum Io {
     Stream,
 }
 
-/// One demand, such as `usable>=6TiB`.
+/// A requirement, such as `usable>=6TiB`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Want {
     field: Field,
@@ -86,7 +86,7 @@ impl FromStr for Want {
 }
 
 impl Want {
-    /// That at least `failures` failed disks are survived, whichever they are.
+    /// Requires that any `failures` failed disks are survived.
     #[must_use]
     pub fn survive(failures: u64) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Want {
         }
     }
 
-    /// Whether a layout meets the demand. A layout of unknown cost meets no demand on cost.
+    /// Returns whether a layout meets the requirement. A layout of unknown cost meets no requirement on cost.
     #[must_use]
     pub fn met(&self, plan: &LayoutPlan) -> bool {
         match (self.value(plan), self.at_least) {
@@ -106,7 +106,7 @@ impl Want {
         }
     }
 
-    /// How far a layout misses the demand, as a share of it; 0 when it is met.
+    /// Returns how far a layout misses the requirement, as a fraction of it; 0 if it meets the requirement.
     fn shortfall(&self, plan: &LayoutPlan) -> f64 {
         match (self.met(plan), self.value(plan)) {
             (true, _) => 0.0,
@@ -115,7 +115,7 @@ impl Want {
         }
     }
 
-    /// The figure that the demand is about.
+    /// Returns the value to which the requirement applies.
     fn value(&self, plan: &LayoutPlan) -> Option<f64> {
         Some(match self.field {
             Field::Usable => plan.usable as f64,
@@ -128,9 +128,8 @@ impl Want {
     }
 }
 
-/// Drops the layouts that miss a demand and sorts the rest: those that survive a failed disk first,
-/// unless a demand speaks of that; then those that can be built and that their own manual does not
-/// advise against; then by the speed asked for, then by usable space.
+/// Removes layouts that miss a requirement and sorts the others by: survival of a failed disk (unless a
+/// requirement mentions failures), sensible layouts, the requested kind of speed, usable space.
 pub fn rank(plans: &mut Vec<LayoutPlan>, wants: &[Want], io: Option<Io>) {
     plans.retain(|plan| wants.iter().all(|want| want.met(plan)));
     let any_loss = wants.iter().any(|want| want.field == Field::Survive);
@@ -152,7 +151,7 @@ pub fn rank(plans: &mut Vec<LayoutPlan>, wants: &[Want], io: Option<Io>) {
     });
 }
 
-/// The layout that somebody builds and that misses the demands least.
+/// Returns the buildable layout that misses the requirements least.
 #[must_use]
 pub fn nearest_buildable<'p>(plans: &'p [LayoutPlan], wants: &[Want]) -> Option<&'p LayoutPlan> {
     let missed = |plan: &LayoutPlan| wants.iter().map(|want| want.shortfall(plan)).sum::<f64>();
@@ -164,19 +163,19 @@ pub fn nearest_buildable<'p>(plans: &'p [LayoutPlan], wants: &[Want]) -> Option<
     })
 }
 
-/// Whether a file system or RAID in wide use lays data out like this.
+/// Returns whether a common file system or RAID implements the layout.
 #[must_use]
 pub fn is_buildable(plan: &LayoutPlan) -> bool {
     plan.family != "declustered"
 }
 
-/// Whether it can be built and nobody who makes it advises against it.
+/// Returns whether the layout is buildable and its manual does not advise against it.
 fn is_sensible(plan: &LayoutPlan) -> bool {
     is_buildable(plan) && !plan.advised_against()
 }
 
-/// How much the figures of a layout are worth against those of another: what nobody builds, what its
-/// own manual advises against, a bound before the file system, and the space that a file system shows.
+/// Ranks the reliability of a layout's figures: not buildable, advised against, bound before the file system,
+/// space reported by a file system.
 fn layout_rank(plan: &LayoutPlan) -> u8 {
     match (is_sensible(plan), plan.exact) {
         (false, _) if !is_buildable(plan) => 0,
@@ -186,7 +185,7 @@ fn layout_rank(plan: &LayoutPlan) -> u8 {
     }
 }
 
-/// Whether it is one of the pools that everybody builds: all disks in one raidz, or mirrors of two.
+/// Returns whether the pool is a common one: all disks in one raidz, or mirrors of two.
 fn is_standard(plan: &LayoutPlan) -> bool {
     let layout = plan.layout.as_str();
     let alone = plan.family == "zfs" && !layout.contains('+');
@@ -194,15 +193,15 @@ fn is_standard(plan: &LayoutPlan) -> bool {
     alone && (mirrors || (layout.starts_with("raidz") && !layout.contains('*')))
 }
 
-/// Drops what is beaten by another in everything, and keeps the pools that everybody builds: who asks
-/// for the best wants to see by how much.
+/// Removes layouts that another one beats in every respect. Keeps common pools, so that the user sees the
+/// difference.
 pub fn best(plans: &mut Vec<LayoutPlan>) {
     plans.retain(|plan| plan.pareto || is_standard(plan));
 }
 
-/// Marks the layouts that no other one beats in everything: usable space, failures survived,
-/// probability of loss, random and streaming speed. A layout only beats those whose figures are worth no
-/// more than its own: btrfs raid6, or a bound for md, hides no pool.
+/// Marks the layouts that no other layout beats in usable space, survived failures, probability of loss, and
+/// random and streaming speed. A layout beats only layouts whose figures are not more reliable: btrfs raid6,
+/// or a bound for md, hides no pool.
 pub fn pareto(plans: &mut [LayoutPlan]) {
     let value = |plan: &LayoutPlan| {
         [
@@ -257,7 +256,7 @@ mod tests {
                 "{disks:?}: {}",
                 plans[0].layout
             );
-            // Each one that is beaten is beaten by one of its own standing or better.
+            // Each beaten layout is beaten by one of the same or a better rank.
             let values = |plan: &LayoutPlan| (plan.usable, plan.survives);
             for plan in plans.iter().filter(|plan| !plan.pareto) {
                 let beaten = plans.iter().any(|other| {

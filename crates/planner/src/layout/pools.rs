@@ -1,4 +1,4 @@
-//! ZFS pools: redundancy, rebuild, speed.
+//! Redundancy, rebuild time and speed of ZFS pools.
 
 use super::Context;
 use super::describe::{BlockShare, Content, Facts, Scaling, Segment, proportional_part, space_bar};
@@ -7,7 +7,7 @@ use crate::error::PlannerError;
 use crate::zfs::{self, Class, Pool, PoolVdev, VdevKind};
 use assay_model::size::Convention::{Binary, Decimal};
 
-/// Disks of a raidz vdev above which its width is worth a word; zpoolconcepts(7) recommends 3 to 9.
+/// Width of a raidz vdev above which a warning is given; zpoolconcepts(7) recommends 3 to 9.
 const WIDE: usize = 12;
 
 /// Binomial coefficient as a float.

@@ -1,32 +1,31 @@
-//! Stripes of n data and p parity chunks over any number of unequal disks: no two chunks of a
-//! stripe on one disk, and otherwise free to lie anywhere.
+//! Declustered stripes of n data and p parity chunks over unequal disks. The chunks of a stripe are on
+//! different disks and otherwise anywhere.
 
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// What such a design holds. All in bytes.
+/// Capacity of the stripes, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Placement {
     /// File data.
     pub data: u64,
-    /// Used on all disks together, parity included.
+    /// Used on all disks together, including parity.
     pub raw_used: u64,
-    /// Left over on all disks together.
+    /// Unusable on all disks together.
     pub unusable: u64,
     /// Used on each disk.
     pub per_disk: Vec<u64>,
 }
 
-/// The most data that stripes of `data` + `parity` chunks can hold.
+/// Computes the maximum data of stripes with `data` + `parity` chunks.
 ///
-/// `t` stripes of one byte a chunk can be laid out if and only if `Σ min(sizeᵢ, t) ≥ t·(n + p)`:
-/// no disk may hold two chunks of a stripe, so it is worth at most `t`; and when the sum suffices,
-/// cutting the disks' shares one after another into columns of height `t` (McNaughton's wrap-around
-/// rule, 1959) never puts two chunks of a stripe on one disk. This is the value of the maximum flow
-/// from stripes to disks. The largest such `t` is found by bisection.
+/// `t` stripes with one byte per chunk fit if and only if `Σ min(sizeᵢ, t) ≥ t·(n + p)`. A disk holds at most
+/// one chunk of each stripe, so at most `t` bytes of it count. If the sum suffices, McNaughton's wrap-around
+/// rule (1959) places the chunks: it cuts the shares of the disks into columns of height `t`, so no disk gets
+/// two chunks of a stripe. This is the maximum flow from stripes to disks. Bisection finds the largest `t`.
 ///
 /// # Errors
-/// Fewer disks than chunks in a stripe, no data chunk, or more than 8 EiB.
+/// There are fewer disks than chunks, no data chunk, or more than 8 EiB.
 pub fn place_declustered(sizes: &[u64], data: u64, parity: u64) -> Result<Placement, PlannerError> {
     let spec = format!("stripes:{data}+{parity}");
     let width = data.saturating_add(parity);
@@ -52,7 +51,7 @@ pub fn place_declustered(sizes: &[u64], data: u64, parity: u64) -> Result<Placem
             false => high = middle - 1,
         }
     }
-    // Shares: at most t of each disk, and exactly t·width in all.
+    // Shares: at most t of each disk, and exactly t·width in total.
     let wanted = u128::from(low) * u128::from(width);
     let mut per_disk: Vec<u64> = sizes.iter().map(|&size| size.min(low)).collect();
     let mut spare = per_disk.iter().map(|&s| u128::from(s)).sum::<u128>() - wanted;
@@ -102,7 +101,7 @@ mod tests {
         }
     }
 
-    /// Lays the stripes out one by one, always on the disks with most room left.
+    /// Places the stripes one by one, always on the disks with the most free space.
     fn greedy(sizes: &[u64], width: usize) -> u64 {
         let mut left = sizes.to_vec();
         let mut stripes = 0;

@@ -1,20 +1,20 @@
-//! What `zpool create` leaves of a whole disk.
+//! Computes the part of a whole disk that `zpool create` leaves for data.
 
 use crate::error::PlannerError;
 
-/// Bytes of partition 1 when ZFS is given a whole disk of `bytes` with sectors of `lba` bytes.
+/// Returns the bytes of partition 1 when ZFS gets a whole disk of `bytes` with sectors of `lba` bytes.
 ///
-/// ZFS writes a GPT label: 33 sectors at each end for 512-byte sectors (5 for 4 KiB), the data
-/// partition from sector 2048, 16,384 sectors reserved behind it (partition 9, 8 MiB with 512-byte
-/// sectors, 64 MiB with native 4 KiB sectors), and its length rounded down to 2048 sectors.
+/// ZFS writes a GPT label: 33 sectors at each end for 512-byte sectors (5 for 4 KiB). The data partition
+/// starts at sector 2048. After it, 16,384 sectors are reserved (partition 9, 8 MiB with 512-byte sectors, 64
+/// MiB with native 4 KiB sectors). The length is rounded down to 2048 sectors.
 ///
 /// Source: `zpool_label_disk` (lib/libzfs/os/linux/libzfs_pool_os.c), `efi_alloc_and_init`
-/// (lib/libefi/rdwr_efi.c), `NEW_START_BLOCK` and `PARTITION_END_ALIGNMENT` (vdev_disk.h),
-/// OpenZFS 2.1.11; the same in 0.7 to 2.4.
+/// (lib/libefi/rdwr_efi.c), `NEW_START_BLOCK` and `PARTITION_END_ALIGNMENT` (vdev_disk.h), OpenZFS 2.1.11; the
+/// same in 0.7 to 2.4.
 ///
 /// # Errors
-/// [`PlanError::Size`] when nothing is left, [`PlanError::Value`] for a sector size that is not
-/// 512 or 4096.
+/// [`PlannerError::Size`] if no space remains, [`PlannerError::Value`] for a sector size other than 512 or
+/// 4096.
 pub fn partition_bytes(bytes: u64, lba: u64) -> Result<u64, PlannerError> {
     if lba != 512 && lba != 4096 {
         return Err(PlannerError::value(

@@ -1,14 +1,14 @@
-//! A whole pool: its vdevs, its classes, its slop.
+//! Computes the capacity of a whole pool: its vdevs, allocation classes and slop.
 
 use super::vdev::{Geometry, VdevKind, vdev_geometry};
 use super::version::Version;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Sectors of 512 bytes to 64 KiB (`ASHIFT_MIN`, `ASHIFT_MAX`, vdev_impl.h).
+/// log₂ of valid sector sizes, 512 bytes to 64 KiB (`ASHIFT_MIN`, `ASHIFT_MAX`, vdev_impl.h).
 const ASHIFT: std::ops::RangeInclusive<u32> = 9..=16;
 
-/// What a vdev is for.
+/// Allocation class of a vdev.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
@@ -20,82 +20,82 @@ pub enum Class {
     Special,
     /// Deduplication tables.
     Dedup,
-    /// Separate intent log: neither in `zpool list` nor in `zfs list`.
+    /// Separate intent log; not included in `zpool list` or `zfs list`.
     Log,
-    /// L2ARC: holds copies, counts nowhere.
+    /// L2ARC; contains only copies and is not included in any capacity.
     Cache,
-    /// Hot spare: counts nowhere until a disk fails.
+    /// Hot spare; not included in any capacity until a disk fails.
     Spare,
 }
 
 /// A top-level vdev and the sizes of its disks in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PoolVdev {
-    /// What it is for.
+    /// Allocation class of the vdev.
     pub class: Class,
-    /// How it keeps data.
+    /// Redundancy of the vdev.
     pub kind: VdevKind,
-    /// Bytes of each disk, or of each partition that ZFS is given.
+    /// Bytes of each disk or partition.
     pub disks: Vec<u64>,
 }
 
-/// A pool to be planned.
+/// A planned pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pool {
-    /// Its top-level vdevs.
+    /// Top-level vdevs of the pool.
     pub vdevs: Vec<PoolVdev>,
     /// log₂ of the sector size, 9 to 16.
     pub ashift: u32,
-    /// Version that creates the pool.
+    /// OpenZFS version that creates the pool.
     pub version: Version,
 }
 
-/// One vdev's part.
+/// Capacity of one vdev.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VdevCapacity {
-    /// Its layout, as `zpool create` names it.
+    /// Layout in the syntax of `zpool create`.
     pub layout: String,
-    /// What it is for.
+    /// Allocation class of the vdev.
     pub class: Class,
-    /// Its cut.
+    /// Metaslabs of the vdev.
     #[serde(flatten)]
     pub geometry: Geometry,
-    /// Usable bytes of its space, at 128 KiB blocks.
+    /// Usable bytes with 128 KiB blocks.
     pub deflated: u64,
-    /// Bytes of its space set aside for the embedded log.
+    /// Bytes reserved for the embedded log.
     pub embedded_log: u64,
 }
 
-/// What the tools will show of a new pool. All in bytes.
+/// Output of the tools for a new pool. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Capacity {
-    /// SIZE of `zpool list -p`: raw for raidz and dRAID (parity included), one copy for mirrors.
+    /// SIZE of `zpool list -p`: raw bytes for raidz and dRAID (including parity), one copy for mirrors.
     pub zpool_size: u64,
-    /// USED + AVAIL of the pool's root dataset in `zfs list -p`, however full the pool is; a new
-    /// pool shows a few hundred KiB of it as used by its own metadata.
+    /// USED + AVAIL of the pool's root dataset in `zfs list -p`, independent of the fill level. In a new pool,
+    /// the pool's own metadata uses a few hundred KiB of it.
     pub zfs_usable: u64,
-    /// Usable bytes before the slop is taken off.
+    /// Usable bytes before subtracting the slop.
     pub deflated: u64,
-    /// Slop: kept back so that a full pool can still delete.
+    /// Slop: reserved so that a full pool can still delete.
     pub slop: u64,
-    /// Raw bytes set aside for the embedded log.
+    /// Raw bytes reserved for the embedded log.
     pub embedded_log: u64,
-    /// Raw bytes lost behind the last whole metaslab of each vdev.
+    /// Raw bytes after the last whole metaslab of each vdev, which are lost.
     pub tail: u64,
     /// The vdevs.
     pub vdevs: Vec<VdevCapacity>,
 }
 
 impl Pool {
-    /// What `zpool list` and `zfs list` will show.
+    /// Computes the output of `zpool list` and `zfs list`.
     ///
-    /// SIZE sums the metaslabs of the normal, special, dedup and embedded-log classes
-    /// (`spa_prop_get_config`, spa.c). Usable space counts the normal class alone, deflated
+    /// SIZE is the sum of the metaslabs of the normal, special, dedup and embedded-log classes
+    /// (`spa_prop_get_config`, spa.c). Usable space counts only the normal class, deflated
     /// (`spa_update_dspace`, spa_misc.c), less the slop (`spa_get_slop_space`, spa_misc.c;
     /// `dsl_pool_adjustedsize`, dsl_pool.c). OpenZFS 2.1.11.
     ///
     /// # Errors
-    /// A layout that `zpool create` would refuse, or sums beyond 64 bits.
+    /// `zpool create` would refuse the layout, or a sum exceeds 64 bits.
     pub fn capacity(&self) -> Result<Capacity, PlannerError> {
         self.check()?;
         let mut vdevs = Vec::new();
@@ -109,7 +109,7 @@ impl Pool {
                 Class::Special => self.version.embedded_log_on_special(),
                 _ => false,
             };
-            // zfs_embedded_slog_min_ms: vdevs of 64 metaslabs or fewer are left whole.
+            // zfs_embedded_slog_min_ms: vdevs with 64 metaslabs or fewer have no embedded log.
             let embedded_log = match takes_log && geometry.metaslabs > 64 {
                 true => geometry.first_metaslab,
                 false => 0,
@@ -163,8 +163,8 @@ impl Pool {
         })
     }
 
-    /// Bytes of file data that fit when every block is `block` bytes after compression, from the
-    /// usable space and what such a block is charged for; metadata (about 0.3 to 1 %) excluded.
+    /// Returns the bytes of file data that fit if every block has `block` bytes after compression. Excludes
+    /// metadata (about 0.3 to 1 %).
     #[must_use]
     pub fn data_at(&self, block: u64, capacity: &Capacity) -> u64 {
         let mut bytes = 0u128;
@@ -239,8 +239,8 @@ impl Pool {
     }
 }
 
-/// `spa_get_slop_space` (spa_misc.c): 1/32 of the usable space, at most 128 GiB since 2.0.6, less
-/// the embedded log (at most half of it), at least 128 MiB or half of the pool.
+/// Computes the slop (`spa_get_slop_space`, spa_misc.c): 1/32 of the usable space, at most 128 GiB since
+/// 2.0.6, less the embedded log (at most half of it), at least 128 MiB or half of the pool.
 fn slop_space(space: u64, embedded_log: u64, version: Version) -> u64 {
     let mut slop = space >> 5;
     if version.slop_is_capped() {

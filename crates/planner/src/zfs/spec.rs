@@ -1,14 +1,13 @@
-//! Layouts as text: `raidz2:6`, `2*mirror:2+special/mirror:2+log/single`, `draid2:4d:8c:1s`.
+//! Parses layouts: `raidz2:6`, `2*mirror:2+special/mirror:2+log/single`, `draid2:4d:8c:1s`.
 
 use super::pool::{Class, PoolVdev};
 use super::vdev::VdevKind;
 use crate::error::PlannerError;
 
-/// Reads a layout and deals `disks` out to it in the order given. A vdev without a count takes
-/// all disks that the others leave.
+/// Parses a layout and assigns `disks` in the given order. A vdev without a number takes all remaining disks.
 ///
 /// # Errors
-/// [`PlanError::Layout`] with what is wrong and what would be right.
+/// [`PlannerError::Layout`] with the mistake and its correction.
 pub fn parse(spec: &str, disks: &[u64]) -> Result<Vec<PoolVdev>, PlannerError> {
     let wrong = |reason: String| PlannerError::layout(spec.escape_debug().to_string(), reason);
     let mut wanted: Vec<(Class, Wanted)> = Vec::new();
@@ -92,7 +91,7 @@ fn class_named(name: &str) -> Option<Class> {
     })
 }
 
-/// A vdev as written, before its disks are counted.
+/// A vdev as written, before disks are assigned.
 #[derive(Clone, Copy)]
 struct Wanted {
     family: Family,
@@ -154,7 +153,7 @@ impl Wanted {
         Ok(Self { family, count })
     }
 
-    /// `draid[P][:Dd][:Cc][:Ss]`, the syntax of `zpool create` (`draid_config_by_type`,
+    /// Parses `draid[P][:Dd][:Cc][:Ss]`, the syntax of `zpool create` (`draid_config_by_type`,
     /// cmd/zpool/zpool_vdev.c).
     fn draid<'a>(
         parity: &str,
@@ -201,7 +200,7 @@ impl Wanted {
                 spares,
             } => VdevKind::Draid {
                 parity,
-                // zpool create limits a group to 8 data disks unless told otherwise.
+                // By default zpool create limits a group to 8 data disks.
                 data: match data {
                     Some(data) => data,
                     None => children

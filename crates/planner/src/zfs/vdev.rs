@@ -1,8 +1,8 @@
-//! One top-level vdev: what its disks leave to allocate, and what a block costs on it.
+//! Computes the allocatable space of one top-level vdev, and the bytes that a block uses on it.
 //!
-//! Read at OpenZFS 2.1.11 and compared with 0.7.13, 0.8.6, 2.0.7, 2.1.0, 2.2.0, 2.2.11, 2.3.0,
-//! 2.3.9, 2.4.0 and 2.4.4: the functions named below do the same in all of them, except where
-//! [`Version`] says otherwise.
+//! Based on OpenZFS 2.1.11 and compared with 0.7.13, 0.8.6, 2.0.7, 2.1.0, 2.2.0, 2.2.11, 2.3.0, 2.3.9, 2.4.0
+//! and 2.4.4: the functions named below are the same in all of them, except where [`Version`] names a
+//! difference.
 
 use super::version::Version;
 use crate::error::PlannerError;
@@ -17,17 +17,16 @@ const LABELS_FRONT: u64 = 4 << 20;
 const LABELS_BACK: u64 = 512 << 10;
 /// `SPA_MINDEVSIZE` (spa.h): a smaller device is refused.
 pub const MIN_DEVICE: u64 = 64 << 20;
-/// `SPA_MAXBLOCKSHIFT`: no metaslab is smaller than the largest block, 16 MiB.
+/// `SPA_MAXBLOCKSHIFT`: a metaslab is at least as large as the largest block, 16 MiB.
 const MAX_BLOCK_SHIFT: u32 = 24;
 /// `VDEV_DRAID_ROWHEIGHT` (vdev_draid.h).
 const DRAID_ROW: u64 = 16 << 20;
 /// `VDEV_DRAID_MAX_CHILDREN` (fs/zfs.h).
 pub const DRAID_MAX_CHILDREN: u64 = 255;
-/// The block size that `zfs list` assumes when it turns raw space into usable space
-/// (`vdev_set_deflate_ratio`, vdev.c).
+/// Block size that `zfs list` assumes to convert raw space to usable space (`vdev_set_deflate_ratio`, vdev.c).
 pub const DEFLATE_BLOCK: u64 = 128 << 10;
 
-/// How a top-level vdev keeps its data.
+/// Redundancy of a top-level vdev.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
 )]
@@ -36,23 +35,23 @@ pub const DEFLATE_BLOCK: u64 = 128 << 10;
 pub enum VdevKind {
     /// One disk.
     Single,
-    /// Every disk holds everything.
+    /// Every disk contains all data.
     Mirror {
         /// Disks, 2 or more.
         children: u64,
     },
-    /// Stripes of varying width with 1 to 3 parity sectors.
+    /// Stripes of variable width with 1 to 3 parity sectors.
     Raidz {
-        /// Parity sectors a stripe.
+        /// Parity sectors per stripe.
         parity: u64,
         /// Disks, more than `parity`.
         children: u64,
     },
     /// Fixed stripes over permuted disks, with distributed spares.
     Draid {
-        /// Parity sectors a stripe.
+        /// Parity sectors per stripe.
         parity: u64,
-        /// Data sectors a stripe.
+        /// Data sectors per stripe.
         data: u64,
         /// Disks.
         children: u64,
@@ -62,7 +61,7 @@ pub enum VdevKind {
 }
 
 impl VdevKind {
-    /// Disks it takes.
+    /// Returns the number of disks.
     #[must_use]
     pub fn children(self) -> u64 {
         match self {
@@ -73,8 +72,8 @@ impl VdevKind {
         }
     }
 
-    /// Disks that may fail at the same time, whichever they are. The distributed spares of dRAID
-    /// do not count: they help only after a rebuild.
+    /// Returns the number of disks that may always fail at the same time. Excludes the distributed spares of
+    /// dRAID, which help only after a rebuild.
     #[must_use]
     pub fn survives(self) -> u64 {
         match self {
@@ -84,8 +83,8 @@ impl VdevKind {
         }
     }
 
-    /// Bytes allocated for a block of `psize` bytes after compression, as `zfs` accounts for them:
-    /// one copy for a mirror, data and parity and padding for raidz and dRAID.
+    /// Returns the bytes allocated for a block of `psize` bytes after compression, as `zfs` counts them: one
+    /// copy for a mirror; data, parity and padding for raidz and dRAID.
     ///
     /// Source: `vdev_default_asize` (vdev.c), `vdev_raidz_asize` (vdev_raidz.c; called
     /// `vdev_raidz_psize_to_asize` since 2.4), `vdev_draid_asize` (vdev_draid.c).
@@ -104,8 +103,8 @@ impl VdevKind {
         }
     }
 
-    /// Bytes on the platters for a block of `psize`: like [`Kind::allocated`], but every copy of
-    /// a mirror counts.
+    /// Returns the bytes on all disks for a block of `psize` bytes: like [`VdevKind::allocated`], but
+    /// including every copy of a mirror.
     #[must_use]
     pub fn raw(self, psize: u64, ashift: u32) -> u64 {
         let copies = match self {
@@ -115,17 +114,17 @@ impl VdevKind {
         self.allocated(psize, ashift) * copies
     }
 
-    /// `vdev_deflate_ratio`: usable bytes for each 512 bytes allocated, from a 128 KiB block
+    /// Returns `vdev_deflate_ratio`: usable bytes per 512 bytes allocated, for a 128 KiB block
     /// (`vdev_set_deflate_ratio`, vdev.c).
     #[must_use]
     pub fn deflate_ratio(self, ashift: u32) -> u64 {
         DEFLATE_BLOCK / (self.allocated(DEFLATE_BLOCK, ashift) >> 9)
     }
 
-    /// Checks the numbers against what `zpool create` accepts.
+    /// Checks the numbers by the rules of `zpool create`.
     ///
     /// # Errors
-    /// [`PlanError::Layout`] with the rule that is broken.
+    /// [`PlannerError::Layout`] with the violated rule.
     pub fn check(self) -> Result<(), PlannerError> {
         let wrong = |reason: String| Err(PlannerError::layout(self.to_string(), reason));
         match self {
@@ -188,31 +187,31 @@ impl fmt::Display for VdevKind {
     }
 }
 
-/// What a top-level vdev contributes to its pool.
+/// Space of a top-level vdev.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Geometry {
-    /// `asize` as `zdb -C` prints it: allocatable bytes before metaslabs are cut.
+    /// `asize` of `zdb -C`: allocatable bytes before the division into metaslabs.
     pub asize: u64,
-    /// log₂ of the metaslab size, as `zdb -C` prints it.
+    /// log₂ of the metaslab size, as in `zdb -C`.
     pub metaslab_shift: u32,
-    /// Whole metaslabs; what is left behind them is lost.
+    /// Number of whole metaslabs. Space after them is lost.
     pub metaslabs: u64,
     /// Bytes in all metaslabs: SIZE of `zpool list`.
     pub space: u64,
-    /// Bytes of the first metaslab, which the embedded log takes in a new pool.
+    /// Bytes of the first metaslab, which the embedded log uses in a new pool.
     pub first_metaslab: u64,
-    /// Bytes of `asize` behind the last whole metaslab, or between metaslabs of dRAID.
+    /// Bytes of `asize` after the last whole metaslab, or between metaslabs of dRAID.
     pub tail: u64,
 }
 
-/// Cuts a vdev over disks of `sizes` bytes.
+/// Computes the metaslabs of a vdev over disks of `sizes` bytes.
 ///
 /// Source: `vdev_open`, `vdev_metaslab_set_size`, `vdev_metaslab_init` (vdev.c), `vdev_mirror_open`
-/// (vdev_mirror.c), `vdev_raidz_open` (vdev_raidz.c), `vdev_draid_open` and
-/// `vdev_draid_metaslab_init` (vdev_draid.c).
+/// (vdev_mirror.c), `vdev_raidz_open` (vdev_raidz.c), `vdev_draid_open` and `vdev_draid_metaslab_init`
+/// (vdev_draid.c).
 ///
 /// # Errors
-/// A disk below 64 MiB, or a sum above 2⁶³.
+/// A disk is smaller than 64 MiB, or a sum exceeds 2⁶³.
 pub fn vdev_geometry(
     kind: VdevKind,
     sizes: &[u64],
@@ -273,12 +272,12 @@ pub fn vdev_geometry(
     })
 }
 
-/// Index of the highest set bit, counted from 1, as `highbit64`.
+/// Returns the index of the highest set bit, counted from 1, as `highbit64`.
 fn highest_bit(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-/// `vdev_metaslab_set_size` (vdev.c).
+/// Computes the metaslab shift (`vdev_metaslab_set_size`, vdev.c).
 fn metaslab_shift(asize: u64, version: Version) -> u32 {
     if !version.sized_metaslabs() {
         return highest_bit(asize / 200).max(MAX_BLOCK_SHIFT);
@@ -304,8 +303,8 @@ fn metaslab_shift(asize: u64, version: Version) -> u32 {
     }
 }
 
-/// dRAID metaslabs begin and end on a group boundary, so each loses a little: their sum, and the
-/// first one.
+/// Returns the total space of dRAID metaslabs and the space of the first one. Each starts and ends on a group
+/// boundary and so loses a little.
 fn draid_space(group: u64, shift: u32, metaslabs: u64) -> (u64, u64) {
     let size = |id: u64| {
         let start = id << shift;

@@ -1,10 +1,10 @@
-//! Versions of OpenZFS whose space accounting differs, and since when.
+//! OpenZFS versions and their differences in space accounting.
 
 use crate::error::PlannerError;
 use std::fmt;
 use std::str::FromStr;
 
-/// An OpenZFS version; `2.1` alone means the newest patch release of that series.
+/// An OpenZFS version; `2.1` means the newest patch release of that series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     major: u16,
@@ -12,14 +12,14 @@ pub struct Version {
     patch: u16,
 }
 
-/// Series that were read; a question about another one is refused rather than guessed.
+/// Supported series; others are refused.
 const SERIES: [(u16, u16); 7] = [(0, 7), (0, 8), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4)];
 
 impl Version {
-    /// The version whose figures were checked against measured pools.
+    /// Version that was compared with measured pools.
     pub const CHECKED: Self = Self::new(2, 1, 11);
 
-    /// From its three numbers.
+    /// Creates a version from its three numbers.
     #[must_use]
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self {
@@ -29,52 +29,52 @@ impl Version {
         }
     }
 
-    /// Metaslabs of 512 MiB to 16 GiB (`vdev_metaslab_set_size`, vdev.c, 0.8.0); before, always
-    /// about 200 a vdev.
+    /// Returns whether metaslabs have 512 MiB to 16 GiB (`vdev_metaslab_set_size`, vdev.c, 0.8.0). Older
+    /// versions always have about 200 per vdev.
     #[must_use]
     pub fn sized_metaslabs(self) -> bool {
         self >= Self::new(0, 8, 0)
     }
 
-    /// A volume's reservation counts what its blocks cost on raidz (`volsize_from_vdevs`,
+    /// Returns whether a volume's reservation includes the overhead of raidz (`volsize_from_vdevs`,
     /// libzfs_dataset.c, 0.8.2).
     #[must_use]
     pub fn reservation_counts_raidz(self) -> bool {
         self >= Self::new(0, 8, 2)
     }
 
-    /// The slop is at most 128 GiB (`spa_max_slop`, spa_misc.c, 2.0.6).
+    /// Returns whether the slop is at most 128 GiB (`spa_max_slop`, spa_misc.c, 2.0.6).
     #[must_use]
     pub fn slop_is_capped(self) -> bool {
         self >= Self::new(2, 0, 6)
     }
 
-    /// One metaslab of each normal vdev belongs to the embedded log
-    /// (`vdev_metaslab_init`, vdev.c, 2.1.0).
+    /// Returns whether one metaslab of each normal vdev belongs to the embedded log (`vdev_metaslab_init`,
+    /// vdev.c, 2.1.0).
     #[must_use]
     pub fn embedded_log(self) -> bool {
         self >= Self::new(2, 1, 0)
     }
 
-    /// Special vdevs give a metaslab to the embedded log, too (`vdev_metaslab_init`, 2.4.0).
+    /// Returns whether special vdevs give a metaslab to the embedded log, too (`vdev_metaslab_init`, 2.4.0).
     #[must_use]
     pub fn embedded_log_on_special(self) -> bool {
         self >= Self::new(2, 4, 0)
     }
 
-    /// dRAID exists (2.1.0).
+    /// Returns whether dRAID exists (2.1.0).
     #[must_use]
     pub fn draid(self) -> bool {
         self >= Self::new(2, 1, 0)
     }
 
-    /// Allocation classes, so special and dedup vdevs, exist (0.8.0).
+    /// Returns whether allocation classes, and so special and dedup vdevs, exist (0.8.0).
     #[must_use]
     pub fn special(self) -> bool {
         self >= Self::new(0, 8, 0)
     }
 
-    /// What lies on special and dedup vdevs counts as available, too, not only as used
+    /// Returns whether special and dedup vdevs count as available space, and not only as used space
     /// (`spa_update_dspace`, spa_misc.c, 2.2.10, 2.3.7 and 2.4.1).
     #[must_use]
     pub fn special_is_available(self) -> bool {
@@ -85,19 +85,20 @@ impl Version {
         }
     }
 
-    /// A raidz vdev can be widened by a disk (`zpool attach`, 2.3.0).
+    /// Returns whether a raidz vdev can be widened by a disk (`zpool attach`, 2.3.0).
     #[must_use]
     pub fn raidz_expansion(self) -> bool {
         self >= Self::new(2, 3, 0)
     }
 
-    /// The ARC takes all memory but 1 GiB, at least five eighths (2.3.0); before, half of it.
+    /// Returns whether the ARC may take all memory except 1 GiB, or at least five eighths (2.3.0). Older
+    /// versions take half.
     #[must_use]
     pub fn arc_takes_most(self) -> bool {
         self >= Self::new(2, 3, 0)
     }
 
-    /// Bytes that the ARC takes at most on Linux where `zfs_arc_max` is not set (`arc_default_max`,
+    /// Returns the default limit of the ARC in bytes on Linux without `zfs_arc_max` (`arc_default_max`,
     /// module/os/linux/zfs/arc_os.c).
     #[must_use]
     pub fn arc_default_max(self, memory: u64) -> u64 {

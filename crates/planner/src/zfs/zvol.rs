@@ -1,14 +1,14 @@
-//! What a volume reserves, and what the block pointers of data take.
+//! Computes the reservation of a volume and the size of block pointers.
 
 use super::vdev::{DEFLATE_BLOCK, VdevKind};
 use super::version::Version;
 
-/// `refreservation` that `zfs create -V volsize -b block` sets, in bytes.
+/// Returns the `refreservation` in bytes that `zfs create -V volsize -b block` sets.
 ///
-/// Source: `zvol_volsize_to_reservation`, `volsize_from_vdevs` (libzfs_dataset.c, OpenZFS 2.1.11):
-/// the data blocks, scaled by what they cost on the worst raidz or dRAID vdev against a 128 KiB
-/// block, and an uncompressed 128 KiB indirect block for every 1024 blocks of each level, twice. Before
-/// 0.8.2 data counted as its size, whatever it cost on raidz (`zvol_volsize_to_reservation` of 0.8.1).
+/// Source: `zvol_volsize_to_reservation`, `volsize_from_vdevs` (libzfs_dataset.c, OpenZFS 2.1.11). It is the
+/// sum of the data blocks, scaled by their cost on the worst raidz or dRAID vdev relative to a 128 KiB block,
+/// and of an uncompressed 128 KiB indirect block per 1024 blocks of each level, twice. Before 0.8.2, data
+/// counted with its size regardless of raidz (`zvol_volsize_to_reservation` of 0.8.1).
 #[must_use]
 pub fn zvol_refreservation(
     vdevs: &[VdevKind],
@@ -40,15 +40,14 @@ pub fn zvol_refreservation(
     u64::try_from(scaled + indirect * 2 * (128 << 10)).unwrap_or(u64::MAX)
 }
 
-/// `sizeof (blkptr_t)` (spa.h).
+/// Bytes of a block pointer, `sizeof (blkptr_t)` (spa.h).
 const POINTER: u64 = 128;
 /// Block pointers in an indirect block of 128 KiB, the default (`DN_MAX_INDBLKSHIFT` 17, dnode.h).
 const POINTERS: u64 = 1024;
 
-/// Bytes of block pointers that `data` bytes in blocks of `block` bytes have, at most: indirect blocks
-/// are kept twice (`redundant_metadata=all`, zfsprops(7)) and usually compress, which is left out here.
-/// This is the better part of what a special vdev has to hold; a file has a dnode of 512 bytes or more,
-/// twice, in addition.
+/// Returns the maximum bytes of block pointers for `data` bytes in blocks of `block` bytes. Indirect blocks
+/// are stored twice (`redundant_metadata=all`, zfsprops(7)); their compression is ignored. This is the largest
+/// part of a special vdev's content. Each file also has a dnode of at least 512 bytes, twice.
 #[must_use]
 pub fn block_pointer_bytes(data: u64, block: u64) -> u64 {
     let mut blocks = data.div_ceil(block.max(1));
@@ -64,7 +63,7 @@ pub fn block_pointer_bytes(data: u64, block: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// openzfs/zfs#8973: volumes on raidz, before and since.
+    /// openzfs/zfs#8973: reservations of volumes on raidz, before and after the fix.
     #[test]
     fn raidz_counts_since_0_8_2() {
         let raidz = |parity, children| [VdevKind::Raidz { parity, children }];
@@ -85,10 +84,10 @@ mod tests {
             let ours = of(&raidz(1, 5), 15 * tib, 8192, version);
             assert!((ours - wanted).abs() < 0.02, "{version}: {ours}");
         }
-        // Mirrors cost what they always did.
+        // The cost on mirrors is unchanged.
         let mirror = [VdevKind::Mirror { children: 2 }];
         assert_eq!(of(&mirror, tib, 8192, "0.7"), of(&mirror, tib, 8192, "2.4"));
-        // Blocks as large as what counts as the norm cost nothing more.
+        // Blocks of the reference size cost nothing extra.
         assert_eq!(
             of(&raidz(2, 6), tib, 128 << 10, "0.8.1"),
             of(&raidz(2, 6), tib, 128 << 10, "0.8.2")
@@ -99,7 +98,7 @@ mod tests {
     #[test]
     fn pointers_take_a_share_that_the_block_size_decides() {
         let tib = 1u64 << 40;
-        // 2^23 records: 1024 to an indirect block, whose pointers are themselves pointed to.
+        // 2^23 records: 1024 per indirect block; further levels point to indirect blocks.
         let level: u64 = (1 << 23) + (1 << 13) + (1 << 3);
         assert_eq!(block_pointer_bytes(tib, 128 << 10), level * 256);
         assert_eq!(block_pointer_bytes(4096, 4096), 0);

@@ -1,54 +1,54 @@
-//! How much machines and owners differ, by restricted maximum likelihood.
+//! Estimates the variances between machines and between owners by restricted maximum likelihood.
 //!
-//! With `a = 1 ÷ (variance + between machines)` the covariance of an owner's machines is
-//! `diag(1 ÷ a) + between owners`, whose inverse and determinant are known (Sherman and Morrison), so no
-//! matrix is needed: an owner is a weighted mean with the variance `1 ÷ Σa + between owners`.
+//! With `a = 1 ÷ (variance + between machines)`, the covariance of an owner's machines is `diag(1 ÷ a) +
+//! between owners`. Its inverse and determinant are known (Sherman and Morrison), so no matrix is needed: an
+//! owner is a weighted mean with the variance `1 ÷ Σa + between owners`.
 
 use super::MeasuredEffect;
 
-/// Steps of the first look for the highest likelihood, before it is narrowed down: it may have two tops.
+/// Number of grid points for the maximum of the likelihood, which may have two local maxima.
 const STEPS: usize = 40;
-/// Golden sections after it; each leaves 0.618 of the interval.
+/// Number of golden-section steps after the grid; each keeps 0.618 of the interval.
 const SECTIONS: usize = 60;
 
-/// By which method the variances were estimated.
+/// Method of estimating the variances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Restricted maximum likelihood.
     Reml,
-    /// Paule and Mandel 1982: where the likelihood is no number.
+    /// Paule and Mandel 1982; used if the likelihood is not a number.
     PauleMandel,
 }
 
-/// The mean of all machines and how much they differ. Variances are of log ratios.
+/// Mean of all machines and variances of the log ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Of the variances.
+    /// Method of the variances.
     pub method: Method,
-    /// Machines.
+    /// Number of machines.
     pub machines: usize,
-    /// Owners.
+    /// Number of owners.
     pub owners: usize,
-    /// Variance between machines of one owner. 0 where each owner has one machine: there all is between
-    /// owners, and the two cannot be told apart.
+    /// Variance between machines of one owner; 0 if each owner has one machine, because then the two variances
+    /// cannot be distinguished.
     pub between_machines: f64,
     /// Variance between owners.
     pub between_owners: f64,
-    /// The mean log ratio.
+    /// Mean log ratio.
     pub mean: f64,
-    /// Its standard error, were the variances known.
+    /// Standard error of the mean, if the variances were known.
     pub ordinary_se: f64,
 }
 
 impl Fit {
-    /// Variance between machines of different owners.
+    /// Returns the variance between machines of different owners.
     #[must_use]
     pub fn between(&self) -> f64 {
         self.between_machines + self.between_owners
     }
 
-    /// Share of that which is between owners.
+    /// Returns the fraction of this variance that is between owners.
     #[must_use]
     pub fn share_of_owners(&self) -> f64 {
         match self.between() > 0.0 {
@@ -58,14 +58,14 @@ impl Fit {
     }
 }
 
-/// An owner's machines brought together.
+/// Combined machines of an owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     pub mean: f64,
     pub variance: f64,
 }
 
-/// The owners, given the variances.
+/// Combines the machines of each owner, given the variances.
 pub(super) fn weigh_owners(machines: &[MeasuredEffect], within: f64, between: f64) -> Vec<Owner> {
     let sums = owner_sums(machines, within);
     let owner = |sum: &Sums| Owner {
@@ -75,14 +75,15 @@ pub(super) fn weigh_owners(machines: &[MeasuredEffect], within: f64, between: f6
     sums.iter().map(owner).collect()
 }
 
-/// The weighted mean of owners and its variance.
+/// Returns the weighted mean of the owners and its variance.
 pub(super) fn weighted_mean(owners: &[Owner]) -> (f64, f64) {
     let weights: f64 = owners.iter().map(|one| one.variance.recip()).sum();
     let weighted: f64 = owners.iter().map(|one| one.mean / one.variance).sum();
     (weighted / weights, weights.recip())
 }
 
-/// Sum of squares of the owners about a mean, each by its variance (the generalised Q).
+/// Returns the sum of squared deviations of the owners from a mean, each divided by its variance (generalised
+/// Q).
 pub(super) fn generalised_q(owners: &[Owner], mean: f64) -> f64 {
     let each = owners
         .iter()
@@ -109,7 +110,7 @@ fn owner_sums(machines: &[MeasuredEffect], within: f64) -> Vec<Sums> {
     all
 }
 
-/// Twice the restricted log-likelihood, without its constants.
+/// Returns twice the restricted log-likelihood without constants.
 fn restricted_log_likelihood(machines: &[MeasuredEffect], within: f64, between: f64) -> f64 {
     let sums = owner_sums(machines, within);
     let total = |sum: &Sums| {
@@ -133,7 +134,7 @@ fn restricted_log_likelihood(machines: &[MeasuredEffect], within: f64, between: 
     twice
 }
 
-/// The fit; none with fewer than two owners, an owner without a machine, or a figure that is none.
+/// Fits the model; returns `None` with fewer than two owners, an owner without machines, or an invalid value.
 #[must_use]
 pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
     let usable = |one: &MeasuredEffect| {
@@ -170,14 +171,14 @@ pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
     (fit.mean.is_finite() && fit.ordinary_se.is_finite()).then_some(fit)
 }
 
-/// The variance between machines of different owners, and the share of it that is between owners.
+/// Estimates the variance between machines of different owners, and the fraction of it between owners.
 fn fit_variances(machines: &[MeasuredEffect], single: bool, owners: usize) -> (Method, f64, f64) {
     let most = largest_variance(machines);
     let at = |total: f64, share: f64| {
         restricted_log_likelihood(machines, total * (1.0 - share), total * share)
     };
     let best_total = |share: f64| {
-        // The square: small variances matter as much as large ones.
+        // Searches over the square root, so that small variances get the same resolution as large ones.
         let root = find_maximum(0.0, most.sqrt(), |root| at(root * root, share));
         (root * root, at(root * root, share))
     };
@@ -196,7 +197,7 @@ fn fit_variances(machines: &[MeasuredEffect], single: bool, owners: usize) -> (M
     }
 }
 
-/// No estimate of the variance is above this: that of the effects themselves, many times over.
+/// Returns an upper bound of the variance: a multiple of the variance of the effects.
 pub(super) fn largest_variance(machines: &[MeasuredEffect]) -> f64 {
     let count = machines.len() as f64;
     let mean = machines.iter().map(|one| one.effect).sum::<f64>() / count;
@@ -204,8 +205,8 @@ pub(super) fn largest_variance(machines: &[MeasuredEffect]) -> f64 {
     (10.0 * squares.sum::<f64>() / (count - 1.0)).max(f64::MIN_POSITIVE)
 }
 
-/// The variance at which the owners' spread is `aim`: with `aim` = owners − 1 the estimate of Paule and
-/// Mandel. 0 when they lie closer together than that by chance alone.
+/// Returns the variance at which the generalised Q is `aim`; `aim` = owners − 1 gives the estimate of Paule
+/// and Mandel. Returns 0 if the owners differ less than expected by chance.
 pub(super) fn paule_mandel(machines: &[MeasuredEffect], share: f64, aim: f64) -> f64 {
     let spread_at = |total: f64| {
         let owners = weigh_owners(machines, total * (1.0 - share), total * share);
@@ -215,7 +216,7 @@ pub(super) fn paule_mandel(machines: &[MeasuredEffect], share: f64, aim: f64) ->
         return 0.0;
     }
     let (mut low, mut high) = (0.0, largest_variance(machines));
-    // The spread falls towards 0 as the variance rises.
+    // Q decreases as the variance increases.
     for _ in 0..200 {
         if spread_at(high) <= aim {
             break;
@@ -233,7 +234,7 @@ pub(super) fn paule_mandel(machines: &[MeasuredEffect], share: f64, aim: f64) ->
     f64::midpoint(low, high)
 }
 
-/// Where a function of one variable is highest: the best of a few steps, then golden sections around it.
+/// Finds the maximum of a function: the best grid point, then golden sections around it.
 fn find_maximum(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
     let step = (high - low) / STEPS as f64;
     let point = |number: usize| low + step * number as f64;
@@ -266,7 +267,7 @@ fn find_maximum(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
         }
     }
     let found = f64::midpoint(left, right);
-    // An end of the range is met exactly: no difference between machines is a common result.
+    // Check the end of the range exactly, because no variance between machines is a common result.
     match of(point(best.0)) >= of(found) {
         true => point(best.0),
         false => found,

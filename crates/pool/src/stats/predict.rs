@@ -1,20 +1,20 @@
-//! What a machine of somebody who is not in the pool may see.
+//! Predicts the effect on a machine of a new owner.
 //!
-//! The usual interval takes the estimated variance between machines for the true one, and covers too
-//! little with few owners (Nagashima, Noma and Furukawa 2019 repair it with a bootstrap over the
-//! variance's confidence distribution). Here the same distribution is gone through instead of drawn from:
-//! the owners' spread at the true variance is chi-squared with owners − 1 degrees of freedom (the Q-profile,
-//! Viechtbauer 2007), so each quantile of that stands for one variance, one mean with its error, and a
-//! normal distribution of a new machine about it. Their mixture is the prediction.
+//! The usual interval treats the estimated variance between machines as exact and is too narrow with few
+//! owners. Nagashima, Noma and Furukawa (2019) correct this with a bootstrap over the confidence distribution
+//! of the variance. Here the same distribution is integrated instead of sampled. At the true variance, the
+//! owners' generalised Q is chi-squared with owners − 1 degrees of freedom (Q-profile, Viechtbauer 2007). So
+//! each quantile gives a variance, a mean with its error, and a normal distribution of a new machine. Their
+//! mixture is the prediction.
 
 use super::fit::{Fit, paule_mandel, weigh_owners, weighted_mean};
 use super::{CONFIDENCE, MeasuredEffect};
 use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal};
 
-/// Quantiles of the variance.
+/// Number of quantiles.
 const NODES: usize = 200;
 
-/// The distribution of the effect on a machine of a new owner, in logarithms.
+/// Distribution of the effect on a new owner's machine, in logarithms.
 #[derive(Clone, Debug, Default)]
 pub struct Prediction {
     /// Mean and standard deviation of each node.
@@ -39,7 +39,7 @@ impl Prediction {
         }
     }
 
-    /// Share of machines whose effect is below this.
+    /// Returns the fraction of machines whose effect is below `effect`.
     #[must_use]
     pub fn below(&self, effect: f64) -> f64 {
         let each = self.nodes.iter().filter_map(|(mean, deviation)| {
@@ -50,7 +50,7 @@ impl Prediction {
         each.sum::<f64>() / self.nodes.len().max(1) as f64
     }
 
-    /// The effect below which this share of machines is.
+    /// Returns the effect below which the fraction `share` of machines is.
     fn quantile(&self, share: f64) -> f64 {
         let reach = |sign: f64| {
             let ends = self.nodes.iter();
@@ -68,7 +68,7 @@ impl Prediction {
         f64::midpoint(low, high)
     }
 
-    /// Where the effect on a new machine lies with [`CONFIDENCE`].
+    /// Returns the interval of the effect on a new machine at level [`CONFIDENCE`].
     #[must_use]
     pub fn interval(&self) -> [f64; 2] {
         let tail = (1.0 - CONFIDENCE) / 2.0;

@@ -1,4 +1,4 @@
-//! Against metafor (`fixtures/metafor.R` writes what it says), and what holds of any data.
+//! Compares with metafor (`fixtures/metafor.R` writes its results), and tests general properties.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn machines(case: &Value) -> Vec<MeasuredEffect> {
     .collect()
 }
 
-/// Its optimisers stop a little before the top: they are followed to 1 in 100,000.
+/// metafor's optimisers stop slightly before the maximum, so compare with a tolerance of 1 in 100,000.
 fn near(what: &str, ours: f64, theirs: &Value, scale: f64) {
     let theirs = theirs.as_f64().unwrap();
     let apart = (ours - theirs).abs();
@@ -89,14 +89,14 @@ proptest! {
         prop_assert!(predicted[0] < predicted[1]);
         prop_assert!((found.prediction.below(predicted[0]) - 0.025).abs() < 1e-6);
         prop_assert!((0.0..=1.0).contains(&found.prediction.below(0.03)));
-        // Where all is moved, the answer moves with it.
+        // If all effects shift, the result shifts with them.
         let moved: Vec<MeasuredEffect> = data
             .iter()
             .map(|one| MeasuredEffect { effect: one.effect + shift, ..*one })
             .collect();
         let moved = estimate(&moved).unwrap();
         prop_assert!((moved.fit.mean - found.fit.mean - shift).abs() < 1e-5);
-        // The order in which machines came does not matter.
+        // The order of the machines does not matter.
         let turned: Vec<MeasuredEffect> = data.iter().rev().copied().collect();
         prop_assert!((estimate(&turned).unwrap().fit.mean - found.fit.mean).abs() < 1e-6);
         let without = without_each(&data);
@@ -112,7 +112,7 @@ fn few_owners_say_nothing() {
         effect,
         variance: 1e-4,
     };
-    // Twenty machines of four owners are four.
+    // Twenty machines of four owners count as four.
     let many: Vec<MeasuredEffect> = (0..20).map(|number| one(number % 4, 0.1)).collect();
     assert!(estimate(&many).is_none());
     assert!(fit_model(&[]).is_none() && fit_model(&many[..1]).is_none());
@@ -123,7 +123,7 @@ fn few_owners_say_nothing() {
         ..one(1, 0.1)
     };
     assert!(fit_model(&[one(0, 0.1), none]).is_none());
-    // An owner too large to be one.
+    // An owner index that is too large.
     assert!(fit_model(&[one(0, 0.1), one(usize::MAX - 1, 0.1)]).is_none());
 }
 

@@ -1,4 +1,4 @@
-//! Cookies that a page sets, without their values, and whether they are protected (RFC 6265).
+//! Parses the cookies that a page sets, without their values, and checks their attributes (RFC 6265).
 
 use super::Response;
 use crate::remark::Remark;
@@ -8,41 +8,42 @@ use serde::Serialize;
 /// A cookie without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Cookie {
-    /// Its name.
+    /// Name of the cookie.
     pub name: String,
-    /// It is sent over TLS alone.
+    /// The cookie has the attribute `Secure`: browsers send it only over TLS.
     pub secure: bool,
-    /// Scripts do not see it.
+    /// The cookie has the attribute `HttpOnly`: scripts cannot read it.
     pub http_only: bool,
-    /// Whether other sites make browsers send it; none where nothing is said.
+    /// The attribute `SameSite`: whether browsers send the cookie with requests from other sites. `None` if it
+    /// is absent.
     pub same_site: Option<SameSite>,
 }
 
-/// RFC 6265bis section 4.1.2.7.
+/// Values of the attribute `SameSite` (RFC 6265bis section 4.1.2.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SameSite {
-    /// Never from other sites.
+    /// Browsers never send the cookie with requests from other sites.
     Strict,
-    /// From other sites only when the user follows a link.
+    /// Browsers send the cookie from other sites only when the user follows a link.
     Lax,
-    /// From all other sites.
+    /// Browsers send the cookie with every request from other sites.
     None,
 }
 
-/// Most cookies of a page that are looked at; browsers keep 180 of a site.
+/// Maximum number of cookies of a page that are checked. Browsers keep 180 per site.
 const MOST: usize = 180;
 
 impl Cookie {
-    /// The cookies of an answer.
+    /// Returns the cookies of a response.
     pub(super) fn all(page: &Response) -> Vec<Self> {
         let headers = page.headers.iter().filter(|(name, _)| name == "set-cookie");
         let cookies = headers.filter_map(|(_, value)| Self::parse(value));
         cookies.take(MOST).collect()
     }
 
-    /// Reads `NAME=VALUE; ATTRIBUTE; …` (RFC 6265 section 5.2); none when the name is missing, or the cookie is
-    /// deleted.
+    /// Parses `NAME=VALUE; ATTRIBUTE; …` (RFC 6265 section 5.2). Returns `None` if the name is missing or the
+    /// header deletes the cookie.
     fn parse(header: &str) -> Option<Self> {
         let mut parts = header.split(';');
         let (name, _) = parts.next()?.split_once('=')?;
@@ -75,7 +76,7 @@ impl Cookie {
     }
 }
 
-/// Some names, and how many more.
+/// Lists the first names and the number of further cookies.
 fn named<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Option<String> {
     let names: Vec<&str> = cookies.map(|cookie| cookie.name.as_str()).collect();
     let some: Vec<String> = names
@@ -106,7 +107,7 @@ pub(super) fn judge(cookies: &[Cookie], https: bool, out: &mut Vec<Remark>) {
             "add `; Secure` to Set-Cookie",
         ));
     }
-    // Browsers ignore Secure over plain HTTP, and the cookie with it.
+    // Browsers ignore the attribute Secure over plain HTTP, and drop the cookie.
     if !https && let Some(names) = of(&|_| true) {
         out.push(Remark::new(
             "http-cookie-plain",
@@ -160,7 +161,7 @@ mod tests {
             (&*good.name, good.secure, good.http_only, good.same_site),
             ("__Host-id", true, true, Some(SameSite::Strict))
         );
-        // A value that looks like an attribute, and an attribute nobody knows.
+        // A value that looks like an attribute, and an unknown attribute.
         let bare = read("secure=httponly; SameSite=sometimes; Partitioned");
         assert!(!bare.secure && !bare.http_only && bare.same_site.is_none());
         assert_eq!(Cookie::parse("no value"), None);

@@ -1,11 +1,11 @@
-//! What is wrong with headers, with their sources.
+//! Judges HTTP headers; each remark has its primary source.
 
 use super::{Links, Report, Response, cookies};
 use crate::remark::Severity::{Danger, Note, Weak};
 use crate::remark::{Remark, ranked};
 use jiff::Timestamp;
 
-/// Headers that are looked at.
+/// Names of the headers that are judged.
 pub(super) const JUDGED: [&str; 10] = [
     "strict-transport-security",
     "content-security-policy",
@@ -19,8 +19,8 @@ pub(super) const JUDGED: [&str; 10] = [
     "location",
 ];
 
-/// 180 days: what the list that browsers ship asks for is a year, what protects a visitor who comes twice
-/// a year is this.
+/// Minimum `max-age` of HSTS, in seconds: 180 days. Browsers' preload list requires a year; 180 days protect a
+/// visitor who returns twice a year.
 const HALF_A_YEAR: u64 = 180 * 24 * 3600;
 
 pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Remark> {
@@ -68,7 +68,7 @@ pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Rem
     ranked(out)
 }
 
-/// A page that runs scripts should say which (Content-Security-Policy).
+/// Checks whether a page that runs scripts restricts them with Content-Security-Policy.
 fn policy(page: &Response, out: &mut Vec<Remark>) {
     const SOURCE: &str = "W3C, Content Security Policy Level 3";
     let kind = page.header("content-type").unwrap_or_default();
@@ -110,8 +110,8 @@ fn policy(page: &Response, out: &mut Vec<Remark>) {
     }
 }
 
-/// Whether a policy lets injected scripts run: by `'unsafe-inline'` without a nonce or hash, which make browsers
-/// ignore it, or because nothing limits scripts.
+/// Returns whether a policy lets injected scripts run. A policy does so if no directive limits scripts, or if
+/// it has `'unsafe-inline'` without a nonce or hash. Browsers ignore `'unsafe-inline'` beside a nonce or hash.
 fn allows_any_script(policy: &str) -> bool {
     let directive = |name: &str| {
         policy.split(';').find_map(|directive| {
@@ -134,7 +134,7 @@ fn allows_any_script(policy: &str) -> bool {
 fn pins(page: &Response, out: &mut Vec<Remark>) {
     let sent = ["public-key-pins", "public-key-pins-report-only"];
     if let Some((name, value)) = sent.iter().find_map(|name| Some((*name, page.header(name)?)))
-        // max-age=0 is how pins are taken back.
+        // Servers remove pins with max-age=0.
         && max_age(value) != Some(0)
     {
         out.push(Remark::new(
@@ -178,7 +178,7 @@ fn hsts(page: &Response, out: &mut Vec<Remark>) {
     }
 }
 
-/// The value of the directive `max-age`, which may be quoted.
+/// Parses the value of the directive `max-age`, which may be quoted.
 fn max_age(value: &str) -> Option<u64> {
     value.split(';').find_map(|directive| {
         let (name, value) = directive.split_once('=')?;

@@ -1,41 +1,41 @@
-//! Links to objects that anybody may fetch and count up (CWE-639): an invoice, a picture, a report under
-//! a running number and without a login.
+//! Checks whether everybody can fetch objects without a login by counting a number in the URL upwards
+//! (CWE-639): invoices, pictures, reports.
 //!
-//! Asked only where the service consents, with the path of an object of the user's own; of the
-//! neighbour's the status is read and nothing else.
+//! The check runs only if the service consents, and starts with the path of one of the user's own objects. Of
+//! the object with the next number only the status is read.
 
 use super::Response;
 use crate::error::ProbeError;
 use serde::Serialize;
 
-/// The file by which a service consents to be tested.
+/// Path of the file by which a service consents to the check.
 pub const CONSENT: &str = "/.well-known/assay-consent";
 
-/// What came of it.
+/// Result of the link check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Links {
-    /// The service does not consent: nothing was asked.
+    /// The service does not consent, so no object was requested.
     NoConsent {
-        /// What it answers instead.
+        /// Answer of the service to the request for the consent file.
         why: String,
     },
-    /// The object is not given without a login.
+    /// The server requires a login for the object.
     Guarded {
-        /// Status for the object.
+        /// HTTP status for the object.
         status: u16,
     },
-    /// Anybody who has the link gets the object; the next number gives none.
+    /// Everybody who has the link can fetch the object. The next number returns no object.
     Open {
-        /// Status for the next number.
+        /// HTTP status for the next number.
         next: u16,
     },
-    /// Anybody gets the object, and the next one, too.
+    /// Everybody can fetch the object and the next object.
     Enumerable,
 }
 
-/// Asks for the object and for the one with the next number. `get` fetches a path and so many bytes of
-/// its body.
+/// Requests the user's object and the object with the next number. `get` fetches a path and at most the given
+/// number of body bytes.
 pub(super) fn ask(
     path: &str,
     get: impl Fn(&str, usize) -> Result<Response, ProbeError>,
@@ -65,7 +65,7 @@ pub(super) fn ask(
     })
 }
 
-/// The path with its last number counted up.
+/// Increments the last number in a path.
 fn next(path: &str) -> Option<String> {
     let end = path.rfind(|c: char| c.is_ascii_digit())? + 1;
     let before = path[..end].trim_end_matches(|c: char| c.is_ascii_digit());

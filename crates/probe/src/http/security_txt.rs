@@ -1,20 +1,21 @@
-//! `/.well-known/security.txt`, RFC 9116.
+//! Parses `/.well-known/security.txt` (RFC 9116).
 
 use super::Response;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// What stands in it.
+/// Fields of security.txt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SecurityTxt {
-    /// Where to write to.
+    /// Contact addresses.
     pub contacts: Vec<String>,
-    /// Until when it counts; none when that is missing or no date.
+    /// Expiry date; `None` if the field is missing or is not a date.
     pub expires: Option<Timestamp>,
 }
 
 impl SecurityTxt {
-    /// Reads it; none when the answer is none: many servers send their front page for every path.
+    /// Parses a response; returns `None` if the response is not a security.txt. Many servers send their front
+    /// page for every path.
     pub(super) fn of(answer: &Response) -> Option<Self> {
         let kind = answer.header("content-type").unwrap_or("text/plain");
         if answer.status != 200 || !kind.to_ascii_lowercase().starts_with("text/plain") {
@@ -23,7 +24,7 @@ impl SecurityTxt {
         Some(Self::read(&String::from_utf8_lossy(&answer.body)))
     }
 
-    /// Reads its text. Lines that are no field, such as those of a signature, are passed over.
+    /// Parses the text. Skips lines that are not fields, such as the lines of a signature.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut read = Self::default();

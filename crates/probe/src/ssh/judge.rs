@@ -1,5 +1,5 @@
-//! What is wrong with what a server of SSH offers. Rules name what should not be there: a new algorithm
-//! never makes a good server bad, and nothing is judged by the version in the banner.
+//! Judges the algorithms that an SSH server offers. The rules list weak algorithms, so a new algorithm never
+//! causes a remark. The version in the banner is never judged.
 
 use super::Report;
 use crate::remark::Severity::{Danger, Note, Weak};
@@ -184,8 +184,8 @@ fn keys(report: &Report, out: &mut Vec<Remark>) {
     }
 }
 
-/// The ciphers that are open to it and the extension that closes it are both offered or not: no
-/// version has to be guessed.
+/// Checks for Terrapin. The server offers the affected ciphers and the extension that closes the hole, or does
+/// not. So the check needs no version.
 fn terrapin(report: &Report, out: &mut Vec<Remark>) {
     let offered = &report.algorithms;
     let strict = "kex-strict-s-v00@openssh.com";

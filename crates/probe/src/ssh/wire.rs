@@ -1,4 +1,4 @@
-//! Packets of SSH before anything is encrypted: RFC 4253 sections 6 and 7, RFC 5656 section 4.
+//! Encodes and decodes SSH packets before encryption starts (RFC 4253 sections 6 and 7, RFC 5656 section 4).
 
 use crate::error::{ProbeError, shown};
 use crate::visit::{Connection, Visit};
@@ -6,26 +6,27 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use ssh_encoding::Decode as _;
 
-/// What a server offers, each list in its order.
+/// Algorithms that a server offers; each list is in the server's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Algorithms {
-    /// Agreement on keys, without the names that only say what else is understood.
+    /// Key exchange algorithms, without the names in `extensions`.
     pub kex: Vec<String>,
-    /// Names among them that only say what else is understood, such as `kex-strict-s-v00@openssh.com`.
+    /// Names in the list of key exchanges that only announce an extension, such as
+    /// `kex-strict-s-v00@openssh.com`.
     pub extensions: Vec<String>,
-    /// Host keys.
+    /// Host key algorithms.
     pub host_keys: Vec<String>,
-    /// Ciphers to the server.
+    /// Ciphers from client to server.
     pub ciphers_in: Vec<String>,
-    /// Ciphers from the server.
+    /// Ciphers from server to client.
     pub ciphers_out: Vec<String>,
-    /// Integrity to the server.
+    /// MAC algorithms from client to server.
     pub macs_in: Vec<String>,
-    /// Integrity from the server.
+    /// MAC algorithms from server to client.
     pub macs_out: Vec<String>,
-    /// Compression to the server.
+    /// Compression from client to server.
     pub compression_in: Vec<String>,
-    /// Compression from the server.
+    /// Compression from server to client.
     pub compression_out: Vec<String>,
 }
 
@@ -34,16 +35,16 @@ pub struct Algorithms {
 pub struct HostKey {
     /// `ssh-ed25519`, `ssh-rsa`, `ecdsa-sha2-nistp256`…
     pub kind: String,
-    /// Bits, where keys of that kind differ in them.
+    /// Size in bits; `None` if the kind has a fixed size.
     pub bits: Option<usize>,
-    /// As `ssh-keygen -l` shows it: `SHA256:` and base64.
+    /// Fingerprint in the format of `ssh-keygen -l`: `SHA256:` and base64.
     pub fingerprint: String,
 }
 
-/// RFC 4253 section 6.1 wants 35,000 bytes to be understood.
+/// Maximum packet length in bytes. RFC 4253 section 6.1 requires at least 35,000 bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The payload of the next packet.
+/// Reads the payload of the next packet.
 pub(super) fn packet(connection: &mut Connection<'_>) -> Result<Vec<u8>, ProbeError> {
     let head = connection.take(5)?;
     let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -56,7 +57,7 @@ pub(super) fn packet(connection: &mut Connection<'_>) -> Result<Vec<u8>, ProbeEr
     Ok(body)
 }
 
-/// A packet: to a multiple of eight bytes with at least four of padding.
+/// Frames a payload as a packet. Pads with at least four bytes to a multiple of eight bytes.
 pub(super) fn framed(payload: &[u8]) -> Vec<u8> {
     let mut padding = 8 - (5 + payload.len()) % 8;
     if padding < 4 {
@@ -74,12 +75,12 @@ fn broken(error: &ssh_encoding::Error) -> ProbeError {
     ProbeError::foreign("SSH", format!("a message that cannot be read: {error}"))
 }
 
-/// Reads SSH_MSG_KEXINIT.
+/// Parses SSH_MSG_KEXINIT.
 ///
 /// # Errors
-/// It is none.
+/// The message is not a SSH_MSG_KEXINIT.
 pub fn algorithms(message: &[u8]) -> Result<Algorithms, ProbeError> {
-    // The number of the message and 16 bytes of cookie.
+    // Skip the message number and 16 bytes of cookie.
     let Some(mut rest) = message.get(17..).filter(|_| message[0] == 20) else {
         return Err(ProbeError::foreign("SSH", shown(message)));
     };
@@ -106,8 +107,8 @@ fn is_extension(name: &str) -> bool {
     name.starts_with("ext-info-") || name.starts_with("kex-strict-")
 }
 
-/// One name for each kind of host key that is offered; `rsa-sha2-256` and `ssh-rsa` have one key.
-/// Certificates are left out: the key in them is the same.
+/// Returns one algorithm for each kind of host key that is offered: `rsa-sha2-256` and `ssh-rsa` use the same
+/// key. Certificates are omitted, because they contain the same key.
 pub(super) fn kinds(algorithms: &Algorithms) -> Vec<&str> {
     let mut kinds: Vec<&str> = Vec::new();
     let mut has_rsa = false;
@@ -123,13 +124,13 @@ pub(super) fn kinds(algorithms: &Algorithms) -> Vec<&str> {
     kinds
 }
 
-/// How an exchange is begun with bytes that no private key belongs to.
+/// A key exchange that sends a public key without a private key.
 pub(super) struct Exchange {
     pub name: &'static str,
     pub begin: Vec<u8>,
 }
 
-/// The base point of P-256, a valid key that everybody knows (SEC 2 section 2.4.2).
+/// The base point of P-256, a valid public key (SEC 2 section 2.4.2).
 const P256: [u8; 65] = [
     0x04, 0x6b, 0x17, 0xd1, 0xf2, 0xe1, 0x2c, 0x42, 0x47, 0xf8, 0xbc, 0xe6, 0xe5, 0x63, 0xa4, 0x40,
     0xf2, 0x77, 0x03, 0x7d, 0x81, 0x2d, 0xeb, 0x33, 0xa0, 0xf4, 0xa1, 0x39, 0x45, 0xd8, 0x98, 0xc2,
@@ -138,7 +139,7 @@ const P256: [u8; 65] = [
     0xf5,
 ];
 
-/// Ways to begin: name, bytes of a number for Diffie-Hellman over a finite field.
+/// Finite-field Diffie-Hellman methods: name and length of the public number in bytes.
 const FIELDS: [(&str, usize); 5] = [
     ("diffie-hellman-group14-sha256", 256),
     ("diffie-hellman-group16-sha512", 512),
@@ -147,7 +148,7 @@ const FIELDS: [(&str, usize); 5] = [
     ("diffie-hellman-group1-sha1", 128),
 ];
 
-/// A way to begin that the server offers.
+/// Chooses a key exchange that the server offers.
 pub(super) fn exchange(algorithms: &Algorithms, visit: &Visit) -> Result<Exchange, ProbeError> {
     let offered = |name: &&str| algorithms.kex.iter().any(|kex| kex == name);
     let begin = |point: &[u8]| {
@@ -173,7 +174,7 @@ pub(super) fn exchange(algorithms: &Algorithms, visit: &Visit) -> Result<Exchang
         while number.len() < bytes {
             number.extend(visit.random());
         }
-        // Positive, and less than every prime of that size, which begins with ones.
+        // The number is positive and less than every prime of its size, because these primes start with ones.
         number[0] = number[0] & 0x7f | 0x40;
         return Ok(Exchange {
             name,
@@ -191,7 +192,8 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Our SSH_MSG_KEXINIT: one exchange, one kind of host key, and the server's own first of all else.
+/// Encodes our SSH_MSG_KEXINIT with one key exchange and one kind of host key. Of all other lists it contains
+/// the server's first name.
 pub(super) fn offer(kind: &str, kex: &str, algorithms: &Algorithms, cookie: [u8; 32]) -> Vec<u8> {
     let mut out = vec![20];
     out.extend_from_slice(&cookie[..16]);
@@ -208,15 +210,15 @@ pub(super) fn offer(kind: &str, kex: &str, algorithms: &Algorithms, cookie: [u8;
         String::new(),
     ];
     lists.iter().for_each(|list| put(&mut out, list.as_bytes()));
-    // No guess follows; reserved.
+    // No guessed packet follows; reserved field.
     out.extend_from_slice(&[0; 5]);
     out
 }
 
-/// Reads the host key from the answer of the server to the beginning of an exchange.
+/// Parses the host key in the server's answer to the key exchange.
 ///
 /// # Errors
-/// There is none in it.
+/// The answer contains no host key.
 pub fn host_key(message: &[u8]) -> Result<HostKey, ProbeError> {
     let mut rest = message.get(1..).unwrap_or_default();
     let blob = Vec::<u8>::decode(&mut rest).map_err(|error| broken(&error))?;

@@ -1,10 +1,10 @@
-//! What a server says to a hello: the record layer, its messages put together, and what they hold.
+//! Parses a server's answer to a hello: reassembles messages from records and reads their fields.
 
 use crate::error::{ProbeError, shown};
 use serde::Serialize;
 use tls_parser::{TlsExtension, TlsMessageHandshake};
 
-/// How far to read.
+/// Message after which reading ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// The ServerHello.
@@ -13,18 +13,18 @@ pub enum Until {
     Done,
 }
 
-/// Parameters with which keys would be agreed on, before TLS 1.3.
+/// Key exchange parameters before TLS 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Exchange")]
 pub enum KeyExchange {
-    /// A named group.
+    /// Number of a named group.
     Group(u16),
-    /// A prime of so many bits.
+    /// Size of a prime in bits.
     Prime(usize),
 }
 
-/// The first flight of a server, as far as it is not encrypted.
+/// First flight of a server, up to the encrypted part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flight {
     /// The version chosen.
@@ -33,55 +33,55 @@ pub struct Flight {
     pub suite: u16,
     /// The compression chosen, 0 for none.
     pub compression: u8,
-    /// The server asks for a hello with another key share (TLS 1.3).
+    /// The server requests a hello with another key share (HelloRetryRequest, TLS 1.3).
     pub retry: bool,
-    /// The group of the key share (TLS 1.3).
+    /// Group of the key share (TLS 1.3).
     pub group: Option<u16>,
-    /// The server takes part in heartbeats.
+    /// The server supports heartbeats.
     pub heartbeat: bool,
-    /// RFC 5746.
+    /// The server supports secure renegotiation (RFC 5746).
     pub secure_renegotiation: bool,
-    /// RFC 7627.
+    /// The server supports the extended master secret (RFC 7627).
     pub extended_master_secret: bool,
     /// Certificates in DER, the server's own first.
     pub chain: Vec<Vec<u8>>,
-    /// For ephemeral suites before TLS 1.3.
+    /// Parameters of ephemeral suites before TLS 1.3.
     pub exchange: Option<KeyExchange>,
 }
 
-/// An answer.
+/// Answer of a server to a hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsAnswer {
-    /// The server goes on.
+    /// The server continues the handshake.
     Flight(Box<Flight>),
-    /// The server refuses; the number of its alert.
+    /// The server refuses with the alert of this number.
     Alert(u8),
 }
 
-/// The header of a record: its kind, its length.
+/// Parses the header of a record and returns its type and length.
 ///
 /// # Errors
-/// This is no record of TLS.
+/// The bytes are not a TLS record.
 pub fn header(bytes: [u8; 5]) -> Result<(u8, usize), ProbeError> {
     let [kind, major, _, high, low] = bytes;
     let length = usize::from(u16::from_be_bytes([high, low]));
-    // RFC 5246 section 6.2.3: encrypted ones may be 2,048 bytes longer.
+    // RFC 5246 section 6.2.3: encrypted records may be 2,048 bytes longer.
     if !(20..=24).contains(&kind) || major != 3 || length > (1 << 14) + 2048 {
         return Err(ProbeError::foreign("TLS", shown(&bytes)));
     }
     Ok((kind, length))
 }
 
-/// RFC 8446 section 4.1.3: a ServerHello with this random is a HelloRetryRequest.
+/// Random value that marks a ServerHello as a HelloRetryRequest (RFC 8446 section 4.1.3).
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// Longer messages than any honest chain.
+/// Maximum message length in bytes; no valid chain is longer.
 const LONGEST_MESSAGE: usize = 128 << 10;
 
-/// Puts messages together from records. Holds at most what it was given.
+/// Reassembles handshake messages from records. Stores at most the bytes of its input.
 #[derive(Debug)]
 pub struct Assembler {
     until: Until,
@@ -91,7 +91,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// One that stops as soon as it has seen enough.
+    /// Creates an assembler that stops after the message `until`.
     #[must_use]
     pub fn new(until: Until) -> Self {
         Self {
@@ -102,22 +102,22 @@ impl Assembler {
         }
     }
 
-    /// Takes the body of a record; the answer when it is complete.
+    /// Adds the body of a record. Returns the answer when it is complete.
     ///
     /// # Errors
-    /// What came is not TLS.
+    /// The bytes are not TLS.
     pub fn record(&mut self, kind: u8, body: &[u8]) -> Result<Option<TlsAnswer>, ProbeError> {
         match kind {
             21 => match body {
-                // A warning, such as unrecognized_name, ends nothing.
+                // A warning such as unrecognized_name does not end the handshake.
                 [1, description, ..] if *description != 0 => Ok(None),
                 [_, description, ..] => Ok(Some(TlsAnswer::Alert(*description))),
                 _ => Err(ProbeError::foreign("TLS", "an alert without a number")),
             },
             22 => self.handshake(body),
-            // TLS 1.3 says for compatibility that ciphers change.
+            // TLS 1.3 sends ChangeCipherSpec for compatibility.
             20 => Ok(None),
-            // Encrypted: nothing that could still be read follows.
+            // An encrypted record: everything after it is encrypted, too.
             23 if self.seen_hello => Ok(Some(self.flight())),
             _ => Err(ProbeError::foreign(
                 "TLS",
@@ -150,7 +150,7 @@ impl Assembler {
         Ok(None)
     }
 
-    /// Reads a message; `true` when it was the last that is wanted.
+    /// Parses a message. Returns `true` if it is the last requested message.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<bool, ProbeError> {
         match kind {
             2 => {
@@ -221,11 +221,11 @@ fn chain(body: &[u8]) -> Result<Vec<Vec<u8>>, ProbeError> {
     }
 }
 
-/// The parameters in a ServerKeyExchange; what they are depends on the suite.
+/// Parses the parameters of a ServerKeyExchange. Their format depends on the suite.
 fn exchange(suite: u16, body: &[u8]) -> Option<KeyExchange> {
     use tls_parser::{ECParametersContent, parse_dh_params, parse_ec_parameters};
     let name = super::version::suite_name(suite);
-    // With a shared key its hint stands before the parameters (RFC 4279 section 3).
+    // With a pre-shared key, the identity hint precedes the parameters (RFC 4279 section 3).
     if name.contains("PSK") {
         return None;
     }
@@ -243,7 +243,7 @@ fn exchange(suite: u16, body: &[u8]) -> Option<KeyExchange> {
     None
 }
 
-/// Bits of a number in big endian.
+/// Returns the bit length of a big-endian number.
 pub(crate) fn bits(number: &[u8]) -> usize {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     match number.get(zeros) {
@@ -252,16 +252,16 @@ pub(crate) fn bits(number: &[u8]) -> usize {
     }
 }
 
-/// Whether an alert means that the server does not want what was offered, rather than that it could
-/// not read it.
+/// Returns whether an alert means that the server refuses the offer. Other alerts mean that the server could
+/// not parse the hello.
 #[must_use]
 pub fn is_refusal(alert: u8) -> bool {
-    // handshake_failure, illegal_parameter, protocol_version, insufficient_security, internal_error
-    // (OpenSSL 3 when its security level leaves nothing), missing_extension.
+    // handshake_failure, illegal_parameter, protocol_version, insufficient_security, internal_error (sent by
+    // OpenSSL 3 when its security level permits no suite), missing_extension.
     matches!(alert, 40 | 47 | 70 | 71 | 80 | 109)
 }
 
-/// The name of an alert, RFC 8446 section 6 and RFC 5246 section 7.2.
+/// Returns the name of an alert (RFC 8446 section 6, RFC 5246 section 7.2).
 #[must_use]
 pub fn alert_name(alert: u8) -> String {
     let name = match alert {
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(bits(&[0x80, 0]), 16);
     }
 
-    /// A minimal ServerHello of TLS 1.2 in every cut.
+    /// Splits a minimal ServerHello of TLS 1.2 at every position.
     #[test]
     fn messages_may_be_cut_anywhere() {
         let mut body = vec![3, 3];

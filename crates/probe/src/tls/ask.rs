@@ -1,4 +1,4 @@
-//! One hello, one answer.
+//! Sends one ClientHello and reads the answer.
 
 use super::answer::{Assembler, TlsAnswer, Until, header};
 use super::hello::{Hello, KeyShare};
@@ -7,16 +7,16 @@ use crate::error::ProbeError;
 use crate::starttls::Starttls;
 use crate::visit::{Connection, Visit};
 
-/// Where TLS is spoken.
+/// Address and parameters of a TLS connection.
 #[derive(Debug)]
 pub(crate) struct Door<'v> {
     pub visit: &'v Visit,
     pub starttls: Option<Starttls>,
-    /// For SNI.
+    /// Host name for SNI.
     pub name: Option<String>,
 }
 
-/// What is offered in one hello.
+/// The offer of one ClientHello.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
     pub version: Version,
@@ -27,7 +27,7 @@ pub(crate) struct Offer<'a> {
 }
 
 impl<'v> Door<'v> {
-    /// A connection on which the next byte is TLS.
+    /// Opens a connection on which the next byte is TLS.
     pub fn open(&self) -> Result<Connection<'v>, ProbeError> {
         let mut connection = self.visit.open()?;
         if let Some(starttls) = self.starttls {
@@ -37,13 +37,13 @@ impl<'v> Door<'v> {
         Ok(connection)
     }
 
-    /// The name that a library of TLS is given: that for SNI, or the address.
+    /// Returns the name for the TLS library: the SNI name, or else the address.
     pub fn any_name(&self) -> String {
         let address = || self.visit.place().address.ip().to_string();
         self.name.clone().unwrap_or_else(address)
     }
 
-    /// Sends a hello and reads the answer. The connection is left open for what follows.
+    /// Sends a hello and reads the answer. The connection stays open.
     pub fn say(
         &self,
         offer: Offer<'_>,
@@ -67,8 +67,8 @@ impl<'v> Door<'v> {
         Ok((connection, answer))
     }
 
-    /// As [`Self::say`], once more when the connection failed: one lost packet or a server that was
-    /// just restarted must not look like a refusal.
+    /// Calls [`Self::say`], and repeats it once if the connection fails. A lost packet or a restarting server
+    /// must not look like a refusal.
     pub fn ask(&self, offer: Offer<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
         match self.say(offer, until) {
             Ok((_, answer)) => Ok(answer),
@@ -78,7 +78,7 @@ impl<'v> Door<'v> {
     }
 }
 
-/// Reads records until the answer is whole.
+/// Reads records until the answer is complete.
 pub(crate) fn read(connection: &mut Connection<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
     let mut assembler = Assembler::new(until);
     loop {
@@ -89,7 +89,7 @@ pub(crate) fn read(connection: &mut Connection<'_>, until: Until) -> Result<TlsA
     }
 }
 
-/// Reads a record: its kind and its body.
+/// Reads a record and returns its type and body.
 pub(crate) fn record(connection: &mut Connection<'_>) -> Result<(u8, Vec<u8>), ProbeError> {
     let head = connection.take(5)?;
     let head = [head[0], head[1], head[2], head[3], head[4]];

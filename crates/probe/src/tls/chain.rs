@@ -1,19 +1,19 @@
-//! The order of a chain: each certificate has to be signed by the next one.
+//! Checks the order of a certificate chain: the next certificate must have signed each certificate.
 
 use crate::certificate::Certificate;
 
-/// What is wrong with an order.
+/// A fault in the order of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Disorder {
-    /// All belong together, but not in this order; the names in the order in which they should be sent.
+    /// All certificates belong to the chain, but in another order. Contains the names in the correct order.
     WrongOrder(Vec<String>),
-    /// These sign nothing in the chain.
+    /// The named certificates sign nothing in the chain.
     Stray(Vec<String>),
-    /// An authority's certificate is sent in the place of the server's own.
+    /// The first certificate belongs to an authority and not to the server.
     AuthorityFirst(String),
 }
 
-/// Looks at the order of a chain, the server's own certificate first. A root at its end may be left out or sent.
+/// Checks the order of a chain, which starts with the server's own certificate. A root at the end is optional.
 pub(super) fn find_disorder(chain: &[Certificate]) -> Option<Disorder> {
     let (leaf, rest) = chain.split_first()?;
     if leaf.is_ca && rest.iter().any(|one| !one.is_ca) {
@@ -23,7 +23,7 @@ pub(super) fn find_disorder(chain: &[Certificate]) -> Option<Disorder> {
     if chain.windows(2).all(follows) {
         return None;
     }
-    // The path from the server's own certificate, each certificate once.
+    // Indexes of the path from the server's own certificate, each index once.
     let mut path = vec![0];
     let mut last = leaf;
     while !last.self_signed {
@@ -33,7 +33,7 @@ pub(super) fn find_disorder(chain: &[Certificate]) -> Option<Disorder> {
         last = &chain[next];
     }
     let name = |at: &usize| chain[*at].subject.clone();
-    // Another certificate of the same authority, for clients with other roots, belongs to it as well.
+    // A second certificate of the same authority, for clients with other roots, belongs to the chain, too.
     let stray: Vec<usize> = (1..chain.len())
         .filter(|at| !path.contains(at) && !path.iter().any(|own| signs(&chain[*at], &chain[*own])))
         .collect();
@@ -43,7 +43,7 @@ pub(super) fn find_disorder(chain: &[Certificate]) -> Option<Disorder> {
     Some(Disorder::WrongOrder(path.iter().map(name).collect()))
 }
 
-/// Whether a certificate is the one that signed another, by their names.
+/// Returns whether the issuer name of `signed` is the subject name of `issuer`.
 fn signs(issuer: &Certificate, signed: &Certificate) -> bool {
     issuer.subject == signed.issuer && issuer.fingerprint != signed.fingerprint
 }

@@ -1,39 +1,42 @@
-//! Why clients refuse a chain, and what to do about it: the library that checks chains has one answer for many
-//! faults, and names of its own for them.
+//! Explains why clients refuse a chain, and how to fix it. The verifying library reports many different faults
+//! with one error, in its own terms.
 
 use crate::certificate::Certificate;
 use jiff::Timestamp;
 use rustls::CertificateError;
 
-/// Why no root of this machine stands behind a chain.
+/// Reasons why a chain does not lead to a root of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distrust {
-    /// This machine has no roots.
+    /// This machine has no root certificates.
     NoRoots,
-    /// The server's certificate is signed by itself alone.
+    /// The server's certificate is self-signed.
     SelfSigned,
-    /// The chain ends at a root that is not one of this machine's; the name of the root.
+    /// The chain ends at a root that this machine does not trust. Contains the name of the root.
     UnknownRoot(String),
-    /// Who signed the last certificate of the chain was not sent, and is none of this machine's roots.
+    /// The issuer of the last certificate was not sent and is not a root of this machine. Contains the name of
+    /// the issuer.
     MissingIssuer(String),
-    /// An intermediate certificate has expired: its name and its end.
+    /// An intermediate certificate has expired. Contains its name and expiry date.
     Expired(String, Timestamp),
-    /// A certificate is not valid now, and it is none of those that were sent.
+    /// A certificate that the server did not send is not valid now.
     OtherTime,
-    /// The server's certificate may not be a server's.
+    /// The server's certificate does not permit server authentication.
     NotForServers,
-    /// The server's certificate is an authority's.
+    /// The server's certificate is a certificate authority's.
     Authority,
-    /// A certificate is signed with a key or an algorithm that clients refuse: which certificate, by what.
+    /// A certificate is signed with a key or algorithm that clients refuse. Contains the certificate's name
+    /// and the algorithm.
     WeakSignature(String, String),
-    /// A signature is wrong.
+    /// A signature is invalid.
     BadSignature,
-    /// Another reason, in words.
+    /// Another reason, as text.
     Other(String),
 }
 
 impl Distrust {
-    /// Explains the answer of the library by what is in the certificates; the server's own is the first.
+    /// Explains the library's error by the fields of the certificates. The server's own certificate is the
+    /// first.
     pub(super) fn explain(error: &CertificateError, chain: &[Certificate], now: Timestamp) -> Self {
         use CertificateError as E;
         let Some((leaf, rest)) = chain.split_first() else {
@@ -60,7 +63,7 @@ impl Distrust {
             E::InvalidPurpose | E::InvalidPurposeContext { .. } => Self::NotForServers,
             E::UnsupportedSignatureAlgorithmContext { .. }
             | E::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => weak_signature(chain),
-            // Keys that are too short fail as if the signature were wrong.
+            // The library reports keys that are too short as an invalid signature.
             E::BadSignature => match rest.iter().find(|one| has_small_key(one)) {
                 Some(issuer) => Self::WeakSignature(signed_by(chain, issuer), issuer.key.clone()),
                 None => Self::BadSignature,
@@ -78,7 +81,7 @@ impl Distrust {
         }
     }
 
-    /// What is wrong, as the end of a sentence.
+    /// Describes the fault, as the end of a sentence.
     #[must_use]
     pub fn says(&self) -> String {
         let day = |time: &Timestamp| time.strftime("%Y-%m-%d").to_string();
@@ -115,7 +118,7 @@ impl Distrust {
         }
     }
 
-    /// What to do.
+    /// Returns the fix.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -154,10 +157,10 @@ impl Distrust {
     }
 }
 
-/// Who signed a certificate is not known: a root of one's own, or a certificate that was not sent.
+/// Explains an unknown issuer: a private root, or a certificate that was not sent.
 fn unknown_issuer(leaf: &Certificate, rest: &[Certificate]) -> Distrust {
     let mut last = leaf;
-    // As many steps as there are certificates: a ring ends as well.
+    // At most one step per certificate, so that a cycle ends.
     for _ in rest {
         match rest.iter().find(|one| one.subject == last.issuer) {
             Some(next) if !last.self_signed => last = next,
@@ -174,7 +177,7 @@ fn has_small_key(certificate: &Certificate) -> bool {
     certificate.key_bits.is_some_and(|bits| bits < 2048)
 }
 
-/// The certificate that this one signed.
+/// Returns the name of the certificate that `issuer` signed.
 fn signed_by(chain: &[Certificate], issuer: &Certificate) -> String {
     let signed = chain.iter().find(|one| one.issuer == issuer.subject);
     signed.map_or_else(String::new, |one| one.subject.clone())
@@ -193,14 +196,14 @@ fn weak_signature(chain: &[Certificate]) -> Distrust {
     )
 }
 
-/// MD2, MD5 and SHA-1: collisions are computed.
+/// Returns whether a signature uses MD2, MD5 or SHA-1, for which collisions are known.
 pub(super) fn is_old(signature: &str) -> bool {
     ["md2", "md5", "sha1"]
         .iter()
         .any(|hash| signature.starts_with(hash))
 }
 
-/// A name of a library in words: `CaUsedAsEndEntity` is `ca used as end entity`.
+/// Splits a name of the library into words: `CaUsedAsEndEntity` becomes `ca used as end entity`.
 fn in_words(name: &str) -> String {
     let mut words = String::new();
     let mut before = ' ';
@@ -218,7 +221,7 @@ fn in_words(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Names of a library are no sentence: two capitals in one word.
+    /// Returns whether a text is a sentence. A word with two capitals is a name of the library.
     fn is_plain(says: &str) -> bool {
         let camel = |word: &str| {
             let capitals = word.chars().filter(|letter| letter.is_uppercase()).count();
@@ -226,7 +229,7 @@ mod tests {
         };
         let allowed = ["serverAuth,", "extendedKeyUsage"];
         let mut words = says.split_whitespace();
-        // Names of certificates are their owners'.
+        // Names of certificates may have any capitals.
         !words.any(|word| camel(word) && !allowed.contains(&word) && !word.contains('='))
     }
 

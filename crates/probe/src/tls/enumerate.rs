@@ -1,6 +1,6 @@
-//! Which suites and groups a server takes, by iterative removal: everything is offered, the server
-//! chooses, what it chose is taken out, until it refuses. That takes a connection for each suite and
-//! one more.
+//! Determines which suites and groups a server accepts, by iterative removal: offers all, removes the one that
+//! the server chooses, and repeats until the server refuses. This takes one connection for each suite and one
+//! more.
 
 use super::answer::{Flight, KeyExchange, TlsAnswer, Until, alert_name, is_refusal};
 use super::ask::{Door, Offer};
@@ -9,60 +9,61 @@ use super::version::{Version, groups, suite_name};
 use crate::error::ProbeError;
 use serde::Serialize;
 
-/// What is known of a version.
+/// Result for one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "State")]
 pub enum VersionState {
-    /// The server speaks it.
+    /// The server supports the version.
     Offered,
-    /// The server says that it does not.
+    /// The server refuses the version.
     Refused,
-    /// It did not come out.
+    /// The probe has no result.
     Unknown,
 }
 
-/// Who chooses among the suites of both.
+/// Side that chooses among the suites that both sides support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Order")]
 pub enum SuiteOrder {
-    /// The server, by its own order.
+    /// The server chooses by its own order.
     Server,
-    /// The server takes the first of the client's.
+    /// The server chooses the client's first suite.
     Client,
 }
 
-/// A version of TLS on a server.
+/// Results for one TLS version of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub version: Version,
     pub state: VersionState,
-    /// Why it is refused or not known, or what of it is not.
+    /// Reason of a refusal or of an unknown result.
     pub why: Option<String>,
-    /// In the order in which the server chose.
+    /// Suites in the order in which the server chose them.
     pub suites: Vec<u16>,
     pub order: Option<SuiteOrder>,
     pub groups: Vec<u16>,
-    /// The groups could be found out.
+    /// The groups could be determined.
     pub groups_known: bool,
-    /// The answer to the first hello.
+    /// Answer to the first hello.
     pub first: Option<Flight>,
-    /// Size of the prime of the first suite with Diffie-Hellman over a finite field.
+    /// Size in bits of the prime of the first suite with finite-field Diffie-Hellman.
     pub prime: Option<usize>,
-    /// The certificates of the first suite of each kind of authentication.
+    /// Certificate chains of the first suite of each authentication method.
     pub chains: Vec<Vec<Vec<u8>>>,
-    /// The server hung up instead of saying no. That means no only when it still answers others.
+    /// The server closed the connection and sent no alert. This is a refusal only if the server still answers
+    /// other hellos.
     pub hung_up: bool,
 }
 
-/// The end of a removal.
+/// Reason why a removal loop ended.
 enum End {
-    /// An alert that means no.
+    /// The server refused with this alert.
     Refused(String),
-    /// The server hung up.
+    /// The server closed the connection.
     HungUp,
-    /// It is not known what else there is.
+    /// Further values are unknown for this reason.
     Unknown(String),
 }
 
@@ -79,7 +80,7 @@ fn end(answer: Result<TlsAnswer, ProbeError>) -> Result<Box<Flight>, End> {
     }
 }
 
-/// Finds out all of a version.
+/// Determines all results for one version.
 pub(crate) fn version(door: &Door<'_>, version: Version) -> Found {
     let mut found = Found {
         version,
@@ -100,7 +101,7 @@ pub(crate) fn version(door: &Door<'_>, version: Version) -> Found {
     }
     found.state = VersionState::Offered;
     found.order = order(door, &found);
-    // SSLv3 has no extensions, so no groups.
+    // SSL 3.0 has no extensions and therefore no groups.
     if version != Version::Ssl3 {
         find_groups(door, &mut found);
     }
@@ -114,8 +115,8 @@ fn suites(door: &Door<'_>, found: &mut Found) {
     let mut share = KeyShare::Empty;
     while !left.is_empty() {
         let is_first = found.first.is_none();
-        // The certificates come with the first suite of each kind of authentication; the prime with
-        // the first that has one. Nothing else needs to be read.
+        // The certificates come with the first suite of each authentication method, the prime with the first
+        // suite that has one. Other answers are read only up to the ServerHello.
         let until = match version {
             Version::Tls13 => Until::Hello,
             _ => Until::Done,
@@ -129,7 +130,7 @@ fn suites(door: &Door<'_>, found: &mut Found) {
         };
         let flight = match end(door.ask(offer, until)) {
             Ok(flight) => flight,
-            // Some servers do not know the empty share.
+            // Some servers do not support the empty share.
             Err(_) if is_first && version == Version::Tls13 && share == KeyShare::Empty => {
                 share = KeyShare::X25519(door.visit.random());
                 continue;
@@ -140,8 +141,8 @@ fn suites(door: &Door<'_>, found: &mut Found) {
                 return;
             }
             Err(End::Refused(_)) => return,
-            // A server without parameters for Diffie-Hellman (Dovecot without ssl_dh) chooses such a suite
-            // and hangs up: nobody can use those there, but the others.
+            // A server without Diffie-Hellman parameters (Dovecot without ssl_dh) chooses such a suite and
+            // closes the connection. Clients cannot use these suites there. Continue with the others.
             Err(End::HungUp) if left.iter().any(|suite| is_dhe(*suite)) => {
                 left.retain(|suite| !is_dhe(*suite));
                 continue;
@@ -184,7 +185,7 @@ fn is_dhe(suite: u16) -> bool {
     suite_name(suite).starts_with("TLS_DHE_")
 }
 
-/// Whether the server keeps to its own order: offered the other way round it chooses the same.
+/// Offers the suites in reverse order. A server with its own order chooses the same suite again.
 fn order(door: &Door<'_>, found: &Found) -> Option<SuiteOrder> {
     if found.suites.len() < 2 {
         return None;
@@ -207,7 +208,7 @@ fn order(door: &Door<'_>, found: &Found) -> Option<SuiteOrder> {
     }
 }
 
-/// The groups, in the order in which the server chooses.
+/// Determines the groups, in the order in which the server chooses them.
 fn find_groups(door: &Door<'_>, found: &mut Found) {
     let version = found.version;
     let with_groups: Vec<u16> = match version {
@@ -239,12 +240,13 @@ fn find_groups(door: &Door<'_>, found: &mut Found) {
                 (Some(group), _) | (None, Some(KeyExchange::Group(group))) => group,
                 _ => return,
             },
-            // Servers that do not know the empty share refuse the first already; then nothing is known.
+            // Servers that do not support the empty share refuse the first hello. Then the groups are unknown.
             Err(End::Refused(_)) => {
                 found.groups_known = !found.groups.is_empty();
                 return;
             }
-            // Asked again without them, the server has to answer still: else it hung up for another reason.
+            // Repeat without these groups: if the server does not answer now, it closed the connection for
+            // another reason.
             Err(End::HungUp) => {
                 found.groups_known = !found.groups.is_empty() && still_answers(door, found);
                 return;
@@ -259,7 +261,8 @@ fn find_groups(door: &Door<'_>, found: &mut Found) {
     found.groups_known = true;
 }
 
-/// Whether the server still answers what it answered before: then a connection that it closed was a no.
+/// Returns whether the server still answers a hello that it answered before. Then a closed connection was a
+/// refusal.
 pub(crate) fn still_answers(door: &Door<'_>, found: &Found) -> bool {
     let Some(suite) = found.suites.first() else {
         return false;

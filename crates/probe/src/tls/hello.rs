@@ -1,11 +1,11 @@
-//! A ClientHello of our own: libraries offer neither old versions nor old suites.
+//! Builds ClientHello messages, because TLS libraries offer neither old versions nor old suites.
 //!
-//! RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6101 section 5.6.1.2; for DTLS, RFC 6347
+//! Sources: RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6101 section 5.6.1.2; for DTLS RFC 6347
 //! section 4.2.2.
 
 use super::version::Version;
 
-/// Every signature that a certificate may have, so that none is the reason of a refusal.
+/// All signature algorithms, so that a server never refuses because of a missing one.
 const SIGNATURES: [u16; 24] = [
     0x0403, 0x0503, 0x0603, 0x0807, 0x0808, 0x0804, 0x0805, 0x0806, 0x0809, 0x080a, 0x080b, 0x0401,
     0x0501, 0x0601, 0x081a, 0x081b, 0x081c, 0x0303, 0x0301, 0x0402, 0x0302, 0x0203, 0x0201, 0x0202,
@@ -14,52 +14,52 @@ const SIGNATURES: [u16; 24] = [
 /// The key share of TLS 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyShare {
-    /// None: the server says in a HelloRetryRequest which group it wants (RFC 8446 section 4.2.8), and
-    /// nobody computes anything.
+    /// No key share. The server names the group that it wants in a HelloRetryRequest (RFC 8446 section 4.2.8),
+    /// and nobody computes a key.
     Empty,
-    /// Bytes that no private key belongs to: every string of 32 bytes is a public key of X25519
-    /// (RFC 7748 section 5).
+    /// A public key without a private key. Every string of 32 bytes is a public key of X25519 (RFC 7748
+    /// section 5).
     X25519([u8; 32]),
 }
 
-/// What is offered.
+/// Contents of a ClientHello.
 #[derive(Clone, Debug)]
 pub struct Hello<'a> {
-    /// The highest version; for TLS 1.3 the only one.
+    /// Highest offered version. For TLS 1.3, the only offered version.
     pub version: Version,
-    /// Suites, best first.
+    /// Cipher suites, the preferred first.
     pub suites: &'a [u16],
-    /// Groups, best first.
+    /// Groups, the preferred first.
     pub groups: &'a [u16],
-    /// For SNI.
+    /// Host name for SNI.
     pub server_name: Option<&'a str>,
-    /// For TLS 1.3.
+    /// Key share for TLS 1.3.
     pub share: KeyShare,
     /// Offer heartbeats (RFC 6520).
     pub heartbeat: bool,
     /// Offer compression by DEFLATE (RFC 3749) in versions before 1.3.
     pub compression: bool,
-    /// 32 bytes.
+    /// Random value of 32 bytes.
     pub random: [u8; 32],
-    /// What the client said last in its Finished, in a renegotiation (RFC 5746); empty in a first hello.
+    /// `verify_data` of the client's Finished message, for a renegotiation (RFC 5746); empty in a first hello.
     pub renegotiates: &'a [u8],
 }
 
 impl Hello<'_> {
-    /// The handshake message without its header of four bytes; with the cookie of DTLS, if it is for that.
+    /// Encodes the message without its header of four bytes. `dtls` contains the cookie for DTLS.
     #[must_use]
     pub fn body(&self, dtls: Option<&[u8]>) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         let version = match (dtls, self.version) {
             (Some(_), Version::Tls10 | Version::Tls11) => 0xfeff,
             (Some(_), _) => 0xfefd,
-            // RFC 8446 section 4.1.2: 1.3 is said in an extension.
+            // RFC 8446 section 4.1.2: TLS 1.3 is announced in an extension.
             (None, version) => version.number().min(0x0303),
         };
         put16(&mut out, version);
         out.extend_from_slice(&self.random);
         match self.version {
-            // RFC 8446 appendix D.4: what stands between takes it for the resumption of TLS 1.2.
+            // RFC 8446 appendix D.4: a session id makes middleboxes see a TLS 1.2 resumption.
             Version::Tls13 => {
                 out.push(32);
                 out.extend(self.random.iter().map(|byte| byte ^ 0x5a));
@@ -79,7 +79,7 @@ impl Hello<'_> {
         if self.version != Version::Ssl3 {
             let mut extensions = Vec::new();
             self.extensions(&mut extensions);
-            // RFC 7685: hellos of 256 to 511 bytes hang some load balancers.
+            // RFC 7685: some load balancers hang on hellos of 256 to 511 bytes.
             let whole = 4 + out.len() + 2 + extensions.len();
             if (256..512).contains(&whole) {
                 let missing = (512 - whole).saturating_sub(4);
@@ -144,7 +144,7 @@ impl Hello<'_> {
         }
     }
 
-    /// The message with its header, as it is sent in a record.
+    /// Encodes the message with its header.
     #[must_use]
     pub fn message(&self) -> Vec<u8> {
         let body = self.body(None);
@@ -154,17 +154,17 @@ impl Hello<'_> {
         message
     }
 
-    /// The message in a record.
+    /// Encodes the message in a record.
     #[must_use]
     pub fn record(&self) -> Vec<u8> {
         let message = self.message();
-        // RFC 8446 section 5.1 and RFC 5246 appendix E.1: a low number, which every server takes.
+        // RFC 8446 section 5.1 and RFC 5246 appendix E.1: a low version number that every server accepts.
         let version = self.version.number().min(0x0301);
         record(22, version, &message)
     }
 }
 
-/// A record of TLS.
+/// Encodes a TLS record.
 #[must_use]
 pub fn record(kind: u8, version: u16, body: &[u8]) -> Vec<u8> {
     let mut out = vec![kind];
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use tls_parser::{TlsMessage, TlsMessageHandshake, parse_tls_client_hello_extensions};
 
-    /// Another's parser reads what was meant.
+    /// An independent parser reads every hello.
     #[test]
     fn a_foreign_parser_reads_every_hello() {
         for version in Version::ALL {

@@ -1,4 +1,4 @@
-//! What is wrong with what was found, each with its primary source.
+//! Judges the results of the TLS probe; each remark has its primary source.
 
 use super::chain::{Disorder, find_disorder};
 use super::distrust::{Distrust, is_old};
@@ -12,11 +12,11 @@ use crate::remark::Severity::{Danger, Note, Weak};
 use crate::remark::{Remark, ranked};
 use jiff::{SignedDuration, Timestamp};
 
-/// Certificates that end so soon should have been renewed: automatic renewal is done with a third of
-/// the time left, and the shortest that are common live for 90 days.
+/// Warn if a certificate expires within this time. Automatic renewal happens when a third of the lifetime is
+/// left, and the shortest common lifetime is 90 days.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// All judgements of a report, the worst first.
+/// Returns all remarks of a report, the worst first.
 pub(super) fn judge(report: &Report, found: &[Found], host: &str, now: Timestamp) -> Vec<Remark> {
     let mut out = Vec::new();
     if report.heartbeats == Heartbeats::Vulnerable {
@@ -34,7 +34,7 @@ pub(super) fn judge(report: &Report, found: &[Found], host: &str, now: Timestamp
     ranked(out)
 }
 
-/// Heartbleed, on whatever transport.
+/// Returns the remark on Heartbleed, for TLS and DTLS.
 pub(crate) fn heartbleed() -> Remark {
     Remark::new(
         "heartbleed",
@@ -47,7 +47,7 @@ pub(crate) fn heartbleed() -> Remark {
     )
 }
 
-/// Clients may renegotiate.
+/// Returns the remark on client-initiated renegotiation.
 fn renegotiation() -> Remark {
     Remark::new(
         "tls-client-renegotiation",
@@ -143,7 +143,7 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
     }
 }
 
-/// A family of suites that nobody should take any more.
+/// A family of suites that servers should no longer accept.
 struct Family {
     id: &'static str,
     severity: crate::remark::Severity,
@@ -153,7 +153,7 @@ struct Family {
     remedy: &'static str,
 }
 
-/// A suite is told once, for the first family that has it.
+/// The families. A suite is reported only for the first family that contains it.
 const FAMILIES: [Family; 9] = [
     Family {
         id: "tls-null",
@@ -285,7 +285,7 @@ fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
         .iter()
         .flat_map(|one| &one.groups)
         .filter(|group| group_bits(**group).is_some_and(|bits| bits < 112))
-        // ffdhe2048 has 103 by a strict count, and RFC 9325 allows 2,048 bits.
+        // A strict calculation gives ffdhe2048 103 bits of security, but RFC 9325 allows 2,048 bits.
         .filter(|group| **group != 256)
         .map(|group| super::group_name(*group))
         .collect();
@@ -408,14 +408,15 @@ fn staple(chain: &Chain, leaf: &Certificate, out: &mut Vec<Remark>) {
     }
 }
 
-/// Apple's systems refuse certificates of servers that live longer (support.apple.com/103769).
+/// Maximum lifetime in days of a server certificate that Apple's systems accept (support.apple.com/103769).
 const APPLE_DAYS: i64 = 825;
-/// No public authority may sign one for longer since 2020, and less since 2026 (CA/Browser Forum, SC-081).
+/// Maximum lifetime in days of a certificate from a public authority since 2020. Since 2026 the limit is lower
+/// (CA/Browser Forum, SC-081).
 const PUBLIC_DAYS: i64 = 398;
 
 fn lifetime(leaf: &Certificate, out: &mut Vec<Remark>) {
     let hours = leaf.not_after.duration_since(leaf.not_before).as_hours();
-    // The last second belongs to it: a day less an hour is a day.
+    // The validity includes the last second. Rounding up counts a day less an hour as a day.
     let days = (hours + 1) / 24;
     let (severity, says) = match days {
         days if days > APPLE_DAYS => (
@@ -465,7 +466,7 @@ fn dates(leaf: &Certificate, now: Timestamp, out: &mut Vec<Remark>) {
             "look at the clocks of the server and of this machine",
         ));
     } else if leaf.not_after.duration_since(now) < SOON
-        // One that lives for a week only is renewed in its last days.
+        // A certificate with a lifetime of a week is renewed in its last days.
         && leaf.not_after.duration_since(leaf.not_before) > SOON * 2
     {
         out.push(Remark::new(
@@ -501,7 +502,7 @@ fn strength(at: usize, certificate: &Certificate, out: &mut Vec<Remark>) {
             "make a new key on P-256, and a certificate for it",
         ));
     }
-    // Nobody checks the signature of a certificate on itself.
+    // No client verifies the signature of a self-signed certificate.
     if !certificate.self_signed && is_old(&certificate.signature) {
         out.push(Remark::new(
             "tls-signature",

@@ -1,9 +1,10 @@
-//! Whether clients may renegotiate TLS 1.2 (RFC 5246 section 7.4.1.1): each renegotiation costs the server a key
-//! exchange and the client next to nothing, so a few clients can use up its processors (CVE-2011-1473).
+//! Tests whether clients may renegotiate TLS 1.2 (RFC 5246 section 7.4.1.1). A renegotiation costs the server
+//! a key exchange and costs the client almost nothing. So a few clients can use up the server's processors
+//! (CVE-2011-1473).
 //!
-//! No library renegotiates any more. A library makes the handshake; its messages and its master secret give the keys
-//! and what RFC 5746 wants to be repeated; then one hello is sent over the connection, encrypted, and the connection is
-//! closed as soon as the server answers.
+//! No library supports renegotiation any more. So a library makes the first handshake. Its messages and master
+//! secret give the keys and the data that RFC 5746 requires. The test then sends one encrypted hello and
+//! closes the connection when the server answers.
 
 use super::Door;
 use super::answer::{alert_name, header};
@@ -20,43 +21,43 @@ use rustls::{ClientConfig, ClientConnection, KeyLog, SupportedCipherSuite};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What came of it.
+/// Result of the renegotiation test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Renegotiation {
-    /// The versions that have it are not spoken.
+    /// The server supports no version that has renegotiation.
     NotPossible,
-    /// The server began a second handshake.
+    /// The server started a second handshake.
     Accepted,
-    /// The server refused.
+    /// The server refused the second handshake.
     Refused {
-        /// How: the name of an alert, that it hung up, or that it did not answer.
+        /// Kind of refusal: name of an alert, closed connection, or no answer.
         how: String,
     },
-    /// It did not come out.
+    /// The test has no result.
     Unknown {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// Suites whose records are easily made: AES-GCM (RFC 5288).
+/// Suites with AES-GCM, whose records are simple to encrypt (RFC 5288).
 const SUITES: [SupportedCipherSuite; 4] = [
     suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
     suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
     suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
     suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 ];
-/// Bytes of the implicit and of the explicit part of a nonce.
+/// Length in bytes of the implicit and of the explicit part of a nonce.
 const IMPLICIT: usize = 4;
 const EXPLICIT: usize = 8;
-/// Kinds of records.
+/// Record types.
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
-/// A server that refuses may say other things first.
+/// Maximum number of records to read. A server may send other records before its refusal.
 const MOST_RECORDS: usize = 8;
 
-/// Tries it: one connection.
+/// Runs the test with one connection.
 pub(super) fn by_client(door: &Door<'_>) -> Renegotiation {
     match attempt(door) {
         Ok(outcome) => outcome,
@@ -107,9 +108,9 @@ fn refused(how: &str) -> Renegotiation {
     }
 }
 
-/// Reads what the server makes of the second hello.
+/// Reads the server's answer to the second hello.
 fn answer(connection: &mut Connection<'_>, keys: &Keys) -> Result<Renegotiation, ProbeError> {
-    // The first encrypted record of the server was its Finished.
+    // The server's first encrypted record was its Finished.
     for number in 1..=MOST_RECORDS as u64 {
         let head = connection.take(5)?;
         let head = [head[0], head[1], head[2], head[3], head[4]];
@@ -122,7 +123,7 @@ fn answer(connection: &mut Connection<'_>, keys: &Keys) -> Result<Renegotiation,
             // A ServerHello.
             (HANDSHAKE, [2, ..]) => return Ok(Renegotiation::Accepted),
             (ALERT, [_, alert, ..]) => return Ok(refused(&alert_name(*alert))),
-            // A HelloRequest, or data that it sends by itself.
+            // A HelloRequest, or unsolicited data.
             _ => {}
         }
     }
@@ -146,7 +147,7 @@ fn client(name: &str, secret: Arc<MasterSecret>) -> Result<ClientConnection, Pro
     ClientConnection::new(Arc::new(config), name).map_err(|error| failed(&error))
 }
 
-/// Takes the master secret of one connection from the library.
+/// Receives the master secret of one connection from the library.
 #[derive(Default)]
 struct MasterSecret(Mutex<Vec<u8>>);
 
@@ -157,7 +158,7 @@ impl MasterSecret {
     }
 }
 
-/// A secret is not for logs.
+/// Hides the secret in debug output.
 impl std::fmt::Debug for MasterSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("MasterSecret")
@@ -173,7 +174,7 @@ impl KeyLog for MasterSecret {
     }
 }
 
-/// What a connection of TLS 1.2 with AES-GCM is encrypted with, and the client's last words in its handshake.
+/// Keys of a TLS 1.2 connection with AES-GCM, and the client's `verify_data`.
 struct Keys {
     ours: aead::LessSafeKey,
     theirs: aead::LessSafeKey,
@@ -183,7 +184,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Derives them from the bytes of a handshake in both directions (RFC 5246 sections 6.3 and 7.4.9).
+    /// Derives the keys from the bytes of a handshake in both directions (RFC 5246 sections 6.3 and 7.4.9).
     fn derive(sent: &[u8], received: &[u8], secret: &[u8]) -> Option<Self> {
         let ours = messages(sent)?;
         let theirs = messages(received)?;
@@ -191,7 +192,8 @@ impl Keys {
         let server_hello = theirs
             .first()
             .filter(|message| message.first() == Some(&2))?;
-        // Header, version, random; the length of the session, the session, the suite.
+        // Skip header, version and random; then read the length of the session id, the session id and the
+        // suite.
         let session = usize::from(*server_hello.get(38)?);
         let number = server_hello.get(39 + session..41 + session)?;
         let number = u16::from_be_bytes([number[0], number[1]]);
@@ -205,7 +207,7 @@ impl Keys {
         let server_random = server_hello.get(6..38)?;
         let mut transcript = digest::Context::new(hash);
         transcript.update(client_hello);
-        // What comes after ServerHelloDone (14), a ticket, is later than our Finished.
+        // Messages after ServerHelloDone (14), such as a ticket, follow our Finished.
         for message in &theirs {
             transcript.update(message);
             if message.first() == Some(&14) {
@@ -243,7 +245,7 @@ impl Keys {
         })
     }
 
-    /// A handshake message as our second encrypted record; the first was our Finished.
+    /// Encrypts a handshake message as our second encrypted record. The first was our Finished.
     fn seal(&self, message: &[u8]) -> Option<Vec<u8>> {
         let number = 1u64.to_be_bytes();
         let nonce = nonce(self.our_nonce, &number)?;
@@ -256,7 +258,7 @@ impl Keys {
         Some(super::hello::record(HANDSHAKE, 0x0303, &body))
     }
 
-    /// The text of a record of the server with this number.
+    /// Decrypts the server's record with this sequence number.
     fn open(&self, number: u64, kind: u8, mut body: Vec<u8>) -> Option<Vec<u8>> {
         let mut text = body.split_off_checked(EXPLICIT)?;
         let nonce = nonce(self.their_nonce, &body)?;
@@ -270,7 +272,7 @@ impl Keys {
 }
 
 trait SplitOffChecked: Sized {
-    /// What stands behind so many bytes; none when there are fewer.
+    /// Splits off the bytes from `at`; returns `None` if there are fewer bytes.
     fn split_off_checked(&mut self, at: usize) -> Option<Self>;
 }
 
@@ -285,7 +287,8 @@ fn nonce(implicit: [u8; IMPLICIT], explicit: &[u8]) -> Option<aead::Nonce> {
     aead::Nonce::try_assume_unique_for_key(&bytes).ok()
 }
 
-/// RFC 5246 section 6.2.3.3: number, kind, version, length of the text.
+/// Builds the additional data: sequence number, type, version, length of the plaintext (RFC 5246 section
+/// 6.2.3.3).
 fn associated(number: &[u8; 8], kind: u8, length: usize) -> [u8; 13] {
     let mut head = [0; 13];
     head[..8].copy_from_slice(number);
@@ -294,7 +297,7 @@ fn associated(number: &[u8; 8], kind: u8, length: usize) -> [u8; 13] {
     head
 }
 
-/// The pseudorandom function of TLS 1.2 (RFC 5246 section 5).
+/// Computes the pseudorandom function of TLS 1.2 (RFC 5246 section 5).
 fn prf(mac: hmac::Algorithm, secret: &[u8], label: &[u8], seed: &[u8], length: usize) -> Vec<u8> {
     let key = hmac::Key::new(mac, secret);
     let seed = [label, seed].concat();
@@ -309,7 +312,7 @@ fn prf(mac: hmac::Algorithm, secret: &[u8], label: &[u8], seed: &[u8], length: u
     out
 }
 
-/// The handshake messages of one direction up to its ChangeCipherSpec, each with its header.
+/// Returns the handshake messages of one direction before ChangeCipherSpec, each with its header.
 fn messages(mut records: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut text = Vec::new();
     while let [kind, _, _, high, low, rest @ ..] = records {
@@ -333,7 +336,7 @@ fn messages(mut records: &[u8]) -> Option<Vec<Vec<u8>>> {
 mod tests {
     use super::*;
 
-    /// The test vector for SHA-256 that the IETF's list of TLS has (mailarchive, "TLS 1.2 PRF test vectors", 2009).
+    /// Test vector for SHA-256 from the IETF TLS mailing list ("TLS 1.2 PRF test vectors", 2009).
     #[test]
     fn the_pseudorandom_function_of_tls_1_2() {
         let bytes = |text: &str| -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! What needs a whole library of TLS: the certificates of TLS 1.3, which are encrypted, and whether a
-//! chain leads to a root that this machine trusts.
+//! Uses a full TLS library to read the encrypted certificates of TLS 1.3 and to check whether a chain leads to
+//! a root of this machine.
 
 use super::ask::Door;
 use super::distrust::Distrust;
@@ -18,12 +18,12 @@ use rustls::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The roots that this machine trusts, where OpenSSL would look for them.
+/// Root certificates that this machine trusts, from the paths that OpenSSL uses.
 #[derive(Clone, Debug)]
 pub struct Roots(Arc<RootCertStore>);
 
 impl Roots {
-    /// Reads them: `SSL_CERT_FILE` and `SSL_CERT_DIR`, else the distribution's.
+    /// Loads the roots from `SSL_CERT_FILE` and `SSL_CERT_DIR`, else from the distribution's paths.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let mut store = RootCertStore::empty();
@@ -31,7 +31,7 @@ impl Roots {
         Self(Arc::new(store))
     }
 
-    /// These certificates in DER.
+    /// Creates a set of roots from certificates in DER.
     #[must_use]
     pub fn these(certificates: &[Vec<u8>]) -> Self {
         let mut store = RootCertStore::empty();
@@ -42,14 +42,14 @@ impl Roots {
         Self(Arc::new(store))
     }
 
-    /// How many there are.
+    /// Returns the number of roots.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Why a chain does not lead to one of them at this time, none when it does. Whether it is for the
-    /// host is not asked. `read` are the certificates of the chain that can be read.
+    /// Returns why a chain leads to none of the roots at this time, or `None` if it does. Does not check the
+    /// host name. `read` contains the certificates of the chain that can be parsed.
     #[must_use]
     pub fn objection(
         &self,
@@ -75,7 +75,7 @@ impl Roots {
             .collect();
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
         let time = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        // The name is looked at elsewhere, by our own rule: here any will do.
+        // The host name is checked elsewhere, so any name will do here.
         let any = ServerName::try_from("assay.invalid").ok()?;
         let leaf = CertificateDer::from(leaf.as_slice());
         match verifier.verify_server_cert(&leaf, &rest, &any, &[], time) {
@@ -95,7 +95,7 @@ pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 
-/// A client that takes every certificate, and what it noted.
+/// Creates a client that accepts every certificate, and its verifier.
 fn client(
     versions: &[&'static SupportedProtocolVersion],
     name: &str,
@@ -114,7 +114,7 @@ fn client(
     Ok((client, verifier))
 }
 
-/// A whole handshake on an open connection.
+/// Runs a complete handshake on an open connection.
 pub(crate) fn handshake(
     connection: &mut Connection<'_>,
     name: &str,
@@ -125,7 +125,7 @@ pub(crate) fn handshake(
     Ok(tls)
 }
 
-/// Carries a handshake out.
+/// Completes a handshake.
 pub(super) fn complete(
     tls: &mut ClientConnection,
     connection: &mut Connection<'_>,
@@ -144,7 +144,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// The certificates that the server sends in these versions, and whether an OCSP response came with them.
+/// Returns the certificates that the server sends in these versions, and whether an OCSP response was stapled.
 pub(crate) fn chain_of(
     door: &Door<'_>,
     versions: &[&'static SupportedProtocolVersion],

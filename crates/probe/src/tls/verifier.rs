@@ -1,5 +1,5 @@
-//! Takes every certificate, and notes whether an OCSP response came with it. Nothing that is sent afterwards is
-//! secret, so signatures are not checked: a server with a key that libraries refuse is looked at as well.
+//! Accepts every certificate and records whether an OCSP response was stapled. Nothing secret is sent
+//! afterwards, so signatures are not checked. This also covers servers with keys that libraries refuse.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -22,7 +22,7 @@ impl TakesAny {
         }
     }
 
-    /// Whether the server sent an OCSP response.
+    /// Returns whether the server stapled an OCSP response.
     pub fn stapled(&self) -> bool {
         self.stapled.load(Ordering::Relaxed)
     }

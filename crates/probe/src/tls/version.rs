@@ -1,4 +1,4 @@
-//! Versions of TLS and the suites and groups of each.
+//! Lists the TLS versions and the suites and groups of each version.
 
 use serde::Serialize;
 use tls_parser::{TlsCipherKx, TlsCipherMac, TlsCipherSuite};
@@ -24,7 +24,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All, the newest first.
+    /// All versions, the newest first.
     pub const ALL: [Self; 5] = [
         Self::Tls13,
         Self::Tls12,
@@ -33,7 +33,7 @@ impl Version {
         Self::Ssl3,
     ];
 
-    /// Its name.
+    /// Returns the name of the version.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Version {
         }
     }
 
-    /// Its number on the wire.
+    /// Returns the version number on the wire.
     #[must_use]
     pub fn number(self) -> u16 {
         match self {
@@ -57,7 +57,7 @@ impl Version {
         }
     }
 
-    /// The suites that can be chosen in it.
+    /// Returns the suites that a server can choose in this version.
     #[must_use]
     pub fn suites(self) -> Vec<u16> {
         if self == Self::Tls13 {
@@ -85,8 +85,8 @@ impl Version {
             self == Self::Tls12 || !needs_12
         });
         let mut all: Vec<u16> = unregistered.map(|(id, _)| *id).chain(registered).collect();
-        // Forward secrecy and AEAD first, as a modern client does: the answer then says what most
-        // clients get. Numbers grow with age only within a family.
+        // Suites with forward secrecy and AEAD come first, as in a modern client, so that the server's choice
+        // is the choice for most clients. Within a family, higher numbers are newer.
         all.sort_by_key(|id| {
             let name = suite_name(*id);
             let exchange = match name.starts_with("TLS_ECDHE") {
@@ -101,8 +101,8 @@ impl Version {
     }
 }
 
-/// Suites that were in use without ever being registered: the 56-bit exports of
-/// draft-ietf-tls-56-bit-ciphersuites-01 and ChaCha20 as in draft-agl-tls-chacha20poly1305-04.
+/// Suites that were used but never registered: the 56-bit export suites of
+/// draft-ietf-tls-56-bit-ciphersuites-01 and ChaCha20 of draft-agl-tls-chacha20poly1305-04.
 const UNREGISTERED: [(u16, &str); 10] = [
     (0x0060, "TLS_RSA_EXPORT1024_WITH_RC4_56_MD5"),
     (0x0061, "TLS_RSA_EXPORT1024_WITH_RC2_CBC_56_MD5"),
@@ -116,7 +116,7 @@ const UNREGISTERED: [(u16, &str); 10] = [
     (0xcc15, "TLS_DHE_RSA_WITH_CHACHA20_POLY1305_OLD"),
 ];
 
-/// The name of a suite in the IANA registry.
+/// Returns the IANA name of a suite.
 #[must_use]
 pub fn suite_name(id: u16) -> String {
     let registered = TlsCipherSuite::from_id(id).map(|suite| suite.name);
@@ -127,8 +127,8 @@ pub fn suite_name(id: u16) -> String {
     }
 }
 
-/// Groups for key agreement: number, name, bits of security that a curve gives, as half its size
-/// (RFC 8422 section 5.1.1, RFC 7919, RFC 8734, draft-ietf-tls-ecdhe-mlkem).
+/// Groups for key exchange: number, name, and security in bits (half the curve size). Sources: RFC 8422
+/// section 5.1.1, RFC 7919, RFC 8734, draft-ietf-tls-ecdhe-mlkem.
 const GROUPS: [(u16, &str, u16); 45] = [
     (0x11ec, "X25519MLKEM768", 128),
     (0x11eb, "SecP256r1MLKEM768", 128),
@@ -177,27 +177,27 @@ const GROUPS: [(u16, &str, u16); 45] = [
     (21, "secp224r1", 112),
 ];
 
-/// The name of a group in the IANA registry.
+/// Returns the IANA name of a group.
 #[must_use]
 pub fn group_name(id: u16) -> String {
     let known = GROUPS.iter().find(|known| known.0 == id);
     known.map_or_else(|| format!("0x{id:04x}"), |known| known.1.to_owned())
 }
 
-/// Bits of security of a group, as far as it is known here.
+/// Returns the security of a group in bits, if known.
 #[must_use]
 pub fn group_bits(id: u16) -> Option<u16> {
     Some(GROUPS.iter().find(|known| known.0 == id)?.2)
 }
 
-/// The groups that can be chosen in a version.
+/// Returns the groups that a server can choose in a version.
 #[must_use]
 pub fn groups(version: Version) -> Vec<u16> {
     let all = GROUPS.iter().map(|known| known.0);
     all.filter(|id| match version {
         Version::Tls13 => !matches!(id, 1..=22 | 26..=28),
-        // The hybrids and Brainpool with new numbers are for TLS 1.3 only. Finite fields have numbers
-        // here, too, but a server answers with the prime itself: see `Exchange`.
+        // Hybrids and the new Brainpool numbers are only for TLS 1.3. Finite-field groups are omitted, because
+        // a server sends the prime itself: see `Exchange`.
         _ => (1..=30).contains(id),
     })
     .collect()

@@ -1,4 +1,4 @@
-//! An authority with `openssl`: a root, intermediates and certificates of servers, with any fault.
+//! A certificate authority made with `openssl`: a root, intermediates and server certificates with any fault.
 
 use super::{Server, free_port, openssl};
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A root called `root`.
+    /// Creates a root with the common name `root`.
     pub fn new() -> Self {
         Self::named("root")
     }
 
-    /// A root with this common name; its files are called `root`.
+    /// Creates a root with this common name; its files are called `root`.
     pub fn named(name: &str) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("assay-probe-")
@@ -48,7 +48,7 @@ impl Authority {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// The certificate of this name.
+    /// Returns the certificate file with this name.
     pub fn cert(&self, name: &str) -> PathBuf {
         self.path(&format!("{name}.pem"))
     }
@@ -58,7 +58,7 @@ impl Authority {
         openssl(&["genrsa", "-out", &self.text(&format!("{name}.key")), bits]);
     }
 
-    /// Signs a certificate for `days`; those that are negative have ended.
+    /// Signs a certificate for `days`; with a negative number the certificate has expired.
     fn sign(&self, name: &str, issuer: &str, extensions: &str, days: i32, digest: &str) {
         let file = |end: &str| self.text(&format!("{name}.{end}"));
         std::fs::write(self.path(&format!("{name}.ext")), extensions).unwrap();
@@ -93,26 +93,26 @@ impl Authority {
         ]);
     }
 
-    /// An intermediate authority.
+    /// Creates an intermediate authority.
     pub fn intermediate(&self, name: &str, issuer: &str, days: i32) {
         self.key(name, "rsa:2048");
         let extensions = "basicConstraints=critical,CA:TRUE\n";
         self.sign(name, issuer, extensions, days, "-sha256");
     }
 
-    /// The same with a key of this kind and a signature of this kind.
+    /// As `intermediate`, with this kind of key and of signature.
     pub fn intermediate_with(&self, name: &str, issuer: &str, kind: &str, digest: &str) {
         self.key(name, kind);
         let extensions = "basicConstraints=critical,CA:TRUE\n";
         self.sign(name, issuer, extensions, 365, digest);
     }
 
-    /// A certificate of a server for localhost with these extensions, for 90 days.
+    /// Creates a server certificate for localhost with these extensions, valid for 90 days.
     pub fn server(&self, name: &str, issuer: &str, extensions: &[&str]) {
         self.server_for(name, issuer, extensions, 90);
     }
 
-    /// The same for so many days.
+    /// As `server`, with this number of days.
     pub fn server_for(&self, name: &str, issuer: &str, extensions: &[&str], days: i32) {
         self.key(name, "rsa:2048");
         self.sign(
@@ -124,13 +124,13 @@ impl Authority {
         );
     }
 
-    /// The same with a signature of this kind.
+    /// As `server`, with this kind of signature.
     pub fn signed_with(&self, name: &str, issuer: &str, digest: &str) {
         self.key(name, "rsa:2048");
         self.sign(name, issuer, &server_extensions(&[]), 90, digest);
     }
 
-    /// `openssl s_server` with this certificate and these behind it, in this order.
+    /// Runs `openssl s_server` with this certificate, followed by the chain in this order.
     pub fn serve(&self, leaf: &str, chain: &[&str], options: &[&str]) -> Server {
         let port = free_port();
         let mut command = Command::new("openssl");
@@ -149,7 +149,7 @@ impl Authority {
         Server::listening(command, &self.path("s_server.log"), port)
     }
 
-    /// A response of OCSP that says that a certificate is good.
+    /// Returns an OCSP response that declares a certificate good.
     pub fn ocsp_response(&self, name: &str, issuer: &str) -> PathBuf {
         let serial = openssl(&[
             "x509",
@@ -198,7 +198,7 @@ impl Authority {
     }
 }
 
-/// For localhost, unless other names are given.
+/// Returns the extensions of a server certificate: for localhost, unless other names are given.
 fn server_extensions(more: &[&str]) -> String {
     let mut text = "basicConstraints=critical,CA:FALSE\n".to_owned();
     if !more.iter().any(|one| one.starts_with("subjectAltName")) {

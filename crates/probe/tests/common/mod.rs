@@ -1,4 +1,4 @@
-//! Real servers on the loopback interface, and scripted ones.
+//! Real and scripted servers on the loopback interface.
 #![allow(
     dead_code,
     clippy::disallowed_methods,
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Long enough for a machine with much to do, short enough for a test that waits for it.
+/// Time limits that are long enough for a busy machine and short enough for a test that waits for them.
 pub const SHORT_WAITS: Patience = Patience {
     answer: Duration::from_secs(10),
     total: Duration::from_secs(120),
@@ -32,7 +32,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// `kind` is what `openssl req -newkey` takes.
+    /// Creates a key; `kind` are the arguments of `openssl req -newkey`.
     pub fn new(kind: &[&str]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("assay-probe-")
@@ -84,7 +84,7 @@ impl Keys {
     }
 }
 
-/// openssl without the distribution's configuration, which forbids what is tested here.
+/// Runs openssl without the distribution's configuration, which forbids the tested faults.
 pub fn openssl(words: &[&str]) -> Vec<u8> {
     let output = Command::new("openssl")
         .args(words)
@@ -121,7 +121,7 @@ impl Server {
         Running::start(command, Dies::WithAssay).unwrap()
     }
 
-    /// Starts it and waits until it accepts connections.
+    /// Starts the server and waits until it accepts connections.
     pub fn listening(command: Command, log: &Path, port: u16) -> Self {
         let running = Self::start(command, log);
         let began = Instant::now();
@@ -138,7 +138,7 @@ impl Server {
     }
 }
 
-/// `openssl s_server` with these options.
+/// Runs `openssl s_server` with these options.
 pub fn s_server(keys: &Keys, options: &[&str]) -> Server {
     let port = free_port();
     let mut command = Command::new("openssl");
@@ -164,7 +164,7 @@ pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// A scan of a port on this machine that trusts the certificates in these files.
+/// Scans a port on this machine with trust in the certificates in these files.
 pub fn scan(
     port: u16,
     starttls: Option<Starttls>,
@@ -194,7 +194,7 @@ pub fn der(pem: &Path) -> Vec<u8> {
     openssl(&["x509", "-in", pem.to_str().unwrap(), "-outform", "DER"])
 }
 
-/// A server of our own: what it does with each connection is told.
+/// Starts a scripted server that calls `serve` for each connection.
 pub fn scripted(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -207,7 +207,7 @@ pub fn scripted(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> So
     address
 }
 
-/// Reads a record of TLS: kind and body.
+/// Reads a TLS record: kind and body.
 pub fn read_record(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
     let mut head = [0; 5];
     stream.read_exact(&mut head)?;

@@ -1,5 +1,5 @@
-//! Where the server is, and who we are to it: a URL, and what libpq would take from the environment. A password
-//! never leaves this file.
+//! Connects to a PostgreSQL server given by a URL and the environment variables of libpq. Passwords stay in
+//! this module.
 
 use super::encryption::{Encryption, TlsFiles, TlsMode};
 use super::guard::{Guard, Limits, Place};
@@ -12,30 +12,30 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The oldest version that is known to do.
+/// Oldest supported version.
 const OLDEST: u32 = 150_000;
-/// The version, and how listings are planned in this connection: none takes long enough for it to be compiled or given
-/// to several processes, and pages of a store that is asked often are in memory.
+/// Reads the version and configures query planning: queries are short, so JIT compilation and parallel workers
+/// are disabled, and pages are assumed to be in memory.
 const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config('jit', 'off', false),
     set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
 /// What to do when the server cannot be reached.
 const AWAY: &str =
     "; what was stored before is there when the server is; another store is named with --store";
-/// How long a connection may take.
+/// Time limit of a connection.
 const TO_CONNECT: Duration = Duration::from_secs(10);
-/// Where Debian's server listens.
+/// Socket directory of Debian's server.
 const SOCKETS: &str = "/var/run/postgresql";
-/// Bytes of the longest file of passwords.
+/// Maximum bytes of a password file.
 const LONGEST_PASSFILE: u64 = 1 << 20;
 
-/// Whether a store is named by a URL of PostgreSQL.
+/// Returns whether a store is named by a PostgreSQL URL.
 #[must_use]
 pub fn is_url(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.starts_with("postgresql://") || text.starts_with("postgres://")
 }
 
-/// How a store is called for people: without the password of a URL.
+/// Returns the store's name for display, without the password of a URL.
 #[must_use]
 pub fn shown(path: &Path) -> PathBuf {
     match is_url(path) {
@@ -44,7 +44,7 @@ pub fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// A server, a database and a user.
+/// Server, database and user.
 pub(super) struct Address {
     config: Config,
     /// None where nothing is encrypted.
@@ -54,7 +54,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads a URL.
+    /// Parses a URL.
     pub(super) fn read(url: &Path) -> Result<Self, StoreError> {
         let text = url.to_string_lossy();
         let mut shown = PathBuf::from(masked(&text));
@@ -92,7 +92,7 @@ impl Address {
         let mut config: Config = without_tls_parameters(&text)
             .parse()
             .map_err(|error: ::postgres::Error| refuse(error.to_string(), &shown))?;
-        // What stands there may be the rest of a password.
+        // This text may be part of a password.
         let odd = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
         if config.get_hosts().iter().any(odd) {
             let reason = "it has more than one @: in a password it is written as %40".to_owned();
@@ -164,7 +164,7 @@ impl Address {
         })
     }
 
-    /// Connects to the first server that answers, and looks at its version.
+    /// Connects to the first server that answers, and checks its version.
     pub(super) fn connect(&self) -> Result<(Client, Guard), StoreError> {
         let mut failed = self.refused("it names no server".to_owned());
         for place in self.places() {
@@ -190,7 +190,7 @@ impl Address {
         Err(failed)
     }
 
-    /// Where the servers of the URL listen.
+    /// Returns the addresses of the servers.
     fn places(&self) -> Vec<Place> {
         let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
         let addresses = self.config.get_hostaddrs();
@@ -221,7 +221,7 @@ impl Address {
         (0..count).filter_map(place).collect()
     }
 
-    /// The same user and database, through a guard.
+    /// Returns the configuration for a connection through a guard.
     fn through(&self, guard: &Guard) -> Config {
         let mut config = Config::new();
         config.host_path(guard.dir()).port(Guard::PORT);
@@ -247,7 +247,7 @@ impl Address {
         StoreError::Postgres { path, reason }
     }
 
-    /// As [`Address::error`]; where the connection was cut here, that is why.
+    /// Like [`Address::error`], but explains a connection that the guard cut.
     pub(super) fn guarded_error(&self, failed: &::postgres::Error, guard: &Guard) -> StoreError {
         match guard.reason() {
             Some(why) => self.refused(format!(
@@ -278,7 +278,7 @@ impl Address {
         Ok((client, guard))
     }
 
-    /// The answer of the server, or of the way to it, in our words.
+    /// Maps an error of the server or the connection.
     pub(super) fn error(&self, failed: &::postgres::Error) -> StoreError {
         let path = self.shown.clone();
         let code = failed.code();
@@ -304,7 +304,7 @@ impl Address {
             () if code.is_none() => AWAY,
             () => "",
         };
-        // What the server says may have a line of detail, which says more than its head.
+        // The detail line of the server says more than its message.
         let said = match failed.as_db_error() {
             Some(error) => error.message().to_owned(),
             None => {
@@ -328,8 +328,8 @@ impl Address {
     }
 }
 
-/// The same URL without its password, and without parameters, which may have one as well. A password may hold every sign but
-/// one, so what stands before an `@` is never shown behind the user; where there are several, what stands between them is not either.
+/// Removes the password and the parameters, which may contain a password, from a URL. A password may contain
+/// any character, so nothing between the user and the last `@` is shown.
 fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return String::new();
@@ -345,7 +345,7 @@ fn masked(url: &str) -> String {
             };
             format!("{}@{place}", without(who, &[':', '/', '?']))
         }
-        // Where a port should stand may be the password of somebody who forgot the machine.
+        // If a user forgot the host, the password is where the port should be.
         None => match without(rest, &['?', '/']).split(',').all(is_port) {
             true => without(rest, &['?']),
             false => format!("{}:…", without(rest, &[':', '/', '?'])),
@@ -359,7 +359,7 @@ fn masked(url: &str) -> String {
         .collect()
 }
 
-/// Whether what stands behind a host, if anything does, is the number of a port.
+/// Returns whether the text after a host is a port number or missing.
 fn is_port(place: &str) -> bool {
     let behind = place.rsplit(']').next().unwrap_or_default();
     let (_, port) = behind.split_once(':').unwrap_or_default();
@@ -402,7 +402,7 @@ fn without_tls_parameters(url: &str) -> String {
     }
 }
 
-/// Whether what is sent stays on this machine.
+/// Returns whether the connection stays on this machine.
 fn is_local(config: &Config) -> bool {
     let near = |host: &Host| match host {
         Host::Unix(_) => true,
@@ -419,7 +419,7 @@ fn is_local(config: &Config) -> bool {
     }
 }
 
-/// Names become addresses by the system's own way, which a static program does not have by itself.
+/// Resolves host names with the system's resolver, which a static program lacks.
 fn resolve(config: &mut Config) -> Result<(), String> {
     if !config.get_hostaddrs().is_empty() {
         return Ok(());
@@ -429,7 +429,7 @@ fn resolve(config: &mut Config) -> Result<(), String> {
     let mut found: Vec<IpAddr> = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
         let Host::Tcp(name) = host else {
-            // Addresses have to be as many as hosts, and a socket has none.
+            // The library needs as many addresses as hosts, and a socket has none.
             return Ok(());
         };
         let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
@@ -446,8 +446,8 @@ fn resolve(config: &mut Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The password of the file of passwords (libpq, "The Password File"). One that others may read is passed
-/// over, as libpq does.
+/// Reads the password from the password file (libpq, "The Password File"). Like libpq, ignores a file that
+/// others can read.
 fn from_file(config: &mut Config, user: &str) {
     let path = match std::env::var_os("PGPASSFILE") {
         Some(path) => PathBuf::from(path),
@@ -482,7 +482,7 @@ fn from_file(config: &mut Config, user: &str) {
     }
 }
 
-/// The password of a line `host:port:database:user:password`, where it is about what is wanted.
+/// Returns the password of a line `host:port:database:user:password` if it matches.
 fn password(line: &str, wanted: [&str; 4]) -> Option<String> {
     if line.starts_with('#') {
         return None;

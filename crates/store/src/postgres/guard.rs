@@ -1,7 +1,7 @@
-//! Bounds for a server that is silent or sends without end: time and bytes of each answer.
+//! Limits the time and bytes of each answer of a PostgreSQL server.
 //!
-//! The client library waits for ever and keeps all that comes. So it is connected to a socket of this process, and
-//! what goes between it and the server passes here, where messages are counted (PostgreSQL, "Message Formats").
+//! The client library waits for ever and stores everything it receives. So it connects to a socket of this
+//! process, which forwards the traffic and counts the messages (PostgreSQL, "Message Formats").
 
 mod messages;
 
@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often is looked whether an answer is late.
+/// Interval at which late answers are detected.
 const LOOK: Duration = Duration::from_millis(200);
-/// Slowest way that is waited for, in bytes per second.
+/// Slowest supported connection, in bytes per second.
 const SLOWEST: u64 = 64 << 10;
 
-/// What a server may take.
+/// Limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// From the connection until it takes requests.
+    /// Time from the connection until the server accepts requests.
     pub(super) start: Duration,
-    /// For an answer, beside the time that its bytes need.
+    /// Time for an answer, in addition to the time for its bytes.
     pub(super) answer: Duration,
-    /// Bytes of an answer.
+    /// Maximum bytes of an answer.
     pub(super) bytes: u64,
-    /// Bytes of notices and the like, which nobody asked for.
+    /// Maximum bytes of unrequested messages such as notices.
     pub(super) notices: u64,
 }
 
@@ -44,7 +44,7 @@ impl Default for Limits {
     }
 }
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Unix(PathBuf),
@@ -55,7 +55,7 @@ pub(super) enum Place {
     },
 }
 
-/// A guarded connection: where the client library finds it, and why it was cut.
+/// A guarded connection: its socket, and why it was cut.
 pub(super) struct Guard {
     dir: Option<tempfile::TempDir>,
     state: Arc<State>,
@@ -69,11 +69,11 @@ struct State {
 
 #[derive(Debug)]
 struct Inner {
-    /// Answers that are to come; that to the connection itself is the first.
+    /// Number of expected answers; the first is that to the connection itself.
     awaited: u64,
-    /// Whether the connection itself was answered.
+    /// The connection itself was answered.
     started: bool,
-    /// Since when the next of them is awaited.
+    /// Time since which the next answer is expected.
     since: Instant,
     bytes: u64,
     notices: u64,
@@ -132,28 +132,28 @@ impl Guard {
         })
     }
 
-    /// The directory of the socket that leads to the server.
+    /// Returns the directory of the socket.
     pub(super) fn dir(&self) -> &Path {
         self.dir.as_ref().map_or(Path::new(""), |dir| dir.path())
     }
 
-    /// Removes the directory, once the client is connected.
+    /// Removes the directory after the client has connected.
     pub(super) fn remove_dir(&mut self) {
         self.dir = None;
     }
 
-    /// Why the connection was cut, if it was cut here.
+    /// Returns why the guard cut the connection, if it did.
     pub(super) fn reason(&self) -> Option<String> {
         self.state.lock().reason.clone()
     }
 }
 
-/// A directory for this user alone: whoever reaches the socket in it speaks as this user.
+/// Creates a private directory: a process that reaches its socket acts as this user.
 fn private_directory() -> io::Result<tempfile::TempDir> {
     let usual = std::env::temp_dir();
     let places = [usual.as_path(), Path::new("/tmp"), Path::new("/dev/shm")];
     let mut failed = None;
-    // The address of a socket has 108 bytes.
+    // A socket's path has at most 108 bytes.
     for place in places.iter().filter(|place| place.as_os_str().len() < 60) {
         let made = tempfile::Builder::new().prefix(".assay-").tempdir_in(place);
         match made {
@@ -164,7 +164,7 @@ fn private_directory() -> io::Result<tempfile::TempDir> {
     Err(failed.unwrap_or_else(|| ErrorKind::InvalidInput.into()))
 }
 
-/// Passes on what goes between the client library, which connects now, and the server.
+/// Forwards the traffic between the client library and the server.
 fn pass(listener: &UnixListener, server: Socket, state: &State) {
     let done = (|| -> io::Result<()> {
         let (client, _) = listener.accept()?;
@@ -190,11 +190,11 @@ fn pass(listener: &UnixListener, server: Socket, state: &State) {
         });
         Ok(())
     })();
-    // The client notices that its connection has ended.
+    // The client detects the end of its connection.
     drop(done);
 }
 
-/// Passes on answers until either side ends. Why it was cut, if it was.
+/// Forwards answers until one side ends. Returns why the connection was cut, if it was.
 fn pass_answers(mut server: &Socket, mut client: &UnixStream, state: &State) -> Option<String> {
     let mut messages = Messages::of_server();
     let mut buffer = [0; 64 << 10];
@@ -219,11 +219,11 @@ impl State {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts what the client asks.
+    /// Counts the client's requests.
     fn ask(&self, messages: &mut Messages, bytes: &[u8]) {
         let mut inner = self.lock();
         messages.feed(bytes, &mut |kind, _| {
-            // Sync, Query and FunctionCall are each answered by one ReadyForQuery.
+            // The server answers Sync, Query and FunctionCall with one ReadyForQuery each.
             if matches!(kind, b'S' | b'Q' | b'F') {
                 if inner.awaited == 0 {
                     inner.begin();
@@ -233,7 +233,7 @@ impl State {
         });
     }
 
-    /// Counts what the server says; an error says what is too much of it.
+    /// Counts the server's messages. The error names the exceeded limit.
     fn answer(&self, messages: &mut Messages, bytes: &[u8]) -> Result<(), String> {
         let (mut inner, limits) = (self.lock(), self.limits);
         inner.bytes += bytes.len() as u64;

@@ -1,5 +1,5 @@
-//! Which version a store has, and bringing an old one up to date. Whoever comes at the same time waits, and
-//! then has nothing to do.
+//! Reads the version of a store and migrates an old store. Simultaneous processes wait and then have nothing
+//! to do.
 
 use super::connect::Address;
 use super::guard::Guard;
@@ -19,7 +19,7 @@ const MIGRATIONS: [&str; 5] = [
 /// Number of the advisory lock: "assa".
 const LOCK: i64 = 0x6173_7361;
 
-/// Whether the database has a store.
+/// Returns whether the database contains a store.
 pub(super) fn is_there(
     address: &Address,
     client: &mut Client,
@@ -29,7 +29,7 @@ pub(super) fn is_there(
     version(address, &found).map(|version| version.is_some())
 }
 
-/// What is in the schema of a store.
+/// Tables and versions in the schema of a store.
 struct Found {
     /// Names of its tables.
     tables: BTreeSet<String>,
@@ -38,7 +38,7 @@ struct Found {
 }
 
 fn look(client: &mut impl GenericClient) -> Result<Found, ::postgres::Error> {
-    // Not by to_regclass: it may answer from a cache that has not yet heard of what another assay just made.
+    // Not with to_regclass, which may answer from a cache that is older than another process's migration.
     let there = "SELECT class.relname::text FROM pg_catalog.pg_class AS class
         JOIN pg_catalog.pg_namespace AS space ON space.oid = class.relnamespace
         WHERE space.nspname = 'assay' AND class.relkind IN ('r', 'p')";
@@ -54,7 +54,7 @@ fn look(client: &mut impl GenericClient) -> Result<Found, ::postgres::Error> {
     })
 }
 
-/// Names of the tables that a store of a version has.
+/// Returns the tables of a store version.
 fn tables_of(version: i64) -> impl Iterator<Item = &'static str> {
     let count = usize::try_from(version).unwrap_or(0);
     MIGRATIONS.iter().take(count).flat_map(|migration| {
@@ -63,7 +63,7 @@ fn tables_of(version: i64) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The version of the store; none when there is none.
+/// Returns the version of the store; `None` if there is none.
 fn version(address: &Address, found: &Found) -> Result<Option<i64>, StoreError> {
     let known = MIGRATIONS.len() as i64;
     let damaged = |reason: String| {
@@ -96,7 +96,7 @@ fn version(address: &Address, found: &Found) -> Result<Option<i64>, StoreError> 
     }
 }
 
-/// All missing migrations in one transaction.
+/// Runs all missing migrations in one transaction.
 pub(super) fn up(address: &Address, client: &mut Client, guard: &Guard) -> Result<(), StoreError> {
     let fail = |failed: ::postgres::Error| address.guarded_error(&failed, guard);
     let known = MIGRATIONS.len() as i64;

@@ -1,4 +1,4 @@
-//! Rows for SQL, in PostgreSQL. Rows are sent as arrays: one statement for all parts of a record.
+//! SQL rows in PostgreSQL. Rows are sent as arrays: one statement for all parts of a record.
 
 use super::{Failed, Postgres};
 use crate::StoreError;
@@ -8,7 +8,7 @@ use crate::tables::{self, Table, Value};
 use ::postgres::{GenericClient, Row};
 use jiff::Timestamp;
 
-/// PostgreSQL has no NUL in text.
+/// Removes NUL, which PostgreSQL does not permit in text.
 fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
@@ -91,7 +91,7 @@ fn put_rows(
         )?,
         Kind::Study | Kind::Tune => return Ok(()),
     };
-    // Somebody else removed it.
+    // Another process removed the record.
     if found == 0 {
         return Ok(());
     }
@@ -149,7 +149,7 @@ fn put_rows(
     put_part_rows(client, kind, id, &rows.parts.iter().collect::<Vec<_>>())
 }
 
-/// Writes the columns and figures of parts that are there.
+/// Writes the columns and figures of existing parts.
 pub(super) fn put_part_rows(
     client: &mut impl GenericClient,
     kind: Kind,

@@ -1,4 +1,4 @@
-//! What was true of machines over time, in PostgreSQL. Rows are sent as arrays: one statement for all of a look.
+//! History of machines in PostgreSQL. Rows are sent as arrays: one statement per look.
 
 use super::{Failed, Postgres};
 use crate::StoreError;
@@ -27,7 +27,7 @@ fn host(row: &::postgres::Row) -> Host {
     }
 }
 
-/// PostgreSQL has no NUL in text.
+/// Removes NUL, which PostgreSQL does not permit in text.
 fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
@@ -119,7 +119,7 @@ impl Timeline for Postgres {
 fn write(client: &mut Client, changes: &Changes<'_>) -> Result<bool, Failed> {
     let new = changes.host;
     let mut transaction = client.transaction()?;
-    // Whoever makes the same machine at this moment is waited for, and then seen.
+    // Waits for another process that creates the same machine, and then sees it.
     if changes.expected.is_none() {
         let sql = "INSERT INTO assay.host (name, first, last, scope, scoped, digest)
                    VALUES ($1, 0, 0, '', 0, '') ON CONFLICT (name) DO NOTHING";
@@ -171,8 +171,8 @@ fn rows(client: &mut impl GenericClient, host: i64, rows: &[Row]) -> Result<(), 
         .iter()
         .map(|row| row.value.as_deref().map(text))
         .collect();
-    // In one order for all, so that two who write at once do not wait for each other. What is there is not tried
-    // to be made: that would use up numbers.
+    // Everybody inserts in the same order, so two writers cannot deadlock. Existing rows are not inserted,
+    // because each attempt would use up a number.
     client.execute(
         "INSERT INTO assay.subject (kind, key)
          SELECT DISTINCT new.kind, new.key FROM unnest($1::bigint[], $2::text[]) AS new (kind, key)

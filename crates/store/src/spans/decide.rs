@@ -1,9 +1,9 @@
-//! What a look changes.
+//! Computes the changes of a look.
 
 use super::{About, Host, Key, Row, SpanLook, SpanValue, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hash of all that was seen: where it is the same, nothing changed.
+/// Computes a hash of all observed values. An equal hash means no change.
 pub(super) fn digest(look: &SpanLook<'_>) -> Vec<u8> {
     let mut hash = blake3::Hasher::new();
     let mut text = |text: &str| {
@@ -25,7 +25,7 @@ pub(super) fn digest(look: &SpanLook<'_>) -> Vec<u8> {
     hash.finalize().as_bytes()[..16].to_vec()
 }
 
-/// The machine as it is then, the rows that are written, and how many values changed.
+/// Returns the machine's new state, the rows to write, and the number of changed values.
 pub(super) fn decide(
     known: Option<&Host>,
     latest: Vec<Row>,
@@ -55,7 +55,7 @@ pub(super) fn decide(
     let keys: BTreeSet<Key> = latest.keys().chain(look.seen.keys()).cloned().collect();
     for key in keys {
         let old = latest.remove(&key);
-        // What these rules have not seen before is not gone because they do not see it.
+        // Keys that these rules have never seen are not absent because the rules do not see them.
         let ours = |row: &Row| same_scope && row.seen.unwrap_or(last) >= scoped;
         let new = match (look.seen.get(&key), &old) {
             (Some(SpanValue::Value(value)), _) => Some(Some(value.clone())),
@@ -73,7 +73,7 @@ pub(super) fn decide(
             (None, None) => rows.push(begin(at, Some(at), Some(UNREAD.to_owned()))),
             (None, Some(value)) => {
                 if same_scope {
-                    // It was looked for all the time, and was not there.
+                    // The key was looked for all the time and was absent.
                     rows.push(begin(scoped, Some(last), None));
                     changed += 1;
                 }
@@ -107,7 +107,7 @@ pub(super) fn decide(
     (host, rows, changed)
 }
 
-/// Whether the finding may still be there, though it is not seen: its rule could not be asked.
+/// Returns whether an unseen finding may still exist because its rule could not be evaluated.
 fn lost(look: &SpanLook<'_>, (about, key): &Key) -> bool {
     let rule = key.split_once('@').map_or(key.as_str(), |(rule, _)| rule);
     *about == About::Finding && look.lost.iter().any(|lost| lost == rule)

@@ -1,9 +1,9 @@
-//! What two stores know of the same machine, as one.
+//! Merges the histories of one machine from two stores.
 
 use super::{Host, Key, Row, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Both as one. The order does not matter, and what is in both is in it once.
+/// Merges two histories. The order does not matter, and common rows appear once.
 pub(super) fn join(a: (&Host, &[Row]), b: (&Host, &[Row])) -> (Host, Vec<Row>) {
     let newest = match (a.0.last, &a.0.scope) >= (b.0.last, &b.0.scope) {
         true => a.0,
@@ -21,7 +21,7 @@ pub(super) fn join(a: (&Host, &[Row]), b: (&Host, &[Row])) -> (Host, Vec<Row>) {
     }
     let mut all: Vec<Row> = keys.into_values().flat_map(one).collect();
     for row in &mut all {
-        // What could not be read lasts no longer than it was looked at, also when that was the last look.
+        // An unreadable value lasts only as long as it was observed, even if that was the last look.
         row.seen = row.seen.filter(|seen| *seen < host.last || unread(row));
     }
     all.sort();
@@ -32,15 +32,15 @@ fn unread(row: &Row) -> bool {
     row.value.as_deref() == Some(UNREAD)
 }
 
-/// The rows of a key from two stores, each with its end, as one series: what one of them saw first or last in the middle
-/// of what the other one took for lasting divides it.
+/// Merges the rows of one key into one series. A value that one store first or last saw during a row of the
+/// other store splits that row.
 fn one(mut rows: Vec<Row>) -> Vec<Row> {
     let begin = rows
         .iter()
         .filter(|row| !unread(row))
         .map(|row| row.since)
         .min();
-    // Who could not read it says nothing about when it was otherwise.
+    // An unreadable value is no evidence of another value.
     let first = rows.iter().map(|row| row.since).min();
     rows.retain(|row| {
         !unread(row) || (Some(row.since) == first && begin.is_none_or(|at| row.since < at))
@@ -63,7 +63,7 @@ fn one(mut rows: Vec<Row>) -> Vec<Row> {
         } else if since > last.1 {
             joined.push((since, seen, value));
         } else if since == last.0 {
-            // Both at once; the shorter one came first.
+            // Both rows start at once; the shorter one comes first.
             if seen > last.1 {
                 rest.insert((last.1 + 1, seen, value));
             }
@@ -71,7 +71,7 @@ fn one(mut rows: Vec<Row>) -> Vec<Row> {
             if last.1 > seen {
                 rest.insert((seen + 1, last.1, last.2.clone()));
             } else if last.1 > since {
-                // It was seen then, at the end.
+                // The value was seen at the end of this time.
                 rest.insert((last.1, last.1, last.2.clone()));
             }
             last.1 = since - 1;

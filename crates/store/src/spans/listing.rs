@@ -1,19 +1,19 @@
-//! Listings: what is so, since when, and what was before.
+//! Queries the history: current values, since when they apply, and earlier values.
 
 use super::{About, UNREAD};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// What is asked for.
+/// A query.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
-    /// These machines; all when there are none.
+    /// Machines; empty means all.
     pub hosts: &'a [String],
-    /// Only keys that begin so.
+    /// Prefix of the keys.
     pub key: Option<&'a str>,
-    /// Only what changed after this time; without it, what is so now.
+    /// Only changes after this time; `None` means current values.
     pub since: Option<Timestamp>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub most: u32,
 }
 
@@ -22,27 +22,28 @@ pub struct Ask<'a> {
 pub struct Span {
     /// The machine.
     pub machine: String,
-    /// What it is about.
+    /// Kind of the key.
     pub about: About,
-    /// The fact, or what names the finding.
+    /// Name of the fact, or fingerprint of the finding.
     pub key: String,
-    /// What it is, as JSON; null: it was not there.
+    /// Value as JSON; null means absent.
     pub value: Option<serde_json::Value>,
-    /// Whether something else is known to have been before. Without, `since` is when it was first looked at.
+    /// The key had another value before. Otherwise `since` is the first look.
     pub changed: bool,
-    /// What it was before; null: it was not there, or is not known.
+    /// Previous value; null means absent or unknown.
     pub before: Option<serde_json::Value>,
-    /// When it was last seen to be as before: it changed after that.
+    /// Last time at which the previous value was seen; the change happened later.
     pub after: Option<Timestamp>,
-    /// When it was first seen to be so.
+    /// First time at which the value was seen.
     pub since: Timestamp,
-    /// When it was last seen to be so.
+    /// Last time at which the value was seen.
     pub seen: Timestamp,
-    /// When it was first seen to be otherwise; null: it is so, as far as can be read.
+    /// First time at which another value was seen; null means that the value still applies, as far as it is
+    /// readable.
     pub until: Option<Timestamp>,
 }
 
-/// A row as a database returns it.
+/// A row as returned by a database.
 pub(crate) struct Found {
     pub(crate) host: String,
     pub(crate) kind: i64,
@@ -57,33 +58,34 @@ pub(crate) struct Found {
     pub(crate) before: Option<String>,
 }
 
-/// What the databases do not say in the same way.
+/// Differences between the databases.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
-    /// Stands before each table.
+    /// Prefix of each table.
     pub(crate) schema: &'static str,
-    /// Whether the text of a value, and that of a parameter, are compared by their hash, which has the index.
+    /// Texts of values and parameters are compared by their hash, which is indexed.
     pub(crate) hashed: bool,
-    /// Whether what stands beside a row is looked up by LATERAL, with the newest rows cut off first. Elsewhere the plan
-    /// follows the index on `since` with all that is joined, and reads no more than is shown anyway.
+    /// Neighbouring rows are looked up with LATERAL after the newest rows were selected. Otherwise the plan
+    /// follows the index on `since` with all joins and reads only the rows that are shown.
     pub(crate) lateral: bool,
 }
 
-/// How the rows are found.
+/// Way to find the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// From the newest on, by the index on their time, until there are enough: where a good part of all fits.
+    /// Newest first by the index on time, until there are enough rows; for queries that match many rows.
     Time,
-    /// By the indexes on machines and keys, where few fit.
+    /// By the indexes on machines and keys; for queries that match few rows.
     Names,
 }
 
-/// From which share of all rows on they are found by their time. At the share s, about as many rows are read in one
-/// way, s of all, as in the other, those that are shown divided by s, when a year of some hundred machines is
-/// asked for its newest thousands. No planner knows how many keys begin with a text.
+/// Inverse of the fraction of rows from which on the time index is used. If the fraction s of all rows
+/// matches, one way reads s of all rows, and the other reads the shown rows divided by s. Both are about equal
+/// here for a year of some hundred machines and its newest thousands of rows. No query planner knows how many
+/// keys start with a text.
 const SHARE: u64 = 16;
 
-/// Keys that begin so, all keys, and all machines: what [`way`] is told. The parameter is the key.
+/// SQL that counts matching keys, all keys, and all machines, for [`way`]. The parameter is the key.
 pub(crate) fn counts(key: &str, schema: &str) -> String {
     format!(
         "SELECT (SELECT count(*) FROM {schema}subject WHERE substr(key, 1, {}) = $1),
@@ -92,7 +94,7 @@ pub(crate) fn counts(key: &str, schema: &str) -> String {
     )
 }
 
-/// The way to the rows that are asked for, by the counts of the store.
+/// Chooses the way for a query by the counts of the store.
 pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
     let number = |count: i64| u64::try_from(count).unwrap_or(0);
     let asked = match ask.hosts.len() as u64 {
@@ -106,10 +108,10 @@ pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
     }
 }
 
-/// The columns of [`Found`], with `$1` and so on for what [`values`] returns.
+/// Returns SQL for the columns of [`Found`]. `$1` and so on are the parameters from [`values`].
 pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
     let schema = dialect.schema;
-    // A sum has no index: the planner is kept from the index that is not the way.
+    // An expression has no index, which keeps the planner from using the wrong index.
     let (by_time, by_name) = match way {
         Way::Time => ("", " + 0"),
         Way::Names => (" + 0", ""),
@@ -118,7 +120,7 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
         true => format!("md5(text) = md5('{UNREAD}')"),
         false => format!("text = '{UNREAD}'"),
     };
-    // No value has the number 0, and none -1: it is known of all that they are not unread.
+    // The numbers 0 and -1 are never used, so all these rows count as readable.
     let unread = format!("coalesce((SELECT id FROM {schema}value WHERE {unread}), -1)");
     let mut wanted = vec![format!("coalesce(span.value, 0) <> {unread}")];
     let mut number = 0;
@@ -129,7 +131,7 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
     let mut named = |column: &str, numbers: String| {
         let wants = format!("span.{column}{by_name} IN ({numbers})");
         wanted.push(match way {
-            // Not a join: looked up for each row on the way, in what was found once.
+            // Not a join: looked up per row in a result that is computed once.
             Way::Time => format!("({wants}) IS TRUE"),
             Way::Names => wants,
         });
@@ -153,7 +155,7 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
         Some(since) => wanted.push(format!("span.since{by_time} > {}", since.as_second())),
         None => {
             wanted.push("span.value IS NOT NULL".to_owned());
-            // All are, and it makes the index the way.
+            // True for all rows; makes the planner use this index.
             wanted.push(format!("span.since{by_time} > -{}", i64::MAX));
         }
     }
@@ -164,8 +166,7 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
     }
 }
 
-/// The newest rows are cut off before any name is looked up for them. What was before and what is next is one look into
-/// the index for each.
+/// Selects the newest rows before looking up names. The previous and next rows are one index lookup each.
 fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String {
     let beside = |name: &str, than: &str, order: &str| {
         format!(
@@ -177,7 +178,7 @@ fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String
     let (before, next) = (beside("before", "<", " DESC"), beside("next", ">", ""));
     let newest = "ORDER BY span.since DESC, span.host DESC, span.subject DESC";
     let fits = match now {
-        // That it is null is thought to be rare, and then the names would be looked for row by row.
+        // The planner assumes that null is rare, and would then look up names row by row.
         true => format!("LEFT JOIN {before} ON true WHERE coalesce(next.since, 0) = 0"),
         false => format!("JOIN {before} ON coalesce(before.value, 0) <> {unread}"),
     };
@@ -196,7 +197,7 @@ fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String
     )
 }
 
-/// All in one join, which goes on until there are enough rows.
+/// One join of everything, which ends when there are enough rows.
 fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &str) -> String {
     let early = format!(
         "FROM {schema}span AS early WHERE early.host = span.host AND early.subject = span.subject
@@ -208,7 +209,7 @@ fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &
     );
     wanted.push(match now {
         true => format!("NOT EXISTS (SELECT 1 {next})"),
-        // Without an earlier one this is null, which is not true either.
+        // Without an earlier row this is null, which does not match.
         false => format!(
             "(SELECT coalesce(early.value, 0) {early} ORDER BY early.since DESC LIMIT 1) <> {unread}"
         ),
@@ -229,7 +230,7 @@ fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &
     )
 }
 
-/// What stands for the numbers of [`sql`].
+/// Returns the parameters of [`sql`].
 pub(crate) fn values<'a>(ask: &Ask<'a>) -> Vec<&'a str> {
     let hosts = ask.hosts.iter().map(String::as_str);
     hosts.chain(ask.key).collect()

@@ -28,7 +28,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// `key=value since..seen`, changes marked by what was before.
+/// Formats `key=value since..seen`; changes contain the previous value.
 fn told(store: &Store, since: Option<i64>) -> Vec<String> {
     let ask = Ask {
         since: since.map(at),
@@ -80,7 +80,7 @@ fn a_value_is_written_when_it_changes() {
         told(&store, Some(5)),
         ["a=1 40..40 was 2 at 30", "a=2 20..30 was 1 at 10"]
     );
-    // The same look again, and one that comes too late, add nothing.
+    // The same look again, or a late look, adds nothing.
     assert_eq!(store.look(&look(40, "s", &[("a", "9")])).unwrap(), 0);
     assert_eq!(store.look(&look(35, "s", &[("a", "9")])).unwrap(), 0);
     assert_eq!(told(&store, Some(5)).len(), 2);
@@ -95,7 +95,7 @@ fn what_cannot_be_read_is_neither_a_change_nor_an_end() {
             .unwrap();
     }
     assert_eq!(told(&store, Some(0)), ["a=2 40..40 was 1 at 20"]);
-    // It was there before, as far as anybody knows.
+    // As far as known, it existed before.
     store
         .look(&look(50, "s", &[("a", "2"), ("c", "3")]))
         .unwrap();
@@ -109,7 +109,7 @@ fn what_is_gone_is_gone_only_by_the_same_rules() {
     store
         .look(&look(0, "s", &[("a", "1"), ("b", "1")]))
         .unwrap();
-    // Other rules do not see b, and see c.
+    // Other rules do not check b, but check c.
     store
         .look(&look(10, "t", &[("a", "1"), ("c", "1")]))
         .unwrap();
@@ -171,7 +171,8 @@ fn everything(store: &Store) -> (Vec<Host>, Vec<Row>) {
     (hosts.clone(), rows.collect())
 }
 
-/// What could not be read at the last look is the same row in the hub that looked and in one that merged it.
+/// A value that was unreadable at the last look has the same row in the store that looked and in a store that
+/// merged it.
 #[test]
 fn what_was_never_read_merges_once() {
     let (_from, mut from) = store();
@@ -188,8 +189,8 @@ fn what_was_never_read_merges_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Two hubs that look at one machine in turns: merged either way it is the same, twice adds nothing, and when one of
-    /// them saw a value first and last, it is that value.
+    /// Two stores that look at one machine alternately: both merge directions give the same result, a second
+    /// merge adds nothing, and the first or last value that a store saw is preserved.
     #[test]
     fn two_hubs_become_one(looks in proptest::collection::vec((0usize..2, 0usize..3, 0usize..3), 1..20)) {
         let values = ["1", "2", UNREAD];

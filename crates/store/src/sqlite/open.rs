@@ -1,4 +1,4 @@
-//! Opening: whose file it is, which version, and bringing an old one up to date.
+//! Opens a store: checks the file and its version, and migrates an old store.
 
 use crate::StoreError;
 use rusqlite::{Connection, OpenFlags};
@@ -23,12 +23,12 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../../migrations/0006.sql"),
     include_str!("../../migrations/0007.sql"),
 ];
-/// How long a process that makes a store may take until its file has bytes.
+/// Time limit for another process that creates a store, until its file is not empty.
 const MAKING: Duration = Duration::from_secs(2);
-/// How long one process waits for another that is writing.
+/// Time limit for another writer.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Opens what is there; makes it first when there is nothing.
+/// Opens the database and creates it if necessary.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         let made = fs::DirBuilder::new()
@@ -40,7 +40,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
             source,
         })?;
     }
-    // Made by us so that nobody else can read it, also with a lax umask.
+    // Created here, so that only the owner can read it regardless of the umask.
     let made = fs::File::options()
         .write(true)
         .create_new(true)
@@ -54,8 +54,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// Refuses a file without a byte: a store that was lost would look as if nothing had been measured. One that another
-/// process makes just now is waited for.
+/// Refuses an empty file, because a lost store would look like a store without measurements. Waits for a
+/// process that is creating the store.
 pub(super) fn wait_until_filled(path: &Path) -> Result<(), StoreError> {
     let is_empty = || fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0);
     let is_new = || {
@@ -75,7 +75,7 @@ pub(super) fn wait_until_filled(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens what is there.
+/// Opens an existing database.
 pub(super) fn open_existing(path: &Path) -> Result<Connection, StoreError> {
     if look_at_file(path)? {
         look_first(path)?;
@@ -91,7 +91,7 @@ pub(super) fn open_existing(path: &Path) -> Result<Connection, StoreError> {
     connection
         .pragma_update(None, "foreign_keys", true)
         .map_err(fail)?;
-    // Text in the file cannot call functions with side effects.
+    // Text in the file must not call functions with side effects.
     connection
         .pragma_update(None, "trusted_schema", false)
         .map_err(fail)?;
@@ -99,12 +99,12 @@ pub(super) fn open_existing(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Readers never wait for a writer, and a commit is one append and one fsync.
+/// Enables write-ahead logging: readers never wait for a writer, and a commit is one append and one fsync.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let mut left = 100;
     loop {
         match connection.pragma_update(None, "journal_mode", "wal") {
-            // SQLite does not always wait by itself for this switch.
+            // SQLite does not always wait for this switch.
             Err(error)
                 if left > 0
                     && error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
@@ -117,8 +117,8 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Whether the file holds anything; refuses what is no file or no SQLite database. A pipe is not
-/// opened: that would wait for its other end.
+/// Returns whether the file has content. Refuses other types of files, and files that are not SQLite
+/// databases. A pipe is not opened, because that would wait for its other end.
 fn look_at_file(path: &Path) -> Result<bool, StoreError> {
     let fail = |error: std::io::Error| StoreError::file(path, &error);
     if let Err(error) = assay_host::check_links(path) {
@@ -153,14 +153,14 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// Looks at an existing file read-only, so that what is refused has not been touched.
+/// Checks an existing file read-only, so that a refused file stays unchanged.
 fn look_first(path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
     connection.busy_timeout(LONGEST_WAIT).map_err(fail)?;
     match ours(&connection, path) {
-        // A crash left a journal that only a writer can play back; it is looked at again then.
+        // After a crash only a writer can replay the journal. The check is repeated then.
         Err(StoreError::Sqlite { source, .. }) if needs_writer(&source) => Ok(()),
         result => result,
     }
@@ -173,9 +173,9 @@ fn needs_writer(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Whether the database is a store of a version that we know, or blank.
+/// Returns whether the database is a store of a known version, or empty.
 fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    // Kept as it is: `look_first` tells errors apart by their extended code.
+    // Unchanged, because `look_first` distinguishes errors by their extended code.
     let fail = |source: rusqlite::Error| match needs_writer(&source) {
         true => StoreError::Sqlite {
             path: path.to_owned(),
@@ -183,8 +183,8 @@ fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         },
         false => StoreError::sqlite(path, source),
     };
-    // In this order: another process may make the store just now, in one commit. Whatever is read
-    // first from after that commit, the last one is from after it too.
+    // The order matters: another process may create the store now in one commit. If the first read is after
+    // that commit, so is the last.
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(fail)?;
@@ -211,8 +211,8 @@ fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses a store whose version is gone, or that has not the tables of its version: a migration would fail on it, or
-/// an empty list would look as if nothing had been measured.
+/// Refuses a store without its version or tables. A migration would fail, or an empty list would look like no
+/// measurements.
 fn check_tables(connection: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     let damaged = |reason: String| {
@@ -249,13 +249,13 @@ fn check_tables(connection: &Connection, path: &Path, version: i64) -> Result<()
     }
 }
 
-/// Names of the tables in a database.
+/// Returns the tables of a database.
 fn tables(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let mut all = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
     all.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Names of the tables that a store of a version has, as its migrations make them.
+/// Returns the tables of a store version, as created by its migrations.
 fn tables_of(version: i64) -> BTreeSet<String> {
     let made = || -> rusqlite::Result<BTreeSet<String>> {
         let connection = Connection::open_in_memory()?;
@@ -270,7 +270,7 @@ fn tables_of(version: i64) -> BTreeSet<String> {
     made().unwrap_or_default()
 }
 
-/// All missing migrations in one transaction; a second process waits and then has nothing to do.
+/// Runs all missing migrations in one transaction. A second process waits and then has nothing to do.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     ours(connection, path)?;

@@ -81,7 +81,7 @@ fn put_rows(connection: &Connection, kind: Kind, id: i64, rows: &Rows) -> rusqli
         )?,
         Kind::Study | Kind::Tune => return Ok(()),
     };
-    // Somebody else removed it.
+    // Another process removed the record.
     if found == 0 {
         return Ok(());
     }
@@ -138,14 +138,14 @@ fn put_rows(connection: &Connection, kind: Kind, id: i64, rows: &Rows) -> rusqli
     Ok(())
 }
 
-/// Writes the columns and figures of a part that is there.
+/// Writes the columns and figures of an existing part.
 pub(super) fn put_part_row(
     connection: &Connection,
     kind: Kind,
     id: i64,
     part: &PartRow,
 ) -> rusqlite::Result<()> {
-    // A run has no sides: `?3` is empty there, and compared with itself.
+    // A run has no sides: `?3` is empty and compared with itself.
     let (update, delete, insert) = match kind {
         Kind::Run => (
             "UPDATE sample SET round = ?5, workload = ?6, target = ?7, started = ?8, wall_ns = ?9, outcome = ?10,

@@ -1,4 +1,4 @@
-//! What was true of machines over time, in SQLite.
+//! History of machines in SQLite.
 
 use super::Sqlite;
 use crate::StoreError;

@@ -1,4 +1,4 @@
-//! Runs and samples to store.
+//! Constructs runs and samples to store.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use assay_model::criterion::{Metric, Quantity};

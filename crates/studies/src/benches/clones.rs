@@ -1,4 +1,4 @@
-//! A dataset, its snapshot and a clone of it, as they diverge: a pool in a guest.
+//! Measures how a dataset, its snapshot and its clone diverge, in a pool in a guest.
 
 use super::zpool::{POOL, Pools, rounded_bytes};
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const ORIGIN: &str = "study/story/demo";
 const CLONE: &str = "study/story/clone";
 
-/// How far the story is told.
+/// Point of the scenario at which the space is measured.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Told {
@@ -24,19 +24,19 @@ struct Told {
 enum State {
     /// A dataset with data.
     Filled,
-    /// A snapshot, and a clone of it.
+    /// A snapshot and a clone of it exist.
     Cloned,
-    /// The data are deleted in the origin.
+    /// The data is deleted in the origin.
     Emptied,
-    /// The origin has other data.
+    /// The origin has new data.
     Refilled,
-    /// And the clone has still others.
+    /// The clone has other new data.
     Diverged,
-    /// The clone was promoted.
+    /// The clone is promoted.
     Promoted,
-    /// Promoted; then the old origin and the snapshot were destroyed.
+    /// The clone is promoted, and the old origin and the snapshot are destroyed.
     Freed,
-    /// Diverged; then the snapshot was destroyed with `-R`.
+    /// The datasets diverged, and the snapshot was destroyed with `-R`.
     Destroyed,
 }
 
@@ -49,7 +49,7 @@ struct Wanted {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Of {
-    /// `used` of the origin, in times the data; so are all up to `planned-used-clone`.
+    /// `used` of the origin as a multiple of the data; the same unit applies up to `planned-used-clone`.
     UsedOrigin,
     /// `referenced` of the origin.
     ReferOrigin,
@@ -65,17 +65,17 @@ enum Of {
     WrittenClone,
     /// `logicalused` of the clone.
     LogicalClone,
-    /// All three.
+    /// Total of all three.
     Together,
-    /// `used` of the origin after a promotion, as `assay plan clones` predicts it.
+    /// `used` of the origin after a promotion, as predicted by `assay plan clones`.
     PlannedUsedOrigin,
-    /// `used` of the clone after it.
+    /// Predicted `used` of the clone after a promotion.
     PlannedUsedClone,
-    /// 1 when `zfs destroy` refuses the snapshot.
+    /// 1 if `zfs destroy` refuses the snapshot.
     SnapshotRefused,
-    /// 1 when `zfs destroy -r` refuses the origin.
+    /// 1 if `zfs destroy -r` refuses the origin.
     OriginRefused,
-    /// 1 when the clone is there with every byte that was written into it.
+    /// 1 if the clone exists with every byte that was written into it.
     CloneThere,
 }
 
@@ -88,14 +88,14 @@ struct Size {
     record: Bytes,
 }
 
-/// Tells the story.
+/// Runs the scenario.
 pub(super) struct Clones<'a> {
     place: &'a BenchContext<'a>,
     size: Size,
     pools: Option<Pools>,
 }
 
-/// What there is at one point of the story.
+/// Space of the datasets at one point.
 struct Picture {
     values: BTreeMap<(String, String), u64>,
     planned: Option<(u64, u64)>,
@@ -123,8 +123,8 @@ impl<'a> Clones<'a> {
         self.pools.as_ref().ok_or_else(none)
     }
 
-    /// Writes the data into a dataset. The blocks of one write are not those of another, whatever
-    /// is in them: a copy-on-write file system shares by reference, not by content.
+    /// Writes data into a dataset. Each write has its own blocks, because a copy-on-write file system shares
+    /// by reference and not by content.
     fn fill(&self, dataset: &str) -> Result<(), StudyError> {
         let path = format!("/{dataset}/data");
         self.pools()?.write(&path, self.size.data.0).map(drop)
@@ -238,7 +238,7 @@ impl<'a> Clones<'a> {
             Of::Together => picture.of(&format!("{POOL}/story"), "usedbychildren"),
             Of::PlannedUsedOrigin => picture.planned.map(|planned| planned.0),
             Of::PlannedUsedClone => picture.planned.map(|planned| planned.1),
-            // Dry runs: what they refuse, the real ones refuse.
+            // Dry runs: a real destroy would be refused for the same reasons.
             Of::SnapshotRefused if there(&picture.snapshot) => {
                 return refused(&["zfs", "destroy", "-n", &picture.snapshot]);
             }

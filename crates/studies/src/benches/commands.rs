@@ -1,9 +1,9 @@
-//! Commands and other loads on this machine: what a study of one's own needs at first.
+//! Measures commands and other loads on this machine, a simple start for a user's own study.
 //!
-//! A configuration says what is run (`run = ["sort", "file"]`, no shell) or names any load that needs no
-//! file (`load = { kind = "http", … }`), a figure what is asked about it: `of = "time"`, the mean time of
-//! an operation in nanoseconds, `of = "rate"`, operations per second, or `of = "printed"`, the first number
-//! that a command prints. The form says for how long it is done again and again (`time = "1s"`).
+//! A configuration contains a command (`run = ["sort", "file"]`, without a shell) or a load without a file
+//! (`load = { kind = "http", … }`). A figure selects the value: `of = "time"` is the mean time of an operation
+//! in nanoseconds, `of = "rate"` the operations per second, `of = "printed"` the first number that the command
+//! prints. The form sets how long the command is repeated (`time = "1s"`).
 
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_host::Limits;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// A run that takes longer has failed.
+/// Time limit of a run; a longer run has failed.
 const LIMIT: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
@@ -89,7 +89,7 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// What a load did.
+    /// Runs a load and returns its operations.
     fn done(&self, load: &Load) -> Result<Operations, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure(load.describe(), reason);
         let env = &self.place.env;

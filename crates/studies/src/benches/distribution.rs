@@ -1,5 +1,5 @@
-//! How ZFS spreads writes over vdevs that differ in size, fill or speed: a pool of single disks in a
-//! guest, one of them slowed down by QEMU where that is asked for.
+//! Measures how ZFS distributes writes over vdevs of different size, fill level or speed: a pool of single
+//! disks in a guest. QEMU slows one disk down if requested.
 
 use super::zpool::{POOL, Pools, rounded_bytes};
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
@@ -10,19 +10,19 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A pool of single disks. The figures tell what the last vdev got.
+/// A pool of single disks. The figures describe the last vdev.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pool {
     /// Sizes of the disks.
     vdevs: Vec<Bytes>,
-    /// The first one is slow.
+    /// The first disk is slow.
     #[serde(default)]
     slow: bool,
-    /// The last one is added after the others were filled.
+    /// The last disk is added after the others were filled.
     #[serde(default)]
     added: bool,
-    /// `zio_dva_throttle_enabled`.
+    /// Value of the module parameter `zio_dva_throttle_enabled`.
     #[serde(default = "default_true")]
     throttle: bool,
 }
@@ -40,11 +40,11 @@ struct Wanted {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Of {
-    /// Share of the bytes that the last vdev got, percent.
+    /// Percentage of the bytes that the last vdev received.
     Share,
-    /// The same as `assay plan distribute` predicts it.
+    /// Percentage for the last vdev that `assay plan distribute` predicts.
     Planned,
-    /// Bytes a second, until all is on the disks.
+    /// Bytes per second until all data is on the disks.
     Rate,
 }
 
@@ -53,26 +53,26 @@ enum Of {
 struct Size {
     /// Bytes written.
     write: Bytes,
-    /// Bytes that are there before a disk is added.
+    /// Bytes written before a disk is added.
     fill: Bytes,
     /// Record size.
     record: Bytes,
-    /// Bytes a second of a slow disk.
+    /// Bytes per second of a slow disk.
     slow: Bytes,
 }
 
-/// Spreads writes.
+/// Measures the distribution of writes.
 pub(super) struct Distribution<'a> {
     place: &'a BenchContext<'a>,
     size: Size,
     pools: Option<Pools>,
-    /// Bytes a second of one fast disk alone.
+    /// Bytes per second of one fast disk alone.
     speed: f64,
-    /// Bytes of a transaction group.
+    /// Bytes per transaction group.
     txg: u64,
 }
 
-/// The names of the disks of a pool: equal sizes are numbered.
+/// Returns the disk names of a pool; disks of equal size are numbered.
 fn disk_names(pool: &Pool) -> Vec<(String, u64)> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     let name = |size: &Bytes| {
@@ -99,7 +99,7 @@ impl<'a> Distribution<'a> {
         self.pools.as_ref().ok_or_else(none)
     }
 
-    /// What the planner says of a write onto vdevs as they are.
+    /// Returns the planner's prediction for a write to the given vdevs.
     fn planned(&self, pool: &Pool, vdevs: &[Vdev]) -> Result<Option<f64>, StudyError> {
         let Some(version) = self.pools()?.version()?.1 else {
             return Ok(None);
@@ -112,7 +112,7 @@ impl<'a> Distribution<'a> {
             bytes: rounded_bytes(self.size.write.0),
             block: self.size.record.0,
             txg: self.txg,
-            // What one disk alone took is what the writer can give.
+            // The writer's rate is what one disk alone achieved.
             rate: Some(self.speed),
         };
         let planned =
@@ -203,7 +203,7 @@ impl StudyBench for Distribution<'_> {
         let all: Vec<(String, u64)> = all.into_iter().collect();
         let pools = Pools::boot(self.place, "writes", &all)?;
         let parameter = |name: &str| pools.number(&format!("/sys/module/zfs/parameters/{name}"));
-        // A group is closed when that much of what may wait is waiting
+        // A transaction group closes when this fraction of the permitted dirty data is waiting
         // (`dsl_pool_need_dirty_sync`, dsl_pool.c).
         self.txg = (parameter("zfs_dirty_data_max")? / 100
             * parameter("zfs_dirty_data_sync_percent")?)

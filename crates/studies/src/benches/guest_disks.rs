@@ -1,11 +1,10 @@
-//! Virtual disks of one guest against each other: one boot, many disks, fio in the guest.
+//! Compares virtual disks of one guest: one boot, many disks, fio in the guest.
 //!
-//! A configuration says what its file lies on in the host (`on = "ext4"`, xfs or btrfs: made on a loop
-//! device, unless the user names a directory for the word; `here` for the directory itself; zfs and
-//! zvol, an ext4 on a zvol, only in directories that the user names), and what disk it
-//! is, as `assay lab` takes it (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` is no
-//! virtual disk but a file there, measured by the host's own fio. A figure is a workload of fio. The
-//! form says `runtime` of a sample and `size` of a disk.
+//! A configuration sets where its file is stored on the host: `on = "ext4"`, xfs or btrfs (created on a loop
+//! device, unless the user names a directory for the word), `here` (the directory itself), or zfs and zvol (an
+//! ext4 on a zvol), for which the user must name directories. It also describes the disk as for `assay lab`
+//! (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` measures a host file with the host's fio
+//! instead. A figure is an fio workload. The form sets the `runtime` of a sample and the `size` of a disk.
 
 use crate::fio::{Jobs, Work};
 use crate::{BenchContext, Outline, StudyBench, StudyError, guest, settings};
@@ -22,15 +21,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What fio's start and end and the talk with an emulated guest add to a sample.
+/// Overhead per sample: fio's start and end, and the communication with an emulated guest.
 const AROUND: Duration = Duration::from_secs(2);
-/// An emulated guest boots in about this time.
+/// Approximate boot time of an emulated guest.
 const BOOT: Duration = Duration::from_secs(60);
-/// Filling a disk in an emulated guest.
+/// Approximate time to fill a disk in an emulated guest.
 const FILL: Duration = Duration::from_secs(4);
-/// File systems that assay makes on a loop device.
+/// File systems that assay creates on a loop device.
 const MADE: [&str; 3] = ["ext4", "xfs", "btrfs"];
-/// The guest needs little: fio bypasses its page cache.
+/// Memory of the guest in MiB. fio bypasses the page cache, so little is enough.
 const MEMORY: u32 = 1024;
 
 #[derive(Deserialize)]
@@ -50,25 +49,25 @@ struct Length {
     size: Bytes,
 }
 
-/// A configuration that can be measured.
+/// A measurable configuration.
 enum Thing {
-    /// A disk of the guest, and its device there.
+    /// A disk of the guest, with its device there.
     Disk(PathBuf),
-    /// A file of the host.
+    /// A file on the host.
     File(PathBuf),
 }
 
-/// Measures virtual disks.
+/// Compares virtual disks.
 pub(super) struct GuestDisks<'a> {
     place: &'a BenchContext<'a>,
     length: Length,
-    // Dropped in this order: the guest holds files on the mounts.
+    // Fields are dropped in this order: the guest uses files on the mounts.
     guest: Option<Guest>,
     things: BTreeMap<String, Thing>,
     mounts: BTreeMap<String, Mounted<'a>>,
-    /// Directories of ours in those that the user named.
+    /// Scratch directories in those that the user named.
     own: BTreeMap<String, OwnDirectory>,
-    /// Held as long as what lies in it is used.
+    /// Held open while its content is used.
     base: Option<OwnDirectory>,
     work: Option<Work>,
 }
@@ -96,7 +95,7 @@ fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     }
 }
 
-/// The disk of a configuration; its file is in `dir`.
+/// Builds the disk of a configuration; its file is in `dir`.
 fn make_disk(
     one: &Configuration,
     wanted: &Wanted,
@@ -138,7 +137,7 @@ impl<'a> GuestDisks<'a> {
         }
     }
 
-    /// The directory on a file system for this many configurations, made when it is asked for first.
+    /// Returns the directory on a file system for `many` configurations; creates the file system on first use.
     fn directory(&mut self, on: &str, many: usize, base: &Path) -> Result<PathBuf, StudyError> {
         if on == "here" {
             return Ok(base.to_owned());
@@ -163,7 +162,7 @@ impl<'a> GuestDisks<'a> {
         Ok(dir)
     }
 
-    /// A scratch directory in one that the user named, on the file system that the study asks for.
+    /// Creates a scratch directory in a directory that the user named, and checks its file system.
     fn own(&mut self, on: &str, named: &Path) -> Result<PathBuf, StudyError> {
         if let Some(made) = self.own.get(on) {
             return Ok(made.through().to_owned());
@@ -174,12 +173,12 @@ impl<'a> GuestDisks<'a> {
         Ok(dir)
     }
 
-    /// What a configuration lies on cannot be had.
+    /// Returns whether the storage of a configuration is unavailable.
     fn lacks(&self, on: &str) -> bool {
         on.starts_with('z') && !self.place.dirs.contains_key(on)
     }
 
-    /// Every disk is filled, so that no read meets a hole.
+    /// Fills a disk, so that reads do not hit holes.
     fn fill(&self, guest: &Guest, device: &Path) -> Result<(), StudyError> {
         let job = assay_fio::job::layout_job(device, self.length.size, self.place.seed);
         let job = job.map_err(|error| StudyError::measure("layout", error))?;
@@ -214,7 +213,7 @@ impl StudyBench for GuestDisks<'_> {
                     .as_ref()
                     .is_none_or(|names| names.contains(&one.name))
             });
-            // All are read, so that a mistake in one is found.
+            // Parse all figures, so that mistakes are found early.
             Jobs::of(figures, length.runtime, 1)?;
             longest = longest.max(Jobs::of(&asked, length.runtime, 1)?.time());
         }
@@ -323,7 +322,7 @@ impl StudyBench for GuestDisks<'_> {
     }
 }
 
-/// A file of the host, written from end to end.
+/// Creates a fully written file on the host.
 fn lay_out(path: &Path, size: Bytes, place: &BenchContext<'_>) -> Result<(), StudyError> {
     fs::File::options()
         .write(true)

@@ -1,13 +1,12 @@
-//! The points of a data sheet on this storage, and what a fast log or cache device does for a pool
-//! of slow disks, in a guest.
+//! Measures the points of a data sheet on this storage, and the effect of a fast log or cache device on a slow
+//! pool in a guest.
 //!
-//! A configuration with `here = true` is a file in the directory, measured by this machine's fio. One
-//! with `pool = "plain"`, `"log"` or `"cache"` is a pool in a throwaway guest on one disk that QEMU
-//! holds to `slow_iops` requests a second, alone or with a log or cache device that it does not hold.
-//! No disk of the guest waits for a flush: the fast ones are as devices with power-loss protection
-//! are. A figure is a workload of fio; with `log_share = true` it is what reached the log device, in
-//! bytes for each byte that fio wrote, counted by QEMU. The form says `runtime` of a sample, `size`
-//! of the file here, `pool_size` of those in the pools, and `slow_iops`.
+//! A configuration with `here = true` is a file in the directory, measured with the host's fio. A
+//! configuration with `pool = "plain"`, `"log"` or `"cache"` is a pool in a guest. QEMU limits its disk to
+//! `slow_iops` requests per second; a log or cache device is not limited. No disk waits for flushes, so the
+//! fast devices behave like devices with power-loss protection. A figure is an fio workload. With `log_share =
+//! true` it is the bytes that reached the log device per byte that fio wrote, counted by QEMU. The form sets
+//! `runtime` of a sample, `size` of the file here, `pool_size` of files in the pools, and `slow_iops`.
 
 use crate::fio::{Jobs, Work};
 use crate::guest::{run_command, run_fio};
@@ -25,32 +24,31 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What fio's start and end and the talk with an emulated guest add to a sample.
+/// Overhead per sample: fio's start and end, and the communication with an emulated guest.
 const AROUND: Duration = Duration::from_secs(3);
-/// An emulated guest boots in about this time, and makes and fills three pools.
+/// Approximate time for an emulated guest to boot, and to create and fill three pools.
 const SETUP: Duration = Duration::from_secs(120);
-/// Longest time of a command in an emulated guest.
+/// Time limit of a command in an emulated guest.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Memory of the guest in MiB.
 const MEMORY: u32 = 1024;
-/// `zfs_arc_max`: the smallest that OpenZFS takes (`MIN_ARC_MAX`, module/zfs/arc.c), so that the
-/// files do not fit.
+/// `zfs_arc_max`: the minimum of OpenZFS (`MIN_ARC_MAX`, module/zfs/arc.c), so that the files do not fit.
 const ARC: u64 = 64 << 20;
 
-/// Which pool.
+/// Kind of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Pool {
     /// One slow disk.
     Plain,
-    /// And a fast log device.
+    /// A slow disk and a fast log device.
     Log,
-    /// And a fast cache device.
+    /// A slow disk and a fast cache device.
     Cache,
 }
 
 impl Pool {
-    /// Its name in the guest; `log` and `cache` are words that ZFS keeps for itself.
+    /// Returns its name in the guest; ZFS reserves the words `log` and `cache`.
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -59,7 +57,7 @@ impl Pool {
         }
     }
 
-    /// What ZFS calls its fast disk.
+    /// Returns the vdev class of the fast disk as `zpool create` names it; `None` without a fast disk.
     fn role(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -72,12 +70,12 @@ impl Pool {
         format!("slow-{}", self.name())
     }
 
-    /// Its fast disk.
+    /// Returns the name of its fast disk.
     fn fast(self) -> Option<String> {
         self.role().map(|role| format!("fast-{role}"))
     }
 
-    /// Where its data are in the guest.
+    /// Returns the path of its data in the guest.
     fn file(self) -> PathBuf {
         Path::new("/pool").join(self.name()).join("file")
     }
@@ -111,7 +109,7 @@ fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     }
 }
 
-/// The figure as fio sees it, and whether it is the share of the log.
+/// Returns the figure for fio, and whether it is the share of the log.
 fn split(figure: &Figure) -> (Figure, bool) {
     let mut plain = figure.clone();
     let share = plain.settings.remove("log_share");
@@ -125,7 +123,7 @@ pub(super) struct Points<'a> {
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
-    /// Held as long as it is used.
+    /// Held open while it is used.
     dir: Option<OwnDirectory>,
     work: Option<Work>,
 }
@@ -171,7 +169,7 @@ impl<'a> Points<'a> {
             .map_err(|error| StudyError::measure(self.file.to_string_lossy(), error))
     }
 
-    /// Boots the guest and makes the pools, each with a file that does not fit into the ARC.
+    /// Boots the guest and creates the pools, each with a file that does not fit into the ARC.
     fn guest(&mut self, pools: &[Pool]) -> Result<(), StudyError> {
         let size = self.length.pool_size.0 * 3 + (256 << 20);
         let disk = |name: &str, throttle| Disk {
@@ -193,7 +191,7 @@ impl<'a> Points<'a> {
         run(&["modprobe", "zfs"])?;
         for (name, value) in [
             ("zfs_arc_max", ARC),
-            // Everything that leaves the ARC may go to a cache device, at once.
+            // Everything evicted from the ARC may go to a cache device at once.
             ("l2arc_noprefetch", 0),
             ("l2arc_write_max", 256 << 20),
             ("l2arc_write_boost", 256 << 20),
@@ -212,7 +210,7 @@ impl<'a> Points<'a> {
             let slow = device(&pool.slow())?;
             let mount = format!("mountpoint=/pool/{}", pool.name());
             let mut argv = vec!["zpool", "create", "-f", "-o", "ashift=12", "-O", &mount];
-            // As the page of a database or a virtual disk is.
+            // Block size of a database page or virtual disk.
             argv.extend([
                 "-O",
                 "recordsize=16k",
@@ -226,7 +224,7 @@ impl<'a> Points<'a> {
                 argv.extend([role, fast.as_str()]);
             }
             run(&argv)?;
-            // Since 2.3 O_DIRECT would bypass the ARC; before there is no such property.
+            // Since 2.3 O_DIRECT would bypass the ARC; older versions have no such property.
             let _ = run(&["zfs", "set", "direct=disabled", pool.name()]);
             let file = pool.file();
             let job = assay_fio::job::layout_job(&file, self.length.pool_size, self.place.seed);
@@ -236,7 +234,7 @@ impl<'a> Points<'a> {
                 LIMIT,
             )?;
             if *pool == Pool::Cache {
-                // Read through twice: what leaves the ARC gets into the cache device.
+                // Read twice, so that evicted data gets into the cache device.
                 let from = format!("if={}", file.display());
                 for _ in 0..2 {
                     run(&["dd", &from, "of=/dev/null", "bs=1M"])?;
@@ -261,7 +259,7 @@ impl<'a> Points<'a> {
         let jobs = Jobs::of(&plain, self.length.runtime, round)?;
         let seed = self.place.seed ^ (u64::from(round) << 32);
         let job = jobs.render(&pool.file(), self.length.pool_size, seed)?;
-        // What an earlier sample has left to write must not be counted to this one.
+        // Outstanding writes of an earlier sample must not count for this one.
         run_command(guest, &["zpool", "sync", pool.name()], LIMIT)?;
         let before = read_written_bytes(guest, pool.fast())?;
         let document = run_fio(guest, &job, jobs.time() + LIMIT)?;
@@ -273,7 +271,7 @@ impl<'a> Points<'a> {
             .sum();
         let mut all = jobs.observations(configuration, round, &document);
         for (figure, _) in parts.iter().filter(|(_, share)| *share) {
-            // Counted by QEMU: what is doubtful about a rate does not touch it.
+            // Counted by QEMU, so doubts about a rate do not apply.
             all.retain(|one| one.figure != figure.name);
             let share = after.saturating_sub(before) as f64 / (bytes as f64).max(1.0);
             all.push(to_observation(configuration, figure, round, share));
@@ -290,7 +288,7 @@ fn set(guest: &Guest, name: &str, value: u64) -> Result<(), StudyError> {
     run_command(guest, &["cp", "--no-preserve=all", from, &to], LIMIT).map(drop)
 }
 
-/// Bytes that a disk was asked to write so far; 0 for none.
+/// Returns the bytes written to a disk so far; 0 without a disk.
 fn read_written_bytes(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
     let Some(disk) = disk else {
         return Ok(0);

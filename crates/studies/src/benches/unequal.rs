@@ -1,4 +1,4 @@
-//! Disks of unequal sizes as one array: btrfs on loop devices of this machine, and ZFS in a guest.
+//! Measures arrays of disks with unequal sizes: btrfs on loop devices of this machine, and ZFS in a guest.
 
 mod array;
 
@@ -18,15 +18,15 @@ use std::time::Duration;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disks {
-    /// Sizes of the disks, TB of the article.
+    /// Disk sizes in TB of the article.
     disks: Vec<f64>,
     /// Profile of btrfs.
     btrfs: Option<Profile>,
-    /// Words of `zpool create`; a number is a disk, counted from 0.
+    /// Arguments of `zpool create`; a number stands for a disk, counted from 0.
     zfs: Option<Vec<String>>,
-    /// Which disk dies and is replaced by one of the same size.
+    /// Index of the disk that fails and is replaced by one of the same size.
     dies: Option<usize>,
-    /// Size of the disk that is added when the array is nearly full.
+    /// Size of the disk that is added when the array is almost full.
     grows: Option<f64>,
 }
 
@@ -39,43 +39,42 @@ struct Wanted {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Of {
-    /// What can be stored, percent of all disks together.
+    /// Usable space as a percentage of all disks.
     Stored,
-    /// The same as `assay plan capacity` predicts it.
+    /// Usable space as a percentage of all disks that `assay plan capacity` predicts.
     Planned,
-    /// Percentage points between the fullest and the emptiest disk of a half full array.
+    /// Difference between the fullest and the emptiest disk of a half-full array, in percentage points.
     Unevenness,
-    /// 1 when every byte is there without the disk that died.
+    /// 1 if all data is readable without the failed disk.
     Intact,
-    /// Bytes written to the disks that remained while the new one was filled, against its own,
-    /// percent.
+    /// Bytes written to the other disks during the rebuild, as a percentage of the bytes written to the new
+    /// disk.
     Disturbed,
-    /// 1 when every byte is there after the repair.
+    /// 1 if all data is readable after the repair.
     Mended,
-    /// What is stored at most after a disk was added, percent of what a new array of all disks
-    /// would take; nothing is balanced.
+    /// Usable space after a disk was added without a balance, as a percentage of a new array of all disks.
     Added,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scale {
-    /// What stands for a TB.
+    /// Bytes that represent one TB.
     tb: Bytes,
-    /// The same where data are written.
+    /// Bytes that represent one TB in configurations that write data.
     tb_written: Bytes,
 }
 
-/// Makes arrays.
+/// Creates and measures arrays.
 pub(super) struct Unequal<'a> {
     place: &'a BenchContext<'a>,
     scale: Scale,
     pools: Option<Pools>,
 }
 
-/// How full an array is when a disk is added: from then on one begins to worry.
+/// Fill level at which a disk is added.
 const NEARLY_FULL: f64 = 0.9;
-/// Share of what fits that is written before a disk dies.
+/// Fraction of the capacity that is written before a disk fails.
 const WRITTEN: f64 = 0.25;
 
 fn to_bytes(tb: f64, unit: Bytes) -> u64 {
@@ -142,7 +141,7 @@ impl<'a> Unequal<'a> {
         Ok(vec![(Of::Added, stored * 100.0 / whole)])
     }
 
-    /// USED and AVAIL of a new pool. It is not filled: a guest would take hours.
+    /// Returns USED and AVAIL of a new pool, which is not filled because a guest would need hours.
     fn pool(&self, disks: &[f64], words: &[String]) -> Result<Values, StudyError> {
         let none = || StudyError::measure("a pool", "there is no guest");
         let pools = self.pools.as_ref().ok_or_else(none)?;
@@ -174,7 +173,7 @@ fn planned_bytes(sizes: &[u64], data: Profile) -> Result<u64, StudyError> {
     Ok(planned.stored)
 }
 
-/// Disks of a guest: equal sizes are numbered.
+/// Returns the disks of a guest; disks of equal size are numbered.
 fn disk_names(disks: &[f64], unit: Bytes) -> Vec<(String, u64)> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     let name = |tb: &f64| {

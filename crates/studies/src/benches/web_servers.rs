@@ -1,16 +1,15 @@
-//! Web servers of this machine that serve the same small files, each with a configuration of the study's
-//! own on a free port of the loopback interface.
+//! Compares web servers of this machine that serve the same small files. Each has its own configuration and a
+//! free port of the loopback interface.
 //!
-//! A configuration says which program: `server = "nginx"`, `"lighttpd"`, `"apache"` (with `mpm`),
-//! `"varnish"` (with `before`, the name of the configuration that it stands before), `"h2o"`, `"caddy"`
-//! or `"node"`; also `workers`, `port` (a free one when left out) and `lines`, which go into its
-//! configuration file as they are. A figure says over how many `connections` at once and `of` what:
-//! `rate`, good answers per second; `cpu`, the server's share of all CPUs in percent; `per-cpu-second`,
-//! good answers for each second of the server's CPU time; `per-percent`, good answers per second for each
-//! percent of all CPUs; `p50`, `p90` and `p99` of the latency. The form says how many `files` of which
-//! `file_size` are there, for how long is counted (`time`) and how long before (`washout`).
+//! A configuration selects the program: `server = "nginx"`, `"lighttpd"`, `"apache"` (with `mpm`), `"varnish"`
+//! (with `before`, the name of the configuration behind it), `"h2o"`, `"caddy"` or `"node"`. It also sets
+//! `workers`, `port` (default: a free one) and `lines`, which are copied into the configuration file. A figure
+//! sets the number of `connections` and the value `of`: `rate` (good answers per second), `cpu` (the server's
+//! percentage of all CPUs), `per-cpu-second` (good answers per second of the server's CPU time), `per-percent`
+//! (good answers per second for each percent of all CPUs), or `p50`, `p90` and `p99` of the latency. The form
+//! sets the number of `files` and their `file_size`, the counted `time` and the `washout`.
 //!
-//! All servers run from the first round to the last; one at a time is asked.
+//! All servers run from the first round to the last; only one at a time receives requests.
 
 mod configuration;
 mod served_directory;
@@ -34,11 +33,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// A request that takes longer has failed.
+/// Time limit of a request; a longer one has failed.
 const LIMIT: Nanos = Nanos(5_000_000_000);
-/// Servers start in about this time, all together.
+/// Approximate start time of all servers together.
 const SETUP: Duration = Duration::from_secs(10);
-/// What looking at the processes adds to a step.
+/// Overhead per step for reading the processes.
 const AROUND: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Debug, Deserialize)]
@@ -83,14 +82,14 @@ enum Of {
 }
 
 impl Of {
-    /// What a step says; none where too little was answered.
+    /// Returns the value of a step; `None` if too few requests were answered.
     fn value(self, step: &Step) -> Option<f64> {
         let measured = &step.measured;
         let percentile = |percent| {
             let found = measured.percentile(&measured.latency, percent)?;
             Some(found.0 as f64)
         };
-        // CPUs that the server used, on average.
+        // Mean number of CPUs that the server used.
         let cpus = || {
             let server = step.server.as_ref().ok()?;
             (server.window.0 > 0).then(|| server.cpu.0 as f64 / server.window.0 as f64)
@@ -108,8 +107,8 @@ impl Of {
         value.is_finite().then_some(value)
     }
 
-    /// Whether a doubt speaks against it. A generator that has no time left asks for less than the server
-    /// could do; what an answer costs the server is the same.
+    /// Returns whether a doubt concerns the value. A generator without free CPU time requests less than the
+    /// server could do, but the cost of an answer is unaffected.
     fn is_touched(self, doubt: &str) -> bool {
         doubt != "generator-full" || !matches!(self, Self::PerCpuSecond | Self::PerPercent)
     }
@@ -135,14 +134,14 @@ impl Asked {
     }
 }
 
-/// Starts web servers and asks them, one at a time.
+/// Starts web servers and sends requests to one at a time.
 pub(super) struct WebServers<'a> {
     place: &'a BenchContext<'a>,
     length: Option<Length>,
     versions: Vec<(String, String)>,
     tools: Tools,
     load: f64,
-    /// By configuration. They are ended before the directory that they use goes.
+    /// Servers by configuration. They end before their directory is removed.
     servers: BTreeMap<String, Server>,
     ground: Option<Ground>,
 }
@@ -160,7 +159,7 @@ impl<'a> WebServers<'a> {
         }
     }
 
-    /// Configurations with what they want, those last that stand before others.
+    /// Returns the configurations; servers that depend on others come last.
     fn wanted<'s>(
         study: &'s Study,
         form: &Form,
@@ -188,12 +187,12 @@ impl<'a> WebServers<'a> {
         Ok(all)
     }
 
-    /// The program of a configuration, or why it cannot be tried.
+    /// Returns the program of a configuration, or why it is unavailable.
     fn program(&self, wanted: &Wanted) -> Result<Program, String> {
         Program::find(self.place.env.host, wanted)
     }
 
-    /// Why configurations cannot be tried, by name.
+    /// Returns why configurations cannot be tested, by name.
     fn lacking(&self, all: &[(&Configuration, Wanted)]) -> BTreeMap<String, String> {
         let mut lacking: BTreeMap<String, String> = BTreeMap::new();
         for (one, wanted) in all {
@@ -211,7 +210,7 @@ impl<'a> WebServers<'a> {
         lacking
     }
 
-    /// Starts a server; returns its version.
+    /// Starts a server and returns its version.
     fn start(
         &mut self,
         ground: &Ground,
@@ -246,7 +245,7 @@ impl<'a> WebServers<'a> {
         }))
     }
 
-    /// Asks one server in a closed loop.
+    /// Sends requests to one server in a closed loop.
     fn step(&mut self, name: &str, connections: u32, round: u32) -> Result<Step, StudyError> {
         let lost = || StudyError::measure(name, "it was not started");
         let (Some(ground), Some(length)) = (&self.ground, &self.length) else {
@@ -265,7 +264,7 @@ impl<'a> WebServers<'a> {
             runtime: length.time,
             limit: LIMIT,
             size: Bytes(0),
-            // Which files are asked for, in which order.
+            // Determines the files and their order.
             seed: self.place.seed ^ (u64::from(round) << 32) ^ u64::from(connections),
             place: &assay_measure::engine::LoadTarget::Itself,
             sources: &Sources::find(self.place.env.host, &[]),
@@ -276,13 +275,12 @@ impl<'a> WebServers<'a> {
         let sample = meter.take(&slot);
         let sample = sample.map_err(|error| StudyError::measure(name, error))?;
         let server = self.servers.get_mut(name).ok_or_else(lost)?;
-        // What it answered before it died is no figure of a server that runs.
+        // Answers of a server that died do not count.
         server.is_alive()?;
         let seen = sample.workers.into_iter().find_map(|worker| worker.http);
         match (sample.outcome, seen) {
             (Outcome::Completed, Some(step)) => Ok(*step),
-            // On a busy machine a server may not get its turn in a short time: that counts as nothing, and
-            // the next round may be better.
+            // On a busy machine a server may get no CPU time within a short step. The step does not count.
             (Outcome::Failed { .. }, Some(step)) if step.measured.failed() == 0 => Ok(*step),
             (Outcome::Failed { error }, _) => Err(StudyError::measure(name, error)),
             (Outcome::Completed, None) => Err(StudyError::measure(name, "nothing was seen")),
@@ -351,7 +349,7 @@ impl StudyBench for WebServers<'_> {
             match self.start(&ground, one, wanted) {
                 Ok(version) => versions.insert((wanted.program_name().to_owned(), version)),
                 Err(StudyError::Cancelled) => return Err(StudyError::Cancelled),
-                // The others may still be measured.
+                // Other servers can still be measured.
                 Err(StudyError::Measure { reason, .. }) => {
                     lacking.insert(one.name.clone(), reason);
                     continue;
@@ -402,7 +400,7 @@ impl StudyBench for WebServers<'_> {
         let doubts = assay_judge::web::doubts(&step);
         let mut all = Vec::new();
         for (figure, asked) in figures.iter().zip(asked) {
-            // Without it, there is nothing to say.
+            // Without a value, the figure is omitted.
             let Some(value) = asked.of.value(&step) else {
                 continue;
             };
@@ -462,7 +460,7 @@ impl StudyBench for WebServers<'_> {
 
 impl Drop for WebServers<'_> {
     fn drop(&mut self) {
-        // All at once, so that none waits for another's end.
+        // All at once, so that no server waits for another's end.
         for server in self.servers.values() {
             server.ask_to_end();
         }

@@ -1,12 +1,12 @@
-//! ZFS, and what can stand on it or beside it.
+//! Measures ZFS and the layers above or beside it.
 //!
-//! A guest has a pool of new virtual disks, zvols and datasets on it, virtual disks of every kind on
-//! the host's own file system, and on each of them what a configuration names: an image that QEMU
-//! serves over NBD, a guest of its own, LVM, LUKS, a file system. fio works on the top; what is
-//! counted below it is counted in ZFS, in the block layer, and by QEMU on the host.
+//! A guest has a pool of new virtual disks. On the pool are zvols and datasets; other virtual disks are on the
+//! host's file system. On each of them is what a configuration names: an image that QEMU serves over NBD, a
+//! guest in the guest, LVM, LUKS, a file system. fio runs on the topmost layer. Operations below it are
+//! counted in ZFS, in the block layer, and by QEMU on the host.
 //!
-//! Below a dataset that the user named the same is made on this machine, as far as nothing else is
-//! touched by it: zvols, datasets, file systems, guests on zvols.
+//! If the user names a dataset, the layers are created below it on this machine, if they affect nothing else:
+//! zvols, datasets, file systems, guests on zvols.
 
 mod build;
 mod built;
@@ -52,7 +52,7 @@ impl<'a> Zfs<'a> {
         self.up.as_ref().ok_or_else(none)
     }
 
-    /// A guest with a pool and what the configurations want of disks.
+    /// Boots a guest with a pool and the disks of the configurations.
     fn guest(
         &self,
         study: &Study,

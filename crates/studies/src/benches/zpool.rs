@@ -1,4 +1,4 @@
-//! Pools in a guest that are made, filled and destroyed again and again.
+//! Creates, fills and destroys pools in a guest.
 
 use crate::guest::{self, run_command};
 use crate::{BenchContext, StudyError};
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 /// Name of the pool.
 pub(super) const POOL: &str = "study";
-/// An emulated guest on a busy machine takes its time.
+/// Time limit of a command in an emulated guest on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
-/// MiB of random data in the guest's memory, which all files are written from. Pools do not
-/// compress here and do not look for blocks that they have already.
+/// MiB of random data in the guest's memory from which all files are written. The pools neither compress nor
+/// deduplicate.
 const DATA_MIB: u64 = 16;
 const DATA: &str = "/dev/shm/data";
 
@@ -21,13 +21,13 @@ const DATA: &str = "/dev/shm/data";
 pub(super) struct Pools {
     guest: Guest,
     disks: Vec<Disk>,
-    /// The partition of each disk that takes all of it.
+    /// Partition of each disk, which covers the whole disk.
     nodes: Vec<String>,
 }
 
 impl Pools {
-    /// Boots it. Every disk can be slowed down later, and gets one partition: a pool on whole disks
-    /// would partition them each time, and wait for udev.
+    /// Boots the guest. Every disk can be slowed down and gets one partition: for whole disks, each new pool
+    /// would create partitions and wait for udev.
     pub fn boot(
         place: &BenchContext<'_>,
         name: &str,
@@ -60,25 +60,25 @@ impl Pools {
         Ok(pools)
     }
 
-    /// Runs a command to its end.
+    /// Runs a command and returns its output.
     pub fn run(&self, argv: &[&str]) -> Result<String, StudyError> {
         run_command(&self.guest, argv, LIMIT)
     }
 
-    /// Whether a command ends well; what it says does not matter.
+    /// Returns whether a command succeeds.
     pub fn succeeds(&self, argv: &[&str]) -> Result<bool, StudyError> {
         let words: Vec<_> = argv.iter().map(std::ffi::OsStr::new).collect();
         let limits = assay_host::Limits { timeout: LIMIT };
         Ok(self.guest.run(&words, limits)?.success())
     }
 
-    /// The partition on a disk.
+    /// Returns the partition of a disk.
     pub fn node(&self, disk: &str) -> &str {
         let at = self.disks.iter().position(|known| known.name == disk);
         at.map_or("", |at| &self.nodes[at])
     }
 
-    /// Holds a disk to so many bytes a second; 0 lets it go.
+    /// Limits a disk to this many bytes per second; 0 removes the limit.
     pub fn slow(&self, disk: &str, bytes: u64) -> Result<(), StudyError> {
         let Some(disk) = self.disks.iter().find(|known| known.name == disk) else {
             return Ok(());
@@ -86,7 +86,7 @@ impl Pools {
         Ok(self.guest.set_throttle(disk, Throttle { iops: 0, bytes })?)
     }
 
-    /// Makes the pool anew, without compression, with `record` bytes a record. `vdevs` are words of
+    /// Creates the pool again without compression, with `record` bytes per record. `vdevs` are arguments of
     /// `zpool create`.
     pub fn create(&self, record: u64, vdevs: &[&str]) -> Result<(), StudyError> {
         self.destroy()?;
@@ -108,7 +108,7 @@ impl Pools {
         self.run(&[&options[..], vdevs].concat()).map(drop)
     }
 
-    /// Destroys the pool, when there is one.
+    /// Destroys the pool, if it exists.
     pub fn destroy(&self) -> Result<(), StudyError> {
         if self.succeeds(&["zpool", "list", POOL])? {
             self.run(&["zpool", "destroy", POOL])?;
@@ -116,8 +116,8 @@ impl Pools {
         Ok(())
     }
 
-    /// Writes that many bytes, rounded up to whole pieces of 16 MiB, into new files whose names begin with
-    /// `prefix`, and waits until they are on the disks. Returns the seconds that it took.
+    /// Writes this many bytes, rounded up to pieces of 16 MiB, into new files with names starting with
+    /// `prefix`, and waits until they are on the disks. Returns the duration in seconds.
     pub fn write(&self, prefix: &str, bytes: u64) -> Result<f64, StudyError> {
         const WRITE: &str = "s=$(date +%s%N); i=0; while [ $i -lt $1 ]; do \
              dd if=$2 of=$3.$i bs=1M status=none || exit 1; i=$((i+1)); done; \
@@ -131,14 +131,14 @@ impl Pools {
             .ok_or_else(|| StudyError::measure("writing in the guest", "its clock gave no time"))
     }
 
-    /// The vdevs of the pool, as `zpool list` tells them, with a speed.
+    /// Returns the vdevs of the pool from `zpool list`, with the given speed.
     pub fn vdevs(&self, speed: f64) -> Result<Vec<Vdev>, StudyError> {
         let text = self.run(&["zpool", "list", "-vHp", POOL])?;
         parse_zpool_list("zpool list -vHp", &text, speed)
             .map_err(|error| StudyError::measure("zpool list", error))
     }
 
-    /// A number in a file of the guest's kernel.
+    /// Reads a number from a file in the guest.
     pub fn number(&self, path: &str) -> Result<u64, StudyError> {
         let text = self.run(&["cat", path])?;
         text.trim()
@@ -146,14 +146,14 @@ impl Pools {
             .map_err(|_| StudyError::measure(path, "not a number"))
     }
 
-    /// Sets a parameter of the module.
+    /// Sets a module parameter.
     pub fn set(&self, parameter: &str, value: u64) -> Result<(), StudyError> {
         let path = format!("/sys/module/zfs/parameters/{parameter}");
         let argv = ["sh", "-c", "echo $1 > $2", "sh", &value.to_string(), &path];
         self.run(&argv).map(drop)
     }
 
-    /// Version of OpenZFS, and the rules of it as far as the planner knows them.
+    /// Returns the version of OpenZFS, and the version as the planner knows it.
     pub fn version(&self) -> Result<(String, Option<Version>), StudyError> {
         let text = self.run(&["cat", "/sys/module/zfs/version"])?;
         let text = text.trim().to_owned();
@@ -161,7 +161,7 @@ impl Pools {
         Ok((text, number))
     }
 
-    /// What it ran on.
+    /// Describes the guest.
     pub fn machine(&self) -> Vec<(String, String)> {
         let mut all = guest::describe_guest(&self.guest);
         all.retain(|(name, _)| name != "fio");
@@ -171,13 +171,13 @@ impl Pools {
         all
     }
 
-    /// Whether the guest is emulated.
+    /// Returns whether the guest is emulated.
     pub fn emulated(&self) -> bool {
         guest::is_emulated(&self.guest)
     }
 }
 
-/// Bytes that [`Pools::write`] really writes.
+/// Returns the bytes that [`Pools::write`] actually writes.
 pub(super) fn rounded_bytes(bytes: u64) -> u64 {
     count_pieces(bytes) * (DATA_MIB << 20)
 }

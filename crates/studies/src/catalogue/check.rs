@@ -1,20 +1,20 @@
-//! Whether everything that a study names is there.
+//! Checks that all names in a study refer to something.
 
 use assay_model::study::{Claim, Derived, Form, Study};
 use std::collections::BTreeSet;
 
-/// What is wrong, and in which table of the file.
+/// A mistake and the table that contains it.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// `configuration`, `figure`, `published`, `conclusion`, `forms.quick`; empty for the top.
+    /// `configuration`, `figure`, `published`, `conclusion`, `forms.quick`; empty for the top level.
     table: &'static str,
-    /// 0-based number among the tables of that name.
+    /// Index among the tables of that name, from 0.
     number: usize,
     pub message: String,
 }
 
 impl Wrong {
-    /// The 1-based line of the table's header; 1 where it has none of its own.
+    /// Returns the line of the table's header, from 1; 1 if it has none.
     pub fn line(&self, text: &str) -> usize {
         let headers = [format!("[[{}]]", self.table), format!("[{}]", self.table)];
         let lines = (1..).zip(text.lines());
@@ -117,7 +117,7 @@ fn names(study: &Study) -> Result<(), Wrong> {
             return at(format!("name = {:?}: {PLAIN}", one.name));
         }
         if let Some(derived) = &one.derived {
-            // From what stands before it: so there is an order to compute them in.
+            // A derived figure may use only earlier ones, which defines an order of computation.
             for of in derived.of() {
                 if !known.contains(of) {
                     return at(format!(

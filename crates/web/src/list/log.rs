@@ -1,12 +1,12 @@
-//! Access logs of nginx, Apache and whatever writes as they do: the common and the combined format,
-//! also with something before the address of the client, such as a virtual host.
+//! Parses access logs in the common and combined formats, as nginx, Apache and others write them. Other text,
+//! such as a virtual host, may precede the client address.
 //!
 //! ```text
 //! 203.0.113.7 - - [22/Nov/2026:18:05:01 +0100] "GET /a.html HTTP/1.1" 200 1043 "-" "Mozilla/5.0"
 //! ```
 //!
-//! Times are of whole seconds. Where in its second a request came is not known: it is drawn at random,
-//! so that a busy second is neither one burst nor as even as a clock.
+//! Logs contain whole seconds. The time of a request within its second is drawn at random. So the requests of
+//! a second arrive neither all at once nor at equal intervals.
 
 use super::{LeftOut, escaped};
 use assay_http::Method;
@@ -16,33 +16,32 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 
-/// What can be replayed of a log.
+/// The part of a log that can be replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// Each request once, in the order of its first line.
+    /// The distinct requests, in the order of their first lines.
     pub requests: Vec<AccessLogRequest>,
-    /// When each line's request came, in nanoseconds from the first, and which it was; ascending.
+    /// For each line: time in nanoseconds since the first line, and index of its request. Ascending by time.
     pub times: Vec<(u64, u32)>,
     /// Lines that are not replayed.
     pub left_out: LeftOut,
-    /// Lines in all, without blank ones.
+    /// Number of lines without blank lines.
     pub lines: u64,
 }
 
 /// A request of a log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccessLogRequest {
-    /// HEAD instead of GET.
+    /// The method is HEAD instead of GET.
     pub head: bool,
-    /// Path and query.
+    /// Path and query string.
     pub path: String,
-    /// What the server answered. A status that depends on what the log does not hold (304, 206) is
-    /// that of the whole answer.
+    /// Expected status. A status that depends on headers missing from the log (304, 206) is replaced by 200.
     pub status: u16,
 }
 
 impl AccessLogRequest {
-    /// GET or HEAD.
+    /// Returns GET or HEAD.
     #[must_use]
     pub fn method(&self) -> Method {
         match self.head {
@@ -52,7 +51,7 @@ impl AccessLogRequest {
     }
 }
 
-/// Reads a log; `seed` draws where in its second a request came.
+/// Parses a log. `seed` determines the random time of each request within its second.
 #[must_use]
 pub fn read(text: &[u8], seed: u64) -> Log {
     let mut log = Log::default();
@@ -76,7 +75,7 @@ pub fn read(text: &[u8], seed: u64) -> Log {
             Err(why) => log.left_out.add(why, number),
         }
     }
-    // A line is written when its answer has ended, so lines stand nearly in order, but not quite.
+    // Servers write a line when the answer ends, so the lines are not exactly in order of time.
     seconds.sort_by_key(|(at, _)| *at);
     let first = seconds.first().map_or(0, |(at, _)| *at);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -85,7 +84,7 @@ pub fn read(text: &[u8], seed: u64) -> Log {
         .map(|(at, which)| {
             let second = u64::try_from(at - first).unwrap_or(0);
             let within = random.next_u64() % 1_000_000_000;
-            // Centuries apart: nobody replays that, and it must not wrap.
+            // Times centuries apart saturate instead of wrapping around.
             let at = second.saturating_mul(1_000_000_000);
             (at.saturating_add(within), which)
         })
@@ -98,10 +97,10 @@ pub fn read(text: &[u8], seed: u64) -> Log {
     log
 }
 
-/// Second and request of a line.
+/// Parses a line into its second and its request.
 fn entry(line: &[u8]) -> Result<(i64, AccessLogRequest), String> {
     let none = || "no line of an access log".to_owned();
-    // What stands before the time may hold anything, brackets included.
+    // The text before the time may contain brackets.
     let (at, rest) = line
         .iter()
         .enumerate()
@@ -125,7 +124,7 @@ fn entry(line: &[u8]) -> Result<(i64, AccessLogRequest), String> {
         .and_then(|field| std::str::from_utf8(field).ok()?.parse::<u16>().ok())
         .filter(|status| (100..600).contains(status))
         .ok_or_else(none)?;
-    // HTTP/0.9 has no version; its answers have no status.
+    // HTTP/0.9 requests have no version, and their answers no status.
     let mut words = request.split(|byte| *byte == b' ');
     let (Some(method), Some(target), Some(version), None) =
         (words.next(), words.next(), words.next(), words.next())
@@ -151,7 +150,7 @@ fn entry(line: &[u8]) -> Result<(i64, AccessLogRequest), String> {
         return Err("that ask no path of this server".to_owned());
     }
     let status = match status {
-        // Nobody waited for the answer, or it is none.
+        // The client closed the connection, or the status is not a final answer.
         499 | 408 | 400 | 100..=199 => {
             return Err(format!(
                 "with status {status}, which is no answer to a whole request"
@@ -164,7 +163,7 @@ fn entry(line: &[u8]) -> Result<(i64, AccessLogRequest), String> {
     Ok((at, AccessLogRequest { head, path, status }))
 }
 
-/// `22/Nov/2026:18:05:01 +0100` as seconds.
+/// Parses `22/Nov/2026:18:05:01 +0100` into seconds since 1970.
 fn time(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.len() != 26 {
@@ -175,7 +174,8 @@ fn time(text: &[u8]) -> Option<i64> {
     Some(at.as_second())
 }
 
-/// The bytes up to the closing quote, with the escapes of nginx and Apache undone, and what follows.
+/// Returns the bytes before the closing quote, with the escapes of nginx and Apache decoded, and the rest of
+/// the line.
 fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -209,12 +209,12 @@ mod tests {
     use super::*;
 
     const REAL: &str = concat!(
-        // nginx 1.22, combined.
+        // nginx 1.22, combined format.
         "127.0.0.1 - - [22/Nov/2026:18:05:01 +0000] \"GET /a HTTP/1.1\" 200 615 \"-\" \"curl/7.88.1\"\n",
         "127.0.0.1 - - [22/Nov/2026:18:05:03 +0000] \"HEAD /a HTTP/1.1\" 200 0 \"-\" \"curl/7.88.1\"\n",
         "127.0.0.1 - - [22/Nov/2026:18:05:01 +0000] \"\\x16\\x03\\x01\" 400 157 \"-\" \"-\"\n",
         "127.0.0.1 - - [22/Nov/2026:18:05:01 +0000] \"GET /q\\x22\\xC3\\xA4 HTTP/1.1\" 404 1 \"-\" \"-\"\n",
-        // Apache 2.4, common; with a user and a virtual host; `%b` of nothing is `-`.
+        // Apache 2.4, common format, with a user and a virtual host. `%b` prints `-` for zero bytes.
         "::1 - frank [22/Nov/2026:19:05:02 +0100] \"GET /a HTTP/1.0\" 304 -\n",
         "host:80 ::1 - a[b [22/Nov/2026:18:05:02 +0000] \"POST /form HTTP/1.1\" 200 5\n",
         "::1 - - [22/Nov/2026:18:05:02 +0000] \"OPTIONS * HTTP/1.0\" 200 126\n",
@@ -231,7 +231,7 @@ mod tests {
             .iter()
             .map(|asked| (asked.head, asked.path.as_str(), asked.status))
             .collect();
-        // A 304 is asked for without its condition: the same request as the first.
+        // The request that got a 304 is replayed without its condition, so it equals the first request.
         assert_eq!(
             asked,
             [
@@ -254,7 +254,8 @@ mod tests {
         ] {
             assert!(text.contains(why), "{why}: {text}");
         }
-        // The zone is read: 19:05:02 +0100 is one second after the first, give or take where in its second.
+        // The time zone counts: 19:05:02 +0100 is one second after the first line, plus or minus the random
+        // part.
         let (last, _) = log.times[3];
         assert!((1_000_000_000..3_000_000_000).contains(&last), "{last}");
         assert!(log.times.is_sorted() && log.times[0].0 == 0);

@@ -1,4 +1,4 @@
-//! The end on a machine that loads: it does what the lines that come in say.
+//! The generator process on a remote machine: carries out the orders that it reads from its input.
 
 use super::{GeneratorOrder, Reached, Word};
 use crate::server::ServerProcesses;
@@ -9,14 +9,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether to stop.
+/// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Says that these servers were found, and carries out what is asked until nothing more can come, or `stop` says
-/// so. `machine` names this machine, `speed` is that of its link in bits per second, where the user says it.
+/// Reports that the servers were found, and carries out orders until the input ends or `stop` returns true.
+/// `machine` identifies this machine; `speed` is the user's value for its link, in bits per second.
 ///
 /// # Errors
-/// Nobody hears any more.
+/// The output is closed.
 pub fn generate(
     targets: &[Target],
     machine: Option<String>,
@@ -83,7 +83,7 @@ fn micros(begin: Instant, at: Instant) -> i64 {
     i64::try_from(since).unwrap_or(i64::MAX)
 }
 
-/// Waits for a time by this clock; by how much it is over.
+/// Waits until `at_us` microseconds after `begin`. Returns the delay in microseconds.
 fn wait(begin: Instant, at_us: i64, stop: &(dyn Fn() -> bool + Sync)) -> i64 {
     loop {
         let late = micros(begin, Instant::now()).saturating_sub(at_us);
@@ -109,10 +109,10 @@ fn carry(
         false => ServerProcesses::Unknown("it is on another machine".to_owned()),
     };
     let bench = Bench::new(target, &server, speed);
-    // What was agreed on is kept here as well, whatever is asked.
+    // The generator itself enforces the consent, too, whatever the order says.
     let shape = target.allowed(shape);
     let mut tell = |(answers, failures): (u64, u64), _: Duration| {
-        // Who does not hear this does not hear the end either, and is told then.
+        // If this output fails, the final result fails as well and reports the error.
         let _ = say(out, &Word::Live(answers, failures));
     };
     match measure(&bench, manner, shape, stop, &mut tell) {

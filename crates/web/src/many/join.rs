@@ -1,4 +1,5 @@
-//! Generators become one: what each of them found must be the same server, and what they say must be possible.
+//! Combines several generators: checks that all reached the same servers, and that their results are
+//! plausible.
 
 use super::{Generator, GeneratorOrder, Joint, Line, Many, Reached, Word};
 use crate::server::ServerProcesses;
@@ -8,22 +9,22 @@ use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Remarks of one generator on one server, and characters of each, that are passed on.
+/// Maximum number of remarks of one generator on one server, and maximum characters of a remark.
 const REMARKS: (usize, usize) = (20, 400);
-/// Characters of a text that a generator says of a step.
+/// Maximum characters of a generator's text about a step.
 const TEXT: usize = 200;
-/// Addresses of one name.
+/// Maximum number of addresses of one name.
 const ADDRESSES: usize = 64;
-/// No count of a step is larger: it would not be exact as a number in JSON.
+/// Maximum count in a step. JSON numbers are exact up to here.
 const MOST: u64 = 1 << 53;
 
 impl Many {
-    /// Waits until each of these is ready, and compares what they found. `servers` are where the CPU time of each
-    /// server is counted from here; a generator of which nothing is heard for `silence` in a step is given up. None when
-    /// `stop` says so first.
+    /// Waits until each generator is ready and compares the servers that they reached. `servers` says where to
+    /// count each server's CPU time. A generator that sends nothing for `silence` during a step is given up.
+    /// Returns `None` if `stop` returns true first.
     ///
     /// # Errors
-    /// One cannot, or may not, load a server; for people.
+    /// A generator cannot or may not load a server. The text is for users.
     pub fn join(
         lines: Vec<(String, Box<dyn Line>)>,
         servers: Vec<ServerProcesses>,
@@ -93,7 +94,7 @@ impl Many {
     }
 }
 
-/// What all of them found of one server.
+/// Merges the generators' views of one server.
 fn joint(each: &[(&str, &Reached)], server: ServerProcesses) -> Result<Joint, String> {
     let Some((_, first)) = each.first() else {
         return Err("no machine to load from".to_owned());
@@ -162,8 +163,8 @@ fn joint(each: &[(&str, &Reached)], server: ServerProcesses) -> Result<Joint, St
     })
 }
 
-/// What a generator saw, when it can have seen that: what comes from another machine may be anything. Its text is
-/// made harmless.
+/// Returns a generator's result if it is plausible, because another machine may send anything. Escapes its
+/// texts.
 pub(super) fn accepted(order: &GeneratorOrder, mut step: Step) -> Option<Step> {
     if !can_be(order, &step) {
         return None;
@@ -187,7 +188,7 @@ pub(super) fn accepted(order: &GeneratorOrder, mut step: Step) -> Option<Step> {
     Some(step)
 }
 
-/// What is made of a line that a generator says when it was told to carry out a second with four connections.
+/// Parses a line that a generator sends after an order for one second with four connections; for tests.
 #[doc(hidden)]
 #[must_use]
 pub fn told(line: &str) -> Option<Step> {
@@ -247,7 +248,7 @@ fn can_be(order: &GeneratorOrder, step: &Step) -> bool {
     let GeneratorOrder::Step { manner, shape, .. } = order else {
         return false;
     };
-    // An agreement on less makes another shape of it, but never of another step.
+    // A consent may change the limits of a step but not its target and round.
     if (step.target, step.round) != (shape.target, shape.round) {
         return false;
     }
@@ -275,7 +276,7 @@ fn can_be(order: &GeneratorOrder, step: &Step) -> bool {
             .fold(0, |sum, one| one.count.saturating_add(sum)),
     ];
     let bins = [&seen.latency, &seen.service, &seen.lateness, &seen.connect];
-    // Only what was ended before its time, or never had an answer, was counted for less.
+    // A count may be lower only for requests that were interrupted or never answered.
     let whole = u128::from(seen.window.0) == window;
     let ended = seen.interrupted || (seen.gave_up && seen.answers == 0);
     u128::from(seen.window.0) <= window
@@ -287,7 +288,7 @@ fn can_be(order: &GeneratorOrder, step: &Step) -> bool {
         && seen.failures.len() <= assay_model::web::FailureKind::ALL.len()
         && seen.statuses.len() <= 900
         && seen.statuses.is_sorted_by_key(|one| one.status)
-        // Sums of what is larger are no numbers any more, and could not be read out of the store.
+        // Sums of larger values are not finite and could not be read from the store.
         && (0.0..MOST as f64).contains(&seen.under_way)
         && step.parts.is_empty()
 }
@@ -375,7 +376,7 @@ mod tests {
         assert!(said(&|_| ()));
         let second = assay_model::Nanos(1_000_000_000);
         let short = assay_model::Nanos(1_000_000);
-        // A thousandth of the time would be a thousand times the rate.
+        // A thousandth of the time would multiply the rate by a thousand.
         assert!(!said(&|one| one.window = short));
         assert!(!said(&|one| one.window.0 = 2 * second.0));
         assert!(!said(&|one| (one.window, one.gave_up) = (short, true)));

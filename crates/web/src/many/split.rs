@@ -1,17 +1,18 @@
-//! Who does how much of a step, and when.
+//! Divides a step among several generators.
 
 use crate::step::{Manner, Shape};
 use assay_model::web::Pace;
 
-/// What one generator does of a step.
+/// The part of a step for one generator.
 pub(super) struct Share {
     pub(super) shape: Shape,
     pub(super) manner: Manner,
-    /// So long after the common start, in microseconds: even times of several generators are then even together.
+    /// Start delay after the common start, in microseconds. The delays interleave evenly spaced requests of
+    /// several generators.
     pub(super) after_us: i64,
 }
 
-/// The shares of as many generators as have a connection.
+/// Returns the parts of a step, for at most one generator per connection.
 pub(super) fn orders(manner: &Manner, shape: Shape, generators: usize) -> Vec<Share> {
     let all = u32::try_from(generators).unwrap_or(u32::MAX);
     let count = all.min(shape.connections).max(1);
@@ -26,7 +27,7 @@ pub(super) fn orders(manner: &Manner, shape: Shape, generators: usize) -> Vec<Sh
                     },
                     (f64::from(which) * 1e6 / per_s) as i64,
                 ),
-                // Random times of several that know nothing of each other are random times again.
+                // Independent Poisson processes add up to a Poisson process.
                 Pace::Poisson { per_s } => (
                     Pace::Poisson {
                         per_s: per_s / each,
@@ -88,7 +89,7 @@ mod tests {
         let all = shares(2, Pace::Constant { per_s: 100.0 }, 3);
         let rates: Vec<_> = all.iter().map(|one| one.shape.pace).collect();
         assert_eq!(rates, [Pace::Constant { per_s: 50.0 }; 2]);
-        // 50 per second each, the second half a gap later.
+        // 50 per second each; the second generator starts half an interval later.
         assert_eq!((all[0].after_us, all[1].after_us), (0, 10_000));
         assert_ne!(all[0].manner.seed, all[1].manner.seed);
     }

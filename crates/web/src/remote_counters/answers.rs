@@ -1,4 +1,4 @@
-//! Answers of a machine, as they come over a session: each to the question with its number.
+//! Receives the answers of a remote machine and assigns each to the request with its number.
 
 use super::LOOK;
 use assay_fleet::line::{Line, Lines};
@@ -9,14 +9,14 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of an answer: a line of some 40 bytes for each thread of the server.
+/// Maximum bytes of an answer. An answer has a line of about 40 bytes for each thread of the server.
 const MOST_ANSWER: usize = 4 << 20;
-/// The longest line of an answer.
+/// Maximum length of a line in bytes.
 const LONGEST: usize = 512;
-/// How long an answer may take before the session is given up.
+/// Time limit of an answer; after it the session is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the thread that reads and those that ask have together.
+/// State shared by the reader thread and the requesters.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
@@ -26,11 +26,11 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The number of the last question.
+    /// Number of the last request.
     pub(super) last: u64,
     pub(super) asked: BTreeMap<u64, Instant>,
     pub(super) answers: BTreeMap<u64, Answer>,
-    /// Why nothing more comes.
+    /// Reason why the session ended.
     pub(super) gone: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for an answer. One that does not come ends the session.
+    /// Waits for an answer. Ends the session if the answer does not arrive.
     pub(super) fn answer(&self, number: u64) -> Result<Answer, String> {
         let end = Instant::now() + PATIENCE;
         let mut state = self.state();
@@ -69,7 +69,7 @@ impl Shared {
         }
     }
 
-    /// Why it has ended, which is told soon.
+    /// Waits briefly for the reason why the session ended and returns it.
     pub(super) fn end_soon(&self) -> String {
         let end = Instant::now() + PATIENCE;
         let mut state = self.state();
@@ -90,7 +90,7 @@ impl Shared {
         self.news.notify_all();
     }
 
-    /// Takes answers until the line ends.
+    /// Reads answers until the session ends.
     pub(super) fn read(&self, mut line: Line, mut lines: Lines, session: &SshSession) {
         let mut open = None;
         loop {
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// A line of an answer: `begin 7`, what there is to say, `end 7`.
+    /// Processes a line of an answer: `begin 7`, data lines, `end 7`.
     pub(super) fn take(
         &self,
         open: &mut Option<Open>,
@@ -147,7 +147,7 @@ impl Shared {
                     lines: std::mem::take(&mut own.lines),
                 };
                 state.answers.insert(own.number, answer);
-                // Two looks belong together; older ones were waited for.
+                // Two readings belong together. Older answers are no longer needed.
                 while state.answers.len() > 4 {
                     state.answers.pop_first();
                 }
@@ -166,7 +166,7 @@ impl Shared {
     }
 }
 
-/// An answer that comes.
+/// An answer that is being received.
 pub(super) struct Open {
     number: u64,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! What the script there answers, read strictly: it comes from another machine.
+//! Parses the script's answers strictly, because they come from another machine.
 
 use crate::machine::{TICK, ticks};
 use crate::server::{Seen, Threads};
@@ -20,7 +20,7 @@ fn wrong(line: &str) -> String {
     format!("it answered `{shown}`, which is no counter")
 }
 
-/// Who holds a socket; none when there is no socket.
+/// Parses the processes that hold a socket; `None` if there is no socket.
 pub fn holders(lines: &[String]) -> Result<Option<Vec<u32>>, String> {
     let mut found = None;
     for line in lines {
@@ -32,19 +32,19 @@ pub fn holders(lines: &[String]) -> Result<Option<Vec<u32>>, String> {
             _ => return Err(wrong(line)),
         }
     }
-    // A server has some processes for each CPU that wait for connections.
+    // A server has several processes per CPU that wait for connections.
     match &found {
         Some(pids) if pids.len() > 4096 => Err("more than 4,096 processes hold its socket".into()),
         _ => Ok(found),
     }
 }
 
-/// Since when the machine was up when it counted: the middle of two looks at its clock.
+/// Parses the uptime of the remote machine at the reading: the mean of two readings of its clock.
 pub fn up(lines: &[String]) -> Result<Duration, String> {
     let times = lines.iter().filter_map(|line| line.strip_prefix("up "));
     let times = times.map(|text| {
         let seconds: f64 = text.parse().map_err(|_| wrong(text))?;
-        // A hundred years.
+        // The limit is a hundred years.
         match (0.0..3.2e9).contains(&seconds) {
             true => Ok(Duration::from_secs_f64(seconds)),
             false => Err(wrong(text)),
@@ -81,7 +81,7 @@ impl Counters {
                             (pid, thread, (number(cpu)?, Some(number(waited)?)))
                         }
                         ("ticks", [pid, thread, cpu]) => match number(cpu)? {
-                            // Never ran, so it never waited long either.
+                            // The thread never ran, so it never waited either.
                             0 => (pid, thread, (0, Some(0))),
                             cpu => (pid, thread, (cpu.saturating_mul(TICK), None)),
                         },
@@ -114,7 +114,7 @@ impl Counters {
         })
     }
 
-    /// What its machine did since.
+    /// Returns what the remote machine did since `then`.
     pub fn machine_since(&self, then: &Self) -> ServerMachine {
         let ticks = |now: u64, then: u64| Nanos(now.saturating_sub(then).saturating_mul(TICK));
         ServerMachine {
@@ -126,7 +126,7 @@ impl Counters {
     }
 }
 
-/// A name of a process as it may be printed anywhere.
+/// Escapes the name of a process for output.
 fn printable(name: &str) -> String {
     let known = |c: char| {
         if c.is_ascii_graphic() || c == ' ' {
@@ -205,8 +205,8 @@ mod tests {
         assert!(holders(&lines("holds x")).is_err() && holders(&lines("rm -rf")).is_err());
     }
 
-    /// The script with each shell and each awk that another machine may have: who holds a socket of this process,
-    /// and its counters.
+    /// Runs the script with each shell and each awk that a remote machine may have: it must print the holder
+    /// of this process's socket, and its counters.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
     fn each_shell_and_awk_answers() {
@@ -229,7 +229,7 @@ mod tests {
             let mut stdout = BufReader::new(child.stdout.take().unwrap());
             let text = pair.before(links.path()) + super::super::SCRIPT;
             stdin.write_all(text.as_bytes()).unwrap();
-            // A shell may read ahead, so questions are asked when it is ready.
+            // The shell may read ahead, so send requests only when it is ready.
             let mut text = String::new();
             stdout.read_line(&mut text).unwrap();
             stdin.write_all(questions.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What is asked of a server, and what a good answer to each question is: looked at once before the load.
+//! Sends each request of a load once before the load, to determine the expected answers.
 
 use super::{ConsentRequest, TargetError, What};
 use crate::list::{self, LeftOut, log};
@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most different requests of a file that are looked at before the load, and for how long.
+/// Maximum number of distinct requests from a file that are probed, and the time limit.
 const LOOKED_AT: usize = 2_000;
 const LOOKING: Duration = Duration::from_secs(10);
 
-/// A server that may be asked.
+/// A server that may receive requests.
 pub(super) struct Asking<'a> {
     pub url: &'a Url,
     pub asked: &'a ConsentRequest,
@@ -20,7 +20,7 @@ pub(super) struct Asking<'a> {
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// What a load asks.
+/// Requests of a load and their expected answers.
 pub(super) struct Questions {
     pub requests: Vec<Request>,
     pub listed: Arc<[Listed]>,
@@ -28,16 +28,16 @@ pub(super) struct Questions {
     pub remarks: Vec<String>,
 }
 
-/// What was seen when the requests of a file were asked once.
+/// Result of sending the requests of a file once.
 #[derive(Default)]
 struct Looked {
-    /// Those that the load asks.
+    /// Requests that the load uses.
     requests: Vec<Request>,
-    /// The first answer to one of them.
+    /// The first answer to one of the requests.
     first: Option<Probed>,
-    /// Those that were answered otherwise than expected.
+    /// Requests whose answer differed from the expected one.
     other: LeftOut,
-    /// How many were asked.
+    /// Number of requests that were sent.
     looked: usize,
 }
 
@@ -51,7 +51,8 @@ impl Asking<'_> {
         }
     }
 
-    /// All must answer as is wanted; none are the URL's own.
+    /// Probes the given paths, or the URL's own path if the list is empty. Every path must give the expected
+    /// answer.
     fn paths(&self, paths: &[String]) -> Result<Questions, TargetError> {
         let urls: Vec<Url> = match paths {
             [] => vec![self.url.clone()],
@@ -193,9 +194,8 @@ impl Asking<'_> {
         })
     }
 
-    /// Asks each request once, as long as there is time, and says what came: each request comes with the
-    /// status that is expected. One that is answered otherwise is described from the status that came and
-    /// the one expected, and stays only when `others_stay`.
+    /// Sends each request once, within the time limit. Each request has an expected status. `describe`
+    /// explains a different status; such a request stays in the load only with `others_stay`.
     fn look(
         &self,
         all: impl Iterator<Item = Result<(Request, u16), TargetError>>,
@@ -250,7 +250,7 @@ impl Asking<'_> {
         })
     }
 
-    /// The answer of the first address that gives one.
+    /// Returns the answer of the first address that answers.
     fn answer(
         &self,
         url: &Url,
@@ -278,7 +278,7 @@ impl Asking<'_> {
     }
 }
 
-/// The length of a body that is that of a file: other pages may be of another length each time.
+/// Returns the length of a body if it is a file's. The length of other pages may change.
 fn fixed(probed: &Probed) -> Option<u64> {
     let file = probed.header("etag").is_some() || probed.header("last-modified").is_some();
     file.then_some(probed.answer.body)

@@ -1,4 +1,5 @@
-//! Servers that wait for something else, planted with real parts: what they wait for is named.
+//! Servers that wait for another component, built from real programs: the reported cause must be that
+//! component.
 
 use super::*;
 use assay_judge::web::judge;
@@ -10,7 +11,7 @@ struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // A stopped master takes its workers along when it is asked to end.
+        // A master process that receives SIGTERM ends its workers too.
         if let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
@@ -18,7 +19,7 @@ impl Drop for Program {
     }
 }
 
-/// The first of these programs that is installed.
+/// Returns the first of these programs that is installed.
 fn installed(names: &[&str]) -> Option<PathBuf> {
     let found = names
         .iter()
@@ -29,7 +30,7 @@ fn installed(names: &[&str]) -> Option<PathBuf> {
     found
 }
 
-/// nginx that hands everything to a backend, and the server as it is found by its port.
+/// Starts nginx as a proxy for a backend, and finds the server by its port.
 fn proxy(location: &str) -> Option<(Nginx, Target, ServerProcesses)> {
     if let Some(lacking) = assay_testing::servers::find_missing(&["nginx"], false) {
         assay_testing::skipped(&lacking, "it is a part of the stage");
@@ -57,7 +58,7 @@ fn wait_for(path: &Path) {
     panic!("{} does not appear", path.display());
 }
 
-/// The upstream that most sockets waited for.
+/// Returns the upstream for which most sockets waited.
 fn upstream(step: &Step) -> &assay_model::web::Upstream {
     let sockets = step.server.as_ref().unwrap().sockets.as_ref().unwrap();
     sockets.upstreams.first().unwrap()
@@ -190,7 +191,7 @@ fn a_full_worker_of_gunicorn() {
     assert!(used.cpu.0 > 0, "{used:?}");
 }
 
-/// A control group with a CPU quota, in whichever version this machine has; none where it cannot be made.
+/// A control group with a CPU quota, in the version that this machine has; `None` if it cannot be created.
 struct Group(PathBuf);
 
 impl Group {
@@ -223,7 +224,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It is empty when its processes are gone, which takes a moment.
+        // The group is empty when its processes have ended, which takes a moment.
         for _ in 0..100 {
             if !self.0.exists() || fs::remove_dir(&self.0).is_ok() {
                 return;

@@ -28,11 +28,11 @@ fn of<'a>(census: &'a Census, make: &str) -> &'a MakeCount {
 fn a_vehicle_with_several_addresses_is_one_at_least() {
     let found = count(vec![
         bss("00:1c:d7:00:00:01", "MB WLAN 12345", "Harman/B"),
-        // Its second radio.
+        // A second radio of the same device.
         bss("00:1c:d7:00:00:02", "MB WLAN 12345", "Harman/B"),
-        // The same again.
+        // The first address again.
         bss("00:1c:d7:00:00:01", "MB WLAN 12345", "Harman/B"),
-        // An address that is made up anew names no maker, and may be any of them.
+        // A local address does not identify a vendor and may belong to any make.
         bss("02:11:22:33:44:55", "MB Hotspot 123456", ""),
         bss("06:99:22:33:44:66", "MB Hotspot 123456", ""),
     ]);

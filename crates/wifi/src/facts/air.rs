@@ -1,4 +1,4 @@
-//! What all networks of the files together do to the spectrum.
+//! Analyses how all networks of the files share the spectrum.
 
 use super::{WifiFile, counts};
 use crate::address::{Address, Family};
@@ -7,25 +7,25 @@ use crate::reading::Bss;
 use crate::ssid::Ssid;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Channels of 20 MHz in 2.4 GHz that do not overlap. Two plans do so: three channels, or four where the
-/// regulator allows channel 13 and nobody sends 802.11b.
+/// Sets of 20 MHz channels in 2.4 GHz that do not overlap: three channels, or four where channel 13 is
+/// permitted and no device uses 802.11b.
 const PLANS: [&[u16]; 2] = [&[1, 6, 11], &[1, 5, 9, 13]];
 
-/// Who sends where.
+/// Networks and devices by channel.
 pub(super) struct Air {
-    /// Devices on each channel, and of these one's own.
+    /// Number of devices on each channel, and of the user's own among them.
     channels: BTreeMap<Channel, Devices>,
-    /// The plan that one's own access points in 2.4 GHz follow.
+    /// The set of channels that the user's own 2.4 GHz access points use.
     plan: &'static [u16],
-    /// Names of protected networks, by what they look like, and whether they are one's own.
+    /// Names of protected networks, grouped by appearance, and whether they are the user's own.
     protected: BTreeMap<String, BTreeMap<Ssid, bool>>,
-    /// One's own devices in each band.
+    /// Number of the user's own devices in each band.
     own: BTreeMap<Band, usize>,
-    /// See [`Air::quietest`].
+    /// Quietest channel; see [`Air::quietest`].
     quietest: (u16, usize),
 }
 
-/// A device, as far as its address tells. Without an address each record is one.
+/// A device, as identified by its address. A record without an address counts as one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Device {
     Known(Family),
@@ -38,7 +38,7 @@ struct Devices {
     own: BTreeSet<Device>,
 }
 
-/// The device of a record of a file.
+/// Returns the device of a record.
 pub(super) fn device(address: Option<Address>, file: usize, line: usize) -> Device {
     match address {
         Some(address) => Device::Known(address.family()),
@@ -76,7 +76,7 @@ impl Air {
         }
         let follows = |plan: &&&[u16]| used.iter().all(|number| plan.contains(number));
         air.plan = PLANS.iter().find(follows).copied().unwrap_or(PLANS[0]);
-        // Every network asks for these: they are counted once.
+        // Every network needs these counts, so they are computed once.
         air.own = [Band::Two, Band::Five, Band::Six]
             .map(|band| (band, air.count_own(band)))
             .into();
@@ -108,12 +108,12 @@ impl Air {
         }
     }
 
-    /// Whether a channel in 2.4 GHz overlaps others of the plan.
+    /// Returns whether a 2.4 GHz channel overlaps channels of the set.
     pub(super) fn off_plan(&self, channel: Channel) -> bool {
         !self.overlapped(channel).is_empty()
     }
 
-    /// The channels of the plan that one outside of it overlaps.
+    /// Returns the channels of the set that a channel outside of it overlaps.
     pub(super) fn overlapped(&self, channel: Channel) -> Vec<u16> {
         let band = Band::Two;
         let mut plan: Vec<u16> = self.plan.to_vec();
@@ -129,8 +129,8 @@ impl Air {
         }
     }
 
-    /// Another protected network whose name looks the same, and whether it is one's own, which goes before
-    /// others.
+    /// Returns another protected network whose name looks the same, and whether it is the user's own. Own
+    /// networks take precedence.
     pub(super) fn alike(&self, ssid: &Ssid) -> Option<(&Ssid, bool)> {
         let names = self.protected.get(&ssid.folded()?)?;
         let others = names.iter().filter(|(name, _)| *name != ssid);
@@ -138,21 +138,21 @@ impl Air {
         Some((name, *own))
     }
 
-    /// How many devices send on a channel.
+    /// Returns the number of devices on a channel.
     pub(super) fn devices_on(&self, channel: Channel) -> usize {
         self.channels
             .get(&channel)
             .map_or(0, |devices| devices.all.len())
     }
 
-    /// How many of one's own devices send on a channel.
+    /// Returns the number of the user's own devices on a channel.
     pub(super) fn own_on(&self, channel: Channel) -> usize {
         self.channels
             .get(&channel)
             .map_or(0, |devices| devices.own.len())
     }
 
-    /// How many devices of one's own there are in a band.
+    /// Returns the number of the user's own devices in a band.
     pub(super) fn own_in(&self, band: Band) -> usize {
         self.own.get(&band).copied().unwrap_or(0)
     }
@@ -166,7 +166,8 @@ impl Air {
         own.len()
     }
 
-    /// The channel of the plan on which the fewest devices send, of those that overlap it too; and how many.
+    /// Returns the channel of the set with the fewest devices, including devices on overlapping channels, and
+    /// their number.
     pub(super) fn quietest(&self) -> (u16, usize) {
         self.quietest
     }
@@ -184,7 +185,7 @@ impl Air {
         (number, count)
     }
 
-    /// How many channels of 2.4 GHz the plan has.
+    /// Returns the number of 2.4 GHz channels in the set.
     pub(super) fn plan_size(&self) -> usize {
         self.plan.len()
     }

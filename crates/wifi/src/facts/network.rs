@@ -1,4 +1,4 @@
-//! The properties of one network: all radios that send its name, and what is configured under it.
+//! Computes the properties of one network from all radios with its name and from its configuration.
 
 use super::air::{Air, Device, device};
 use super::{WifiFile, counts, put, put_unknown};
@@ -10,7 +10,7 @@ use assay_model::{FactPlace, Facts, Subject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A record and its place.
+/// A record and its place in a file.
 struct At<'a, T> {
     path: &'a str,
     file: usize,
@@ -33,11 +33,11 @@ impl<T> At<'_, T> {
 pub(super) struct Network<'a> {
     heard: Vec<At<'a, Bss>>,
     configured: Vec<At<'a, Wlan>>,
-    /// Access points that the export with its configuration lists.
+    /// Number of access points in the export that configures the network.
     listed: Option<usize>,
 }
 
-/// The networks of some files, by name.
+/// Groups the networks of the files by name.
 pub(super) fn networks<'a>(files: &'a [WifiFile<'_>]) -> BTreeMap<&'a Ssid, Network<'a>> {
     let mut found: BTreeMap<&Ssid, Network<'_>> = BTreeMap::new();
     for (number, file) in files.iter().enumerate() {
@@ -61,7 +61,7 @@ pub(super) fn networks<'a>(files: &'a [WifiFile<'_>]) -> BTreeMap<&'a Ssid, Netw
     found
 }
 
-/// A count and the first place that makes it more than nothing.
+/// A count, and the place of the first counted record.
 #[derive(Default)]
 struct Count {
     count: usize,
@@ -75,11 +75,11 @@ impl Count {
     }
 }
 
-/// Facts of one network while they are written.
+/// Writes the facts of one network.
 struct Telling<'f> {
     facts: &'f mut Facts,
     subject: &'f Subject,
-    /// Where the network is told first.
+    /// Place of the network's first record.
     place: FactPlace,
 }
 
@@ -107,7 +107,7 @@ impl Telling<'_> {
 }
 
 impl Network<'_> {
-    /// Whether it is open and has a name that looks like that of a protected network of one's own.
+    /// Returns whether the network is open and its name looks like one of the user's protected networks.
     pub(super) fn imitates(&self, air: &Air) -> bool {
         let securities = self.securities();
         let open = securities.iter().any(|(known, ..)| known.is_open());
@@ -116,7 +116,8 @@ impl Network<'_> {
         open && alike.is_some_and(|(_, own)| own)
     }
 
-    /// Writes all that is known of it. `own` says whether it is the user's, and who says so.
+    /// Writes all facts of the network. `own` contains whether the network is the user's, and the source of
+    /// this knowledge.
     pub(super) fn tell(
         &self,
         facts: &mut Facts,
@@ -151,7 +152,7 @@ impl Network<'_> {
             .map(|at| device(at.what.address, at.file, at.what.lines.begin))
             .collect();
         let devices = devices.len().max(self.listed.unwrap_or(0));
-        // Without addresses two radios may be one device's.
+        // Without addresses, two radios may belong to one device.
         let masked = self.heard.iter().filter(|at| at.what.masked).count();
         let told_apart = masked == 0 || self.heard.len() == 1;
         if told_apart {
@@ -168,7 +169,7 @@ impl Network<'_> {
         self.tell_likeness(&mut tell, air);
     }
 
-    /// The first line of it that could not be read, and its file.
+    /// Returns the network's first unreadable line and its file.
     fn unread(&self) -> Option<(&str, (usize, &'static str))> {
         let heard = self.heard.iter().map(|at| (at.path, at.what.unread));
         let configured = self.configured.iter().map(|at| (at.path, at.what.unread));
@@ -176,8 +177,8 @@ impl Network<'_> {
         all.find_map(|(path, unread)| Some((path, unread?)))
     }
 
-    /// Open networks, on the air and configured, that are not meant to be: no half of a pair with Enhanced Open,
-    /// and not for guests.
+    /// Counts open networks that are probably open by mistake, both received and configured. Excludes
+    /// transition networks of Enhanced Open and guest networks.
     fn count_open(&self) -> Count {
         let open = |security: &Option<Security>| security.as_ref().is_some_and(Security::is_open);
         let guest = self.configured.iter().any(|at| at.what.guest);
@@ -197,7 +198,7 @@ impl Network<'_> {
         count
     }
 
-    /// The securities on the air and in the configuration, each with its place.
+    /// Returns all received and configured security settings with their places.
     fn securities(&self) -> Vec<(&Security, FactPlace, bool)> {
         let heard = self.heard.iter().filter_map(|at| {
             let lines = at.what.lines;
@@ -255,7 +256,7 @@ impl Network<'_> {
         tell.value("old", old, place);
         tell.count("wpa1", &first);
         tell.count("tkip", &tkip);
-        // 6 GHz allows WPA3 alone: there another kind is needed.
+        // 6 GHz permits only WPA3, so a different security there is no fault.
         let kinds: Vec<(String, FactPlace)> = self
             .heard
             .iter()
@@ -294,7 +295,8 @@ impl Network<'_> {
         }
     }
 
-    /// Whether management frames are protected. WPA3 and Enhanced Open need it, so they are counted apart.
+    /// Writes whether management frames are protected. WPA3 and Enhanced Open require protection, so they are
+    /// counted separately.
     fn tell_frames(&self, tell: &mut Telling<'_>) {
         let (mut off, mut needed, mut known) = (Count::default(), Count::default(), (false, false));
         let heard = self.heard.iter().map(|at| {
@@ -357,7 +359,7 @@ impl Network<'_> {
         }
     }
 
-    /// What the first WPA brought, with the line that says so.
+    /// Counts settings of the original WPA, with the line of the first one.
     fn old(&self, is: fn(&Security) -> bool, line: fn(&Lines) -> usize) -> Count {
         let mut count = Count::default();
         let has = |security: &Option<Security>| security.as_ref().is_some_and(is);
@@ -376,7 +378,7 @@ impl Network<'_> {
         count
     }
 
-    /// What helps a client to move from one access point to the next.
+    /// Writes which roaming protocols the network supports.
     fn tell_moving(&self, tell: &mut Telling<'_>) {
         let mut on_off = |property: &str, known: Vec<(bool, FactPlace)>| {
             if known.is_empty() {
@@ -421,7 +423,7 @@ impl Network<'_> {
 
     fn tell_hidden(&self, tell: &mut Telling<'_>) {
         let mut hidden = Count::default();
-        // The half of a pair with Enhanced Open has to hide its name.
+        // The hidden half of an Enhanced Open pair must hide its name.
         let heard = self.heard.iter().filter(|at| at.what.hidden);
         for at in heard.filter(|at| !at.what.owe_transition) {
             hidden.add(|| at.place(at.what.lines.hidden, at.what.lines.begin));
@@ -436,7 +438,7 @@ impl Network<'_> {
         tell.count("hidden", &hidden);
     }
 
-    /// Rates of 802.11b that every client has to know: 1, 2, 5.5 and 11 Mbit/s.
+    /// Writes the mandatory 802.11b rates: 1, 2, 5.5 and 11 Mbit/s.
     fn tell_rates(&self, tell: &mut Telling<'_>) {
         let mut slow = Count::default();
         let mut lowest: Option<f64> = None;
@@ -517,7 +519,7 @@ impl Network<'_> {
             if channel.band == Band::Two {
                 most(&mut crowded, air.devices_on(channel));
             }
-            // More access points than channels have to share some.
+            // With more access points than channels, some must share a channel.
             let room = match channel.band {
                 Band::Two => air.plan_size(),
                 Band::Five | Band::Six => usize::MAX,
@@ -555,7 +557,7 @@ impl Network<'_> {
         }
     }
 
-    /// A network without a secret whose name looks like that of one with a secret.
+    /// Writes whether an open network's name looks like that of a protected network.
     fn tell_likeness(&self, tell: &mut Telling<'_>, air: &Air) {
         let securities = self.securities();
         let open = securities.iter().find(|(known, ..)| known.is_open());

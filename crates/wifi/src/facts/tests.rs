@@ -69,7 +69,7 @@ fn a_name_cannot_take_the_facts_of_another_network() {
     let of = |name: &str| &subjects[&Subject::new(["wifi.network", name])]["open_air"].value;
     assert_eq!(of("Home"), &FactValue::Known(1.into()));
     assert_eq!(of("Home.open_air"), &FactValue::Known(0.into()));
-    // Whose the nameless one is, nobody can tell.
+    // The network without a name has no known owner.
     assert_eq!(subjects.len(), 3, "{:?}", subjects.keys());
 }
 
@@ -106,7 +106,7 @@ fn what_was_not_read_is_unknown() {
         &[("scan.txt", "BSS zz\nBSS 00:00:00:00:00:00\n\tfreq: x\n")],
         &[],
     );
-    // The second network has no name: whose it is, nobody can tell.
+    // The second network has no name, so its owner is unknown.
     insta::assert_snapshot!(text, @"wifi.network.lines of scan.txt = unknown: line 1: an address behind `BSS` was expected  [scan.txt:1]");
 }
 
@@ -114,7 +114,7 @@ fn what_was_not_read_is_unknown() {
 fn only_the_network_of_an_unread_line_is_unknown() {
     let good = scan(&[("78:8a:20:01:02:03", "Office", 2437, "Privacy")]);
     let others = [
-        // A frequency of another band leaves its network out, and is no fault.
+        // A network in another band is omitted and is not an error.
         (
             "BSS 02:00:00:00:00:02(on wlan0)\n\tfreq: 60480\n\tSSID: ad\n",
             None,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// hostapd 2.10 read it without a complaint.
+/// hostapd 2.10 accepts this file without warnings.
 const FILE: &[u8] = include_bytes!("../../fixtures/hostapd.conf");
 
 #[test]
@@ -13,7 +13,7 @@ fn networks_of_a_radio_are_read_without_their_passwords() {
     let [home, office, cafe] = &found.configured[..] else {
         panic!("{found:?}")
     };
-    // What stands behind a value belongs to it.
+    // Text after a value belongs to the value.
     assert_eq!(home.ssid, Ssid::new(b"Home # 1"));
     let security = home.security.as_ref().unwrap();
     assert_eq!(security.name(), "WPA1/WPA2 PSK");
@@ -51,7 +51,7 @@ fn defaults_are_those_of_the_program() {
         let (radio, wlan) = (found.radios, found.configured[0].clone());
         (wlan.security.unwrap(), wlan.radius, wlan.slowest, radio)
     };
-    // TKIP where no cipher is named, a password where no way is.
+    // Defaults: TKIP without a cipher, PSK without key management.
     let (security, ..) = with("wpa=2\n");
     assert!(security.tkip && security.keys.contains(&Key::Psk));
     let (security, ..) = with("wpa=2\nwpa_key_mgmt=SAE\nrsn_pairwise=CCMP\n");

@@ -1,21 +1,21 @@
-//! `iw dev wlan0 link`, `info` and `station dump` (link.c, interface.c and station.c of iw 5.19): how one
-//! client is connected now.
+//! Parses `iw dev wlan0 link`, `info` and `station dump` (link.c, interface.c and station.c of iw 5.19): the
+//! current connection of a client.
 
 use super::rest;
 use crate::address::Address;
 use crate::channel::Channel;
 use crate::ssid::Ssid;
 
-/// How a client is connected.
+/// Connection of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientLink {
-    /// The access point.
+    /// Address of the access point.
     pub address: Option<Address>,
-    /// The network.
+    /// Name of the network.
     pub ssid: Option<Ssid>,
-    /// Where.
+    /// Channel of the connection.
     pub channel: Option<Channel>,
-    /// How strong the access point is heard, in dBm.
+    /// Received signal strength in dBm.
     pub signal: Option<i32>,
     /// Rate from the access point, in units of 100 kbit/s.
     pub receives: Option<u32>,
@@ -23,20 +23,20 @@ pub struct ClientLink {
     pub sends: Option<u32>,
 }
 
-/// Something that is not what the command prints.
+/// Output that the parser does not understand.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {expected} was expected")]
 pub struct LinkError {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What was expected.
+    /// Expected content.
     pub expected: &'static str,
 }
 
-/// What `iw dev DEVICE link` says; none when it is not connected.
+/// Parses `iw dev DEVICE link`; returns `None` if the device is not connected.
 ///
 /// # Errors
-/// It is not what the command prints.
+/// The text is not the output of this command.
 pub fn link(text: &str) -> Result<Option<ClientLink>, LinkError> {
     let mut found: Option<ClientLink> = None;
     for (at, line) in text.lines().enumerate() {
@@ -84,7 +84,7 @@ pub fn link(text: &str) -> Result<Option<ClientLink>, LinkError> {
     })
 }
 
-/// Signal and rates, which a station has too.
+/// Parses signal and rates, which station dumps contain, too.
 fn figures(link: &mut ClientLink, line: &str) {
     if let Some(value) = rest(line, "signal") {
         let word = value.split_whitespace().next();
@@ -106,10 +106,10 @@ fn rate(text: &str) -> Option<u32> {
     whole.checked_mul(10)?.checked_add(tenth)
 }
 
-/// What `iw dev DEVICE station dump` says: one for each station, without name and channel.
+/// Parses `iw dev DEVICE station dump` into one entry per station, without name and channel.
 ///
 /// # Errors
-/// It is not what the command prints.
+/// The text is not the output of this command.
 pub fn stations(text: &str) -> Result<Vec<ClientLink>, LinkError> {
     let mut found: Vec<ClientLink> = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -139,20 +139,20 @@ pub fn stations(text: &str) -> Result<Vec<ClientLink>, LinkError> {
     Ok(found)
 }
 
-/// A device as `iw dev` or `iw dev DEVICE info` shows it.
+/// A Wi-Fi device as listed by `iw dev` or `iw dev DEVICE info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Its name, such as `wlan0`.
+    /// Name, such as `wlan0`.
     pub name: String,
-    /// What it does: `managed`, `AP`.
+    /// Interface type: `managed`, `AP`.
     pub kind: Option<String>,
-    /// Where it is.
+    /// Channel.
     pub channel: Option<Channel>,
-    /// How wide, in MHz.
+    /// Channel width in MHz.
     pub width: Option<u16>,
 }
 
-/// The devices that `iw dev` lists.
+/// Parses the devices that `iw dev` lists.
 #[must_use]
 pub fn devices(text: &str) -> Vec<Device> {
     let mut found: Vec<Device> = Vec::new();

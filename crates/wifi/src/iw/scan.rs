@@ -1,4 +1,4 @@
-//! `iw dev wlan0 scan` (scan.c of iw 5.19; older ones print capabilities in one line).
+//! Parses `iw dev wlan0 scan` (scan.c of iw 5.19; older versions print capabilities in one line).
 
 use super::rest;
 use crate::address::{Address, is_masked};
@@ -7,10 +7,10 @@ use crate::reading::{Bss, Format, LONGEST_LINE, MOST, ReadError, Reading};
 use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
 
-/// Reads a scan.
+/// Parses a scan.
 ///
 /// # Errors
-/// There are too many networks.
+/// The scan contains too many networks.
 pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::new(Format::Iw);
     let mut current: Option<Open> = None;
@@ -28,7 +28,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         let line = String::from_utf8_lossy(line);
         let text = line.trim();
         if let Some(header) = text.strip_prefix("BSS ") {
-            // `BSS Load:` is a part of a network, and is indented.
+            // The indented line `BSS Load:` is a property of a network and not the start of one.
             if !line.starts_with("BSS ") && current.is_some() && !header.contains("(on ") {
                 continue;
             }
@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// Keeps a network that was read to its end, unless it sends in a band that no rule is about.
+/// Stores a network when its last line is read. Networks in unsupported bands are only counted.
 fn keep(reading: &mut Reading, open: Option<Open>) {
     match open {
         Some(open) if open.other_band => reading.other_bands += 1,
@@ -68,11 +68,11 @@ fn keep(reading: &mut Reading, open: Option<Open>) {
     }
 }
 
-/// Parts of a network that have lines of their own.
+/// Sections of a network with their own lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Rsn,
-    /// What clients that know WPA3 take instead of the RSN element.
+    /// RSN override element, which WPA3 clients use instead of the RSN element.
     Override,
     Owe,
     Wpa,
@@ -87,17 +87,17 @@ enum Section {
 /// A network whose lines are being read.
 struct Open {
     bss: Bss,
-    /// Columns before what belongs to the network itself.
+    /// Indentation of the network's own lines.
     indent: Option<usize>,
     section: Section,
-    /// Whether the privacy bit is set; none while the line was not seen.
+    /// Privacy bit; `None` until the line is read.
     privacy: Option<bool>,
     rsn: Option<Security>,
     wpa: Option<Security>,
     overriding: Option<Security>,
-    /// Its frequency is that of a band which no rule is about: 60 GHz, 900 MHz.
+    /// The frequency belongs to an unsupported band: 60 GHz or 900 MHz.
     other_band: bool,
-    /// The second half of 40 MHz.
+    /// A secondary channel makes the width 40 MHz.
     wide: bool,
 }
 
@@ -111,7 +111,7 @@ impl Open {
         let end = header.find(['(', ' ']).unwrap_or(header.len());
         let address = header.get(..end)?;
         let known = Address::read(address);
-        // Whoever shows a scan to others hides addresses. What stands before the device is one then.
+        // Users mask addresses before they share a scan, so any word in this position is an address.
         let masked = known.is_none() && (is_masked(address) || header.contains("(on "));
         if known.is_none() && !masked {
             return None;
@@ -135,7 +135,7 @@ impl Open {
         })
     }
 
-    /// Notes a line of it that could not be read.
+    /// Records an unreadable line of the network.
     fn lacks(&mut self, line: usize, expected: &'static str, reading: &mut Reading) {
         self.bss.unread.get_or_insert((line, expected));
         reading.unread.note_part(line, expected);
@@ -153,12 +153,12 @@ impl Open {
         }
     }
 
-    /// A line of the network itself.
+    /// Parses one of the network's own lines.
     fn own(&mut self, text: &str, number: usize) -> Result<(), &'static str> {
         self.section = Section::Other;
         let bss = &mut self.bss;
         if let Some(value) = rest(text, "freq") {
-            // Newer ones tell an offset behind a point.
+            // Newer versions print a frequency offset after a decimal point.
             let whole = value.split('.').next().and_then(|mhz| mhz.parse().ok());
             let mhz: u32 = whole.ok_or("a frequency in MHz")?;
             bss.channel = Channel::at(mhz);
@@ -168,7 +168,7 @@ impl Open {
             let number = value.split_whitespace().next();
             let number = number.and_then(|number| number.parse::<f64>().ok());
             let known = number.filter(|number| (-200.0..=100.0).contains(number));
-            // Some drivers tell a share instead: `signal: 62/100`.
+            // Some drivers report a relative signal: `signal: 62/100`.
             bss.signal = known.map(|number| number.round() as i32);
         } else if let Some(value) = rest(text, "capability") {
             let mut words = value.split_whitespace();
@@ -214,7 +214,7 @@ impl Open {
         Ok(())
     }
 
-    /// The first line of a part.
+    /// Parses the first line of a section.
     fn begin(&mut self, name: &str, value: &str, number: usize) {
         let lines = &mut self.bss.lines;
         self.section = match name {
@@ -249,7 +249,7 @@ impl Open {
                 if lines.roaming == 0 {
                     lines.roaming = number;
                 }
-                // As iw printed it before 4.0.
+                // Format of iw before 4.0.
                 for word in value.split(", ") {
                     self.part(word, number);
                 }
@@ -263,7 +263,7 @@ impl Open {
         }
     }
 
-    /// A line within a part.
+    /// Parses a line of a section.
     fn part(&mut self, text: &str, number: usize) {
         let item = text.strip_prefix("* ").unwrap_or(text);
         match self.section {
@@ -337,7 +337,7 @@ impl Open {
             (None, Some(wpa), _) => Some(merged(wpa, None)),
         };
         if complete {
-            // A whole record that does not name it has it not.
+            // In a complete record a missing line means that the feature is absent.
             self.bss.neighbours.get_or_insert(false);
             self.bss.transition.get_or_insert(false);
         }
@@ -345,7 +345,7 @@ impl Open {
     }
 }
 
-/// What two kinds of clients find: those that know the overriding element take what stands there.
+/// Merges the security for old clients with the security in the override element, which newer clients use.
 fn overridden(mut one: Security, other: Security) -> Security {
     one.pmf = one.pmf.max(other.pmf);
     one.ft = one.ft.max(other.ft);
@@ -355,11 +355,11 @@ fn overridden(mut one: Security, other: Security) -> Security {
 }
 
 fn suites(security: &mut Security, item: &str) {
-    // What is sent to all is readable for all, so it counts as well.
+    // Group traffic reaches all clients, so the group cipher counts as well.
     if let Some(ciphers) = rest(item, "Pairwise ciphers").or(rest(item, "Group cipher")) {
         security.tkip |= ciphers.split_whitespace().any(|word| word == "TKIP");
     } else if let Some(suites) = rest(item, "Authentication suites") {
-        // A suite may have a space in its name.
+        // The name of a suite may contain a space.
         let suites = suites.replace("IEEE 802.1X", "802.1X");
         security.ft = Some(false);
         for suite in suites.split_whitespace() {

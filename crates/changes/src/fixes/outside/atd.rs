@@ -1,5 +1,5 @@
-//! atd: a job for the next minute, which enters the job for the minute after that. Jobs outlive a boot, and atd
-//! makes up for those whose time has passed.
+//! atd: a job for the next minute, which submits the job for the minute after. Jobs survive a reboot, and atd
+//! runs overdue jobs late.
 
 use super::{Order, OutsideError, absent_is_fine, write_file};
 use crate::fixes::program::find_processes;
@@ -12,11 +12,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where the number of the job is kept.
+/// Name of the file with the number of the job.
 pub(super) const JOB: &str = "job";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether atd runs.
+/// Checks whether atd runs.
 pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     match host.which(OsStr::new("at")).is_some() && !find_processes(host, "atd").is_empty() {
         true => Ok(()),
@@ -24,7 +24,7 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-/// Enters the next look.
+/// Submits the job of the next check.
 pub(super) fn enter_next_job(
     order: &Order,
     dir: &Path,
@@ -67,7 +67,7 @@ fn enter_job(order: &Order) -> io::Result<String> {
     }
 }
 
-/// The number in `job 7 at Wed Nov 25 10:50:00 2026`.
+/// Parses the number in `job 7 at Wed Nov 25 10:50:00 2026`.
 fn job_number(answer: &str) -> Option<String> {
     let line = answer.lines().find_map(|line| line.strip_prefix("job "))?;
     let number = line.split(' ').next()?;
@@ -77,13 +77,13 @@ fn job_number(answer: &str) -> Option<String> {
         .then(|| number.to_owned())
 }
 
-/// A file without a name for what `at` answers.
+/// Creates an unnamed file for the output of `at`.
 fn file_in_memory() -> io::Result<fs::File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(fs::File::from(rustix::fs::memfd_create("answer", flags)?))
 }
 
-/// Takes the job away.
+/// Removes the job.
 pub(super) fn remove_job(dir: &Path, host: &dyn HostMut) {
     let path = dir.join(JOB);
     if let Ok(job) = fs::read_to_string(&path) {

@@ -1,4 +1,4 @@
-//! A copy of this program where it survives a boot, an upgrade and the removal of the package.
+//! Stores a copy of this program in a place that survives a reboot, an upgrade and the removal of the package.
 
 use super::{OutsideError, sync_dir};
 use assay_host::{HostMut, Limits};
@@ -9,14 +9,14 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// The program itself, also after its file was replaced.
+/// The running program, even if its file was replaced.
 const ITSELF: &str = "/proc/self/exe";
 const TO_START: Duration = Duration::from_secs(60);
 
-/// Puts a copy into a directory of root's, and makes sure that it starts from there.
+/// Copies this program into a directory of root and checks that the copy starts.
 ///
 /// # Errors
-/// No room, or programs do not start from that file system (`noexec`).
+/// The disk is full, or the file system does not allow programs to start (`noexec`).
 pub(super) fn of_this_program(
     dir: &Path,
     name: &str,
@@ -40,7 +40,7 @@ pub(super) fn of_this_program(
 }
 
 fn copy_program(to: &Path) -> io::Result<()> {
-    // A further name is as good where nobody but root can change the bytes.
+    // A hard link suffices if only root can change the file.
     let itself = fs::read_link(ITSELF)?;
     let found = fs::metadata(ITSELF)?;
     let linked = found.uid() == 0 && found.mode() & 0o022 == 0 && fs::hard_link(itself, to).is_ok();

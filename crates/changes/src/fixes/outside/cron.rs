@@ -1,4 +1,5 @@
-//! cron: a file in /etc/cron.d, read by the cron of Debian and by cronie, that looks once a minute and at boot.
+//! cron: a file in /etc/cron.d, which the cron of Debian and cronie read. It starts a check every minute and
+//! at boot.
 
 use super::{Order, OutsideError, Places, write_file};
 use crate::fixes::program::find_processes;
@@ -7,13 +8,13 @@ use std::path::Path;
 
 const DIR: &str = "/etc/cron.d";
 
-/// Whether a cron runs that reads the directory.
+/// Checks whether a cron that reads the directory runs.
 pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     if !host.exists(Path::new(DIR)).unwrap_or(false) {
         return Err(format!("there is no {DIR}"));
     }
     let reads_it = |process: &Path| {
-        // The one of busybox has the name and does not read the directory.
+        // The cron of busybox has the same name and does not read the directory.
         let program = host.link(&process.join("exe")).unwrap_or_default();
         !program.to_string_lossy().contains("busybox")
     };

@@ -1,7 +1,7 @@
-//! systemd: a service that a timer starts as long as the machine runs, and one that is started at boot before
-//! sshd. They are two, because a service that sshd waits for could not make a running sshd reload. All are plain
-//! units in /etc, so that they are there after a boot, and need no `daemon-reload`: systemd reads a unit that it
-//! does not know when it is first named.
+//! systemd: one service that a timer starts while the machine runs, and one that starts at boot before sshd.
+//! They are separate because a service that sshd waits for could not reload a running sshd. All are plain
+//! units in /etc, so they survive a reboot. They need no `daemon-reload`, because systemd reads an unknown
+//! unit when the unit is first named.
 
 use super::{Order, OutsideError, Places, sync_dir, write_file};
 use assay_host::{HostMut, Limits};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const UNITS: &str = "/etc/systemd/system";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether systemd is the machine's first process (sd_booted(3)).
+/// Checks whether systemd is process 1 (sd_booted(3)).
 pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     match host.exists(Path::new("/run/systemd/system")) {
         Ok(true) => Ok(()),
@@ -61,7 +61,7 @@ fn list_units(order: &Order) -> [Unit; 3] {
     ]
 }
 
-/// The units, and the links that start them at boot.
+/// Returns the paths of the units and of the symbolic links that start them at boot.
 pub(super) fn list_paths(order: &Order) -> Vec<String> {
     let units = list_units(order);
     let links = units.iter().filter_map(Unit::link);
@@ -75,7 +75,7 @@ pub(super) fn arm_timer(
 ) -> Result<(), OutsideError> {
     write_units(order, places)?;
     let name = order.name();
-    // The first look is made now, so that what keeps the copy from being started (noexec, SELinux, a mount that
+    // Runs the first check now, so that an obstacle to starting the copy (noexec, SELinux, a mount that
     // fails) is known before anything is changed.
     for unit in [format!("{name}.service"), format!("{name}.timer")] {
         run_systemctl(host, &["start", &unit]).map_err(|reason| {
@@ -86,7 +86,7 @@ pub(super) fn arm_timer(
     Ok(())
 }
 
-/// Writes the units and the links.
+/// Writes the units and the symbolic links.
 pub(super) fn write_units(order: &Order, places: &Places) -> Result<(), OutsideError> {
     for unit in list_units(order) {
         let path = places.at(&unit.path());
@@ -123,7 +123,8 @@ fn service_unit(order: &Order, at_boot: bool) -> String {
         .collect();
     let (mounts, command) = (mounts.join(" "), order.command());
     let label = label.replace('%', "%%").replace(['\n', '\\'], " ");
-    // A socket that starts sshd is not ordered behind it: sockets come before what this needs.
+    // Ordering before a socket that starts sshd is impossible, because sockets start before this service's
+    // own dependencies.
     let (before, install) = match at_boot {
         true => (
             "Before=ssh.service sshd.service\n",
@@ -164,7 +165,7 @@ fn timer_unit(order: &Order) -> String {
     )
 }
 
-/// A path as one word of a unit (systemd.syntax(7)).
+/// Quotes a path as one word of a unit (systemd.syntax(7)).
 fn quote_path(path: &str) -> String {
     let text = path
         .replace('%', "%%")
@@ -176,7 +177,7 @@ fn quote_path(path: &str) -> String {
     }
 }
 
-/// Stops the timer. The service may be what calls this.
+/// Stops the timer but not the service, because the service may be the caller.
 pub(super) fn stop_timer(order: &Order, host: &dyn HostMut) {
     let _ = run_systemctl(
         host,
@@ -184,7 +185,7 @@ pub(super) fn stop_timer(order: &Order, host: &dyn HostMut) {
     );
 }
 
-/// Lets systemd forget a service that failed once.
+/// Resets the failed state of a service.
 pub(super) fn forget_failures(order: &Order, host: &dyn HostMut) {
     for service in list_units(order)
         .iter()

@@ -44,7 +44,7 @@ fn what_is_written_for_systemd_is_what_systemd_reads() {
             fs::read(units.join(name)).unwrap()
         );
     }
-    // The program that it starts, and what systemd wants to know of a root.
+    // The program that the unit starts, and the files that systemd needs in a root directory.
     let program = order.dir(&places).join(PROGRAM);
     fs::write(&program, "#!/bin/sh\n").unwrap();
     fs::set_permissions(
@@ -64,7 +64,7 @@ fn what_is_written_for_systemd_is_what_systemd_reads() {
                 .lines()
                 .filter(|line| line.contains("assay-undo"))
                 .collect();
-            // A root without the units of systemd itself has no targets.
+            // A root directory without systemd's own units has no targets.
             let ours: Vec<_> = ours
                 .into_iter()
                 .filter(|line| !line.contains(".target"))
@@ -110,7 +110,7 @@ fn nothing_is_left_of_what_was_armed() {
             _ => cron::write_cron_file(&order, &places).unwrap(),
         }
         assert!(list().len() > before.len() + 2);
-        // Twice, as when two looks end at the same time.
+        // Twice, as when two checks end at the same time.
         let machine = assay_host::Recorded::new();
         order.remove(&places, &machine).unwrap();
         order.remove(&places, &machine).unwrap();

@@ -1,18 +1,18 @@
-//! The limit of ZFS's ARC. Its parameter says what was written, not what is in force: OpenZFS (2.1 to
-//! 2.4) takes a value that is out of range and ignores it, and of 0, the automatic value, it keeps the
-//! limit that is in force (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
+//! The size limit of ZFS's ARC. Its parameter contains the written value, not the limit in effect: OpenZFS
+//! (2.1 to 2.4) accepts a value out of range and ignores it, and after a write of 0 (automatic) it keeps the
+//! limit in effect (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
 
 use crate::error::ChangeError;
 use crate::setting::knob::Original;
 use assay_host::HostMut;
 use assay_host::kstat;
-/// Tells the limit in force as `c_max`.
+/// File that contains the limit in effect as `c_max`.
 pub(super) use assay_host::kstat::ARCSTATS;
 use std::path::Path;
 
 pub(super) const PARAMETER: &str = "/sys/module/zfs/parameters/zfs_arc_max";
 
-/// The limit in force in bytes.
+/// Reads the limit in effect, in bytes.
 pub(super) fn read_arc_limit(host: &dyn HostMut, what: &str) -> Result<String, ChangeError> {
     let text = host.read_text(Path::new(ARCSTATS))?;
     let limit = kstat::find_counter(&text, "c_max");
@@ -21,7 +21,7 @@ pub(super) fn read_arc_limit(host: &dyn HostMut, what: &str) -> Result<String, C
     })
 }
 
-/// The limit that was in force when the parameter was found.
+/// Returns the limit that was in effect in the original state.
 pub(super) fn limit_of(original: &Original) -> Option<&str> {
     let (_, limit) = original
         .along
@@ -30,7 +30,7 @@ pub(super) fn limit_of(original: &Original) -> Option<&str> {
     Some(limit)
 }
 
-/// Whether a limit that was written is in force.
+/// Checks that a written limit is in effect.
 pub(super) fn check(host: &dyn HostMut, what: &str, wanted: &str) -> Result<(), ChangeError> {
     let found = read_arc_limit(host, what)?;
     match found == wanted {

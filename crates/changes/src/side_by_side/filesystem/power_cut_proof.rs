@@ -1,10 +1,9 @@
-//! Whether writes that a file system acknowledged as durable survive a power cut.
-//!
-//! A twin of the file system, made and mounted with the same options, is put on a disk with a
-//! volatile write cache ([`crate::side_by_side::volatile`]), with a loop device in between that passes flushes
-//! on. Numbered blocks are appended to a file, each made durable by fsync, fdatasync or O_DSYNC.
-//! Right after the last one the power is cut: what the disk had not been told to keep is gone. The
-//! file system is mounted again, which repairs it, and the blocks are looked for.
+//! Tests whether writes that a file system acknowledged as durable survive a power cut.
+//! A twin of the file system, created and mounted with the same options, is placed on a disk with a volatile
+//! write cache ([`crate::side_by_side::volatile`]). A loop device between them passes flushes on. Numbered
+//! blocks are appended to a file, each made durable with fsync, fdatasync or O_DSYNC. Directly after the last
+//! block the power is cut: the disk loses all data that was not flushed. The file system is then mounted
+//! again, which repairs it, and the blocks are searched for.
 
 use super::{BACKING, FileSystem, Wanted};
 use crate::side_by_side::ArmError;
@@ -18,9 +17,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// xfs wants at least 300 MiB (mkfs.xfs(8)).
+/// Size in bytes; xfs requires at least 300 MiB (mkfs.xfs(8)).
 const SIZE: u64 = 320 << 20;
-/// It stays sparse: its tables and journal, thrice.
+/// Free space required: three times the tables and the journal; the file stays sparse.
 const ROOM: Bytes = Bytes(256 << 20);
 const MOUNT: &str = "proof-mnt";
 const FILE: &str = "numbered";
@@ -49,7 +48,7 @@ impl FileSystem {
     }
 }
 
-/// Acknowledged blocks that are gone after the cut.
+/// Counts the acknowledged blocks that are missing after the power cut.
 fn count_lost_blocks(
     wanted: &Wanted<'_>,
     things: &mut Things<'_>,
@@ -61,8 +60,8 @@ fn count_lost_blocks(
     let made = File::create_new(&backing).and_then(|file| file.set_len(SIZE));
     made.map_err(ArmError::io(&backing))?;
     let volatile = VolatileFile::mount(things, dir, BACKING, cancel)?;
-    // Not past the page cache: direct I/O of a loop device on QEMU's FUSE export garbles data (seen
-    // with QEMU 7.2 and Linux 6.18), and a flush writes the page cache out first.
+    // Without direct I/O: direct I/O of a loop device on QEMU's FUSE export corrupts data (observed with QEMU
+    // 7.2 and Linux 6.18). A flush writes the page cache first.
     let shown = volatile.mountpoint().to_owned();
     let (attached, device) = things.attach(&open(&shown)?, shown, false, false)?;
     wanted.make(things, dir, &device, cancel)?;
@@ -82,7 +81,7 @@ fn count_lost_blocks(
             things.remove(mounted)?;
             missing
         }
-        // What cannot be mounted holds nothing.
+        // A file system that cannot be mounted has lost all blocks.
         Err(ArmError::Tool { .. }) => WRITES,
         Err(error) => return Err(error),
     };
@@ -97,7 +96,7 @@ fn open(path: &Path) -> Result<File, ArmError> {
 
 fn write(mount: &Path, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
     let path = mount.join(FILE);
-    // The name has to be durable, too.
+    // The file's name must be durable too.
     File::create_new(&path)
         .and_then(|_| File::open(mount)?.sync_all())
         .map_err(ArmError::io(&path))?;

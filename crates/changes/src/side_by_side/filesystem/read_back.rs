@@ -1,4 +1,4 @@
-//! What a mounted file system says of itself.
+//! Reads the present configuration of a mounted file system.
 
 use super::{FileSystem, MOUNT};
 use crate::side_by_side::ArmError;
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 impl FileSystem {
-    /// Type and options as the kernel tells them (/proc/self/mounts), the features that were made
+    /// Returns type and options from the kernel (/proc/self/mounts), the features of the file system
     /// (dumpe2fs, xfs_info, btrfs), and how the loop device reads its file.
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let mounts = things.host.read_text(Path::new("/proc/self/mounts"))?;
@@ -65,7 +65,7 @@ impl FileSystem {
     }
 }
 
-/// `ext4 rw,relatime` of what is mounted from a device.
+/// Returns type and options (`ext4 rw,relatime`) of the file system mounted from a device.
 fn find_mount_options(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
@@ -77,7 +77,7 @@ fn find_mount_options(mounts: &str, device: &str) -> Option<String> {
     })
 }
 
-/// The lines of `dumpe2fs -h` that mkfs decides and that are the same for every such file system.
+/// Returns the lines of `dumpe2fs -h` that mkfs decides and that are equal for equal options.
 fn read_ext_options(text: &str) -> String {
     let wanted = [
         "Filesystem features",
@@ -95,7 +95,7 @@ fn read_ext_options(text: &str) -> String {
     lines.collect::<Vec<_>>().join(", ")
 }
 
-/// Every `name=value` of xfs_info except the name of the device.
+/// Returns every `name=value` of xfs_info except the name of the device.
 fn read_xfs_options(text: &str) -> String {
     let words = text.split_whitespace().filter(|word| {
         let pair = word.split_once('=');
@@ -107,7 +107,7 @@ fn read_xfs_options(text: &str) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// Checksum, sizes and incompatible features of `btrfs inspect-internal dump-super`.
+/// Returns checksum, sizes and incompatible features from `btrfs inspect-internal dump-super`.
 fn read_btrfs_options(text: &str) -> String {
     let mut parts = Vec::new();
     let mut inside = false;

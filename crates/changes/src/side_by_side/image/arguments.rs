@@ -1,5 +1,5 @@
-//! What QEMU's tools are told (qemu-img(1), qemu-nbd(8), qemu-storage-daemon(1)). All names are
-//! plain and relative to the arm's directory.
+//! Arguments of QEMU's tools (qemu-img(1), qemu-nbd(8), qemu-storage-daemon(1)). All names are relative to the
+//! arm's directory.
 
 use crate::side_by_side::ArmError;
 use assay_model::Bytes;
@@ -18,7 +18,7 @@ pub(crate) const IMAGE: &str = "image";
 /// Name of the file with the throwaway key.
 pub(crate) const KEY: &str = "key";
 
-/// Options that name another file, or that assay settles itself.
+/// Options that name another file, or that assay sets itself.
 const OWN: [&str; 9] = [
     "backing_file",
     "backing_fmt",
@@ -31,7 +31,7 @@ const OWN: [&str; 9] = [
     "size",
 ];
 
-/// QEMU's name for the format layer.
+/// Returns QEMU's name for the format layer.
 pub(super) fn format_driver(arm: &ImageArm) -> &'static str {
     match (arm.format, arm.luks) {
         (ImageFormat::Raw, false) => "raw",
@@ -40,7 +40,7 @@ pub(super) fn format_driver(arm: &ImageArm) -> &'static str {
     }
 }
 
-/// Refuses what QEMU would refuse later, or what would reach beyond the arm.
+/// Refuses options that QEMU would refuse later, or that would affect files outside the arm.
 pub(crate) fn check(arm: &ImageArm) -> Result<(), ArmError> {
     let refuse = |what: String, reason: &str| {
         Err(ArmError::Refused {
@@ -70,11 +70,11 @@ pub(crate) fn check(arm: &ImageArm) -> Result<(), ArmError> {
     Ok(())
 }
 
-/// Arguments of `qemu-img create`.
+/// Returns the arguments of `qemu-img create`.
 pub(crate) fn create(arm: &ImageArm, size: Bytes) -> Vec<String> {
     let mut args = vec!["create".to_owned(), "-q".to_owned()];
-    // The key is not worth stretching: 10 ms instead of 2 s for each image, and no other
-    // difference once it is open.
+    // The key needs no stretching: 10 ms instead of 2 s per image, and no other difference once the image is
+    // open.
     let own: &[&str] = match (arm.format, arm.luks) {
         (_, false) => &[],
         (ImageFormat::Raw, true) => &["key-secret=key", "iter-time=10"],
@@ -88,7 +88,7 @@ pub(crate) fn create(arm: &ImageArm, size: Bytes) -> Vec<String> {
         args.extend(secret_arguments());
     }
     args.extend(["-f", format_driver(arm)].map(str::to_owned));
-    // The last one wins, so a user's iter-time counts.
+    // QEMU uses the last of several equal options, so a user's iter-time takes precedence.
     let own = own.iter().map(|option| (*option).to_owned());
     let given = arm.options.iter();
     let given = given.map(|(name, value)| format!("{name}={}", escape(value)));
@@ -103,7 +103,7 @@ fn secret_arguments() -> [String; 2] {
     ["--object".to_owned(), format!("secret,id=key,file={KEY}")]
 }
 
-/// The node that holds the image's bytes.
+/// Returns the block node with the image's bytes.
 pub(crate) fn file_node(arm: &ImageArm) -> Value {
     json!({
         "driver": "file",
@@ -114,7 +114,7 @@ pub(crate) fn file_node(arm: &ImageArm) -> Value {
     })
 }
 
-/// The node that understands the format, on top of node `file`.
+/// Returns the block node of the format, above node `file`.
 fn format_node(arm: &ImageArm) -> Value {
     let mut node = json!({
         "driver": format_driver(arm),
@@ -132,13 +132,13 @@ fn format_node(arm: &ImageArm) -> Value {
     node
 }
 
-/// Arguments of `qemu-storage-daemon` that serves the arm from `file`, one of the nodes above.
-/// `--nbd-server` has to come before `--export`.
+/// Returns the arguments of `qemu-storage-daemon` that serve the arm from block node `file`. `--nbd-server`
+/// must precede `--export`.
 pub(crate) fn daemon_arguments(arm: &ImageArm, file: &Value) -> Vec<String> {
     serve(arm, file, format_node(arm), true)
 }
 
-/// The same, for reading what a power cut left: nothing of the cache mode matters.
+/// As above, but read-only, to read an image after a power cut; the cache mode is irrelevant then.
 pub(crate) fn daemon_read_only(arm: &ImageArm) -> Vec<String> {
     let file = json!({
         "driver": "file",
@@ -178,8 +178,8 @@ fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<Str
     args
 }
 
-/// Arguments of `qemu-nbd`, for machines without the daemon. It wants an absolute path for its
-/// socket, and its own work directory has one that is short.
+/// Returns the arguments of `qemu-nbd`, for machines without the storage daemon. It requires an absolute path
+/// for its socket; its working directory has a short one.
 pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     let mut args = vec![
         format!("--cache={}", arm.cache.name()),
@@ -189,7 +189,7 @@ pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     args
 }
 
-/// The same, for reading what a power cut left.
+/// As above, but read-only, to read an image after a power cut.
 pub(crate) fn qemu_nbd_read_only(arm: &ImageArm) -> Vec<String> {
     let mut args = vec!["--read-only".to_owned()];
     args.extend(image_options(arm));

@@ -1,12 +1,9 @@
-//! Whether writes that an image acknowledged as durable survive a power cut.
-//!
-//! A twin of the arm, served with exactly the same arguments, is put on a disk with a volatile write
-//! cache ([`crate::side_by_side::volatile`]). Numbered blocks are written through its export, each with a request
-//! for durability. Then the power is cut, right after some of the acknowledgements: what the disk
-//! had not been told to keep is gone, QEMU opens what is left, and the acknowledged blocks are
-//! looked for.
-//!
-//! It cannot tell whether the real disk under the arm keeps its own promises.
+//! Tests whether writes that an image acknowledged as durable survive a power cut.
+//! A twin of the arm, served with the same arguments, is placed on a disk with a volatile write cache
+//! ([`crate::side_by_side::volatile`]). Numbered blocks are written through its export, each with a request
+//! for durability. After some of the acknowledgements the power is cut: the disk loses all data that was not
+//! flushed. QEMU opens the remaining image, and the acknowledged blocks are searched for.
+//! The test cannot show whether the real disk below the arm keeps flushed data.
 
 use super::{Tool, arguments, create, find_server, make_key, serve};
 use crate::side_by_side::ArmError;
@@ -23,28 +20,27 @@ use std::fs::{self, File};
 use std::path::Path;
 
 const SIZE: Bytes = Bytes(64 << 20);
-/// For the image, for what the disk shows, and for its log.
+/// Free space for the image, for the disk's visible contents, and for its log.
 const ROOM: Bytes = Bytes(256 << 20);
-/// A qcow2 file grows as it is filled; a disk does not.
+/// Free space for the growth of a qcow2 file; the disk has a fixed size.
 const GROWTH: u64 = 128 << 20;
 const BLOCK: usize = 4096;
 const WRITES: u64 = 3 * CUT_EVERY;
-/// The power is cut after every so many acknowledgements. The number is prime, so that the cuts come
-/// after every kind of request.
+/// Number of acknowledgements between two power cuts. It is prime, so that cuts follow every kind of request.
 const CUT_EVERY: u64 = 79;
 
-/// How a write asks to be durable.
+/// Way in which a write requests durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A flush after it.
+    /// A flush after the write.
     Flush,
     /// The flag FUA.
     Fua,
-    /// Nothing: the cache mode itself promises it.
+    /// No request: the cache mode itself guarantees durability.
     Nothing,
 }
 
-/// What a cache mode promises.
+/// Returns the requests after which a cache mode guarantees durability.
 pub(crate) fn promised_guarantees(arm: &ImageArm) -> &'static [Asked] {
     match arm.cache.shows_write_cache() {
         true => &[Asked::Flush, Asked::Fua],
@@ -95,7 +91,7 @@ struct Twin<'a> {
 }
 
 impl Twin<'_> {
-    /// Acknowledged blocks that the worst of the cuts loses.
+    /// Counts the acknowledged blocks that are missing after the worst power cut.
     fn lose(&self, things: &mut Things<'_>) -> Result<u64, ArmError> {
         let (program, tool) = find_server(things.host)?;
         let path = self.dir.join(IMAGE);
@@ -117,7 +113,7 @@ impl Twin<'_> {
         };
         let running = serve(things, self.dir, &program, &args, self.cancel)?;
         let moments = self.write(&image)?;
-        // Killed, not asked to end: that would flush.
+        // The server is killed, because a regular end would flush.
         drop(running);
         let mut image = image.unmount(things)?;
 
@@ -129,7 +125,8 @@ impl Twin<'_> {
         Ok(worst)
     }
 
-    /// Writes all blocks, and returns how many were acknowledged at which moments.
+    /// Writes all blocks. Returns, for each power cut, its moment and the number of blocks acknowledged
+    /// before.
     fn write(&self, image: &VolatileFile) -> Result<Vec<(u64, usize)>, ArmError> {
         let mut moments = Vec::new();
         let mut client = self.client()?;
@@ -159,11 +156,11 @@ impl Twin<'_> {
         Client::connect(&socket, EXPORT).map_err(ArmError::io(&socket))
     }
 
-    /// How many of the first `acknowledged` blocks are not in the image as it lies there.
+    /// Counts the first `acknowledged` blocks that the image does not contain.
     fn missing(&self, things: &mut Things<'_>, acknowledged: u64) -> Result<u64, ArmError> {
         let _server = match self.look(things) {
             Ok(server) => server,
-            // What cannot be opened holds nothing.
+            // An image that cannot be opened has lost all blocks.
             Err(ArmError::Tool { .. }) => return Ok(acknowledged),
             Err(error) => return Err(error),
         };
@@ -181,7 +178,7 @@ impl Twin<'_> {
         Ok(missing)
     }
 
-    /// Opens what is left, for reading only, so that the next cut finds it untouched.
+    /// Opens the remaining image read-only, so that it stays unchanged for the next cut.
     fn look(&self, things: &mut Things<'_>) -> Result<Running, ArmError> {
         let _ = fs::remove_file(self.dir.join(SOCKET));
         let (program, tool) = find_server(things.host)?;
@@ -193,8 +190,8 @@ impl Twin<'_> {
     }
 }
 
-/// Blocks lie far apart, each at its own place: 24,571 is prime, and so without a common divisor
-/// with the number of blocks.
+/// Returns the offset of a block. The blocks are far apart; 24,571 is prime and therefore has no common
+/// divisor with the number of blocks.
 fn block_offset(index: u64) -> u64 {
     let blocks = SIZE.0 / BLOCK as u64;
     index * 24_571 % blocks * BLOCK as u64
@@ -204,7 +201,7 @@ fn block_offset(index: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The control: what nobody asked to be durable is lost, so the proof can fail.
+    /// The control: writes without a durability request are lost, so the test can fail.
     #[test]
     fn writes_that_nobody_flushed_are_lost() {
         let state = tempfile::tempdir().unwrap();

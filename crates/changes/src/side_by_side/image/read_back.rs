@@ -1,4 +1,4 @@
-//! What a served image says of itself.
+//! Reads the present configuration of a served image.
 
 use super::{Image, Tool, arguments, qemu_img};
 use crate::side_by_side::ArmError;
@@ -12,15 +12,15 @@ use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The image's own header (`qemu-img info`), the open node (QMP `query-named-block-nodes`), and
-/// the flags with which the kernel has the file open.
+/// Returns the image's header (`qemu-img info`), the open block node (QMP `query-named-block-nodes`), and the
+/// flags with which the kernel has the file open.
 pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, ArmError> {
     let program = Program {
         path: &qemu_img(things.host)?,
         dir: things.dir(),
         log: "info.log",
     };
-    // -U: it is open, which is the point. The format is told, not guessed from the contents.
+    // -U: the image is open in the server. The format is given, so qemu-img does not guess it from the contents.
     let format = arguments::format_driver(&image.arm);
     let args = ["info", "-U", "-f", format, "--output=json", IMAGE];
     let info = program.run(&args, &Cancel::default())?;
@@ -47,7 +47,7 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
     Ok(parts.join(", "))
 }
 
-/// Format, and the options that the header holds.
+/// Returns the format and the options in the header.
 fn read_header(info: &Value) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -87,7 +87,7 @@ fn read_header(info: &Value) -> Vec<String> {
     parts
 }
 
-/// The cache switches of the node that holds the file.
+/// Returns the cache options of the node with the file.
 fn read_cache_switches(nodes: &Value) -> Option<String> {
     let nodes = nodes.as_array()?;
     let file = nodes.iter().find(|node| node["node-name"] == "file")?;
@@ -103,10 +103,10 @@ fn read_cache_switches(nodes: &Value) -> Option<String> {
     ))
 }
 
-/// Whether the kernel has the file open with O_DIRECT (proc_pid_fdinfo(5)).
+/// Returns whether the file is open with O_DIRECT (proc_pid_fdinfo(5)).
 fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmError> {
     let proc = Path::new("/proc").join(pid.to_string());
-    // By what it is: its name may be another one by now.
+    // The file is identified by inode, because its name may have changed.
     let wanted = held::read_identity(image)?;
     for name in host.list(&proc.join("fd"))? {
         if held::read_identity(&proc.join("fd").join(&name)).ok() != Some(wanted) {
@@ -129,8 +129,8 @@ fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmE
     })
 }
 
-/// What no question answers, from the server's own command line: it accepted it, or it would have
-/// ended.
+/// Returns the options that cannot be queried, from the server's command line. A running server has accepted
+/// them.
 fn command_line(host: &dyn HostMut, pid: u32) -> Result<String, ArmError> {
     let path = Path::new("/proc").join(pid.to_string()).join("cmdline");
     let text = host.read_text(&path)?;

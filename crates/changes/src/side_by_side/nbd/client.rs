@@ -1,4 +1,4 @@
-//! A client that does one thing at a time: write, flush, read.
+//! An NBD client with one request at a time: write, flush, read.
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
@@ -27,7 +27,7 @@ impl Client {
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Negotiates on a connection.
+    /// Negotiates on an open connection.
     pub fn negotiate(mut stream: S, export: &str) -> io::Result<Self> {
         let mut greeting = [0u8; 18];
         stream.read_exact(&mut greeting)?;
@@ -78,7 +78,7 @@ impl<S: Read + Write> Client<S> {
         })
     }
 
-    /// Writes; with `flags` of the protocol such as FUA.
+    /// Writes data with `flags` of the protocol, such as FUA.
     pub fn write(&mut self, offset: u64, data: &[u8], flags: u16) -> io::Result<()> {
         let length = u32::try_from(data.len()).map_err(io::Error::other)?;
         self.request(flags, CMD_WRITE, offset, length)?;
@@ -86,7 +86,7 @@ impl<S: Read + Write> Client<S> {
         self.reply()
     }
 
-    /// Asks for everything that was answered to be made durable.
+    /// Requests that all acknowledged data become durable.
     pub fn flush(&mut self) -> io::Result<()> {
         self.request(0, CMD_FLUSH, 0, 0)?;
         self.reply()

@@ -1,6 +1,6 @@
-//! A disk with a volatile write cache, as an NBD server: it logs every write and every flush, so
-//! that what a power cut at any moment would have left can be put together afterwards. The idea is
-//! that of the kernel's dm-log-writes, without a kernel.
+//! A disk with a volatile write cache, as an NBD server. It logs every write and every flush, so that the
+//! contents after a power cut at any moment can be computed later. The method is that of the kernel's
+//! dm-log-writes, without a kernel module.
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, FLAG_FUA, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
@@ -12,9 +12,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// NBD_FLAG_HAS_FLAGS, SEND_FLUSH and SEND_FUA: it keeps what it is told to keep. SEND_TRIM and
-/// SEND_WRITE_ZEROES: both leave zeroes, because QEMU 7.2 turns the hole that somebody punches into
-/// its file into a trim, and that somebody counts on zeroes.
+/// NBD_FLAG_HAS_FLAGS, SEND_FLUSH and SEND_FUA: the disk supports durable writes. SEND_TRIM and
+/// SEND_WRITE_ZEROES: both write zeroes. QEMU 7.2 converts a hole punched into its file to a trim, and the
+/// program that punched the hole relies on zeroes.
 const FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6;
 const CMD_TRIM: u16 = 4;
 const CMD_WRITE_ZEROES: u16 = 6;
@@ -23,20 +23,20 @@ const OPT_INFO: u32 = 6;
 const REP_ERR_UNSUPPORTED: u32 = 1 << 31 | 1;
 const EINVAL: u32 = 22;
 const EIO: u32 = 5;
-/// Longest request or option; QEMU sends at most 32 MiB.
+/// Maximum bytes of a request or option; QEMU sends at most 32 MiB.
 const LONGEST: u32 = 64 << 20;
 
-/// What was done to the disk, in order.
+/// Events on the disk, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
-    /// `length` bytes at `offset`, kept at `at` in the log.
+    /// A write of `length` bytes at `offset`; the data is at `at` in the log.
     Write {
         offset: u64,
         length: usize,
         at: u64,
         fua: bool,
     },
-    /// `length` zeroes at `offset`.
+    /// A write of `length` zeroes at `offset`.
     Zeroes {
         offset: u64,
         length: u64,
@@ -45,7 +45,7 @@ enum Event {
     Flush,
 }
 
-/// The disk as whoever uses it sees it, and its log.
+/// Present contents of the disk, and its log.
 struct State {
     now: File,
     log: File,
@@ -53,7 +53,7 @@ struct State {
     events: Vec<Event>,
 }
 
-/// A disk that is being served.
+/// A served disk.
 #[derive(Clone)]
 pub(crate) struct Disk {
     state: Arc<Mutex<State>>,
@@ -61,23 +61,23 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Serves `now`, of this size, on a new socket; `log` is an empty file. Its first
-    /// client is its only one, and takes the disk with it when it goes.
+    /// Serves `now`, a file of the disk's size, on a new socket; `log` is an empty file. The disk accepts one
+    /// client and ends with that client's connection.
     pub fn serve(socket: &Path, now: File, log: File) -> io::Result<Self> {
         let disk = Self::new(now, log)?;
         let listener = assay_host::socket::listen_at(socket)?;
         let served = disk.clone();
         std::thread::spawn(move || {
-            // One user, one connection.
+            // One client, one connection.
             if let Ok((stream, _)) = listener.accept() {
-                // Its end is the end of the connection, which the user sees.
+                // An error ends the connection, which the client notices.
                 let _ = served.talk(stream);
             }
         });
         Ok(disk)
     }
 
-    /// The disk, served to nobody yet.
+    /// Creates a disk that is not served yet.
     pub fn new(now: File, log: File) -> io::Result<Self> {
         let size = now.metadata()?.len();
         let state = State {
@@ -92,14 +92,15 @@ impl Disk {
         })
     }
 
-    /// How much has happened: a moment to cut the power at.
+    /// Returns the number of events so far; it identifies a moment for a power cut.
     pub fn moment(&self) -> usize {
         self.lock().events.len()
     }
 
-    /// Writes to `disk`, which holds what was there at first or after an earlier cut, what a power
-    /// cut at `moment` leaves of everything since `from`: all writes before the last flush, and
-    /// later ones that had the FUA flag. Returns where the next cut has to begin.
+    /// Computes the contents after a power cut at `moment` and writes them to `disk`. `disk` contains the
+    /// initial contents or the contents after an earlier cut. Of the events since `from`, all writes before
+    /// the last flush remain, and later writes with the FUA flag. Returns the value of `from` for the next
+    /// cut.
     pub fn cut(&self, disk: &File, from: usize, moment: usize) -> io::Result<usize> {
         let state = self.lock();
         let events = state.events.get(from..moment).unwrap_or_default();
@@ -132,7 +133,7 @@ impl Disk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Newstyle negotiation, then requests until the end.
+    /// Negotiates (newstyle), then answers requests until the connection ends.
     pub fn talk<S: Read + Write>(&self, mut stream: S) -> io::Result<()> {
         // NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES
         let mut greeting = [MAGIC.to_be_bytes(), OPTION.to_be_bytes()].concat();
@@ -237,7 +238,7 @@ impl State {
     }
 }
 
-/// Zeroes, as a hole where the file system has holes.
+/// Writes zeroes, as a hole if the file system supports holes.
 fn zero(file: &File, offset: u64, length: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -271,7 +272,7 @@ mod tests {
 
     const SIZE: u64 = 1 << 20;
 
-    /// What the disk holds after the power is cut at each of some moments.
+    /// Returns the contents after a power cut at each of some moments.
     fn after(steps: &[fn(&mut Client)]) -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();
         let [now, log, left] = ["now", "log", "left"].map(|name| {

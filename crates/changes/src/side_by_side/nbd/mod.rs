@@ -1,5 +1,5 @@
-//! The NBD protocol (github.com/NetworkBlockDevice/nbd, doc/proto.md): what is common to the
-//! client that fills and checks images, and to the disk with a volatile cache.
+//! The NBD protocol (github.com/NetworkBlockDevice/nbd, doc/proto.md). This module contains the parts common
+//! to the client, which fills and checks images, and the disk with a volatile cache.
 
 pub(crate) mod client;
 pub(crate) mod disk;

@@ -1,20 +1,19 @@
-//! A copy of an sshd configuration (sshd_config(5)): line by line, so that sshd's complaints have
-//! the line numbers of the original.
+//! Copies an sshd configuration (sshd_config(5)) line by line, so that line numbers in sshd's messages match
+//! the original.
 
-/// What a copy leaves out.
+/// Keywords that a copy omits.
 pub(super) struct Without<'a> {
-    /// Keywords, in lower case, that are settled elsewhere; they may stand outside of Match alone.
+    /// Keywords, in lower case, that are always omitted; sshd allows them only outside of Match blocks.
     pub everywhere: &'a [&'a str],
-    /// Keywords, in lower case, that are left out where they are not conditional.
+    /// Keywords, in lower case, that are omitted outside of Match blocks.
     pub global: &'a [String],
 }
 
-/// Given the patterns of an Include line and whether it stands in a Match block.
+/// Function that is called with the patterns of an Include line and with whether the line is in a Match block.
 type Include<'a, E> = dyn FnMut(&[String], bool) -> Result<Vec<String>, E> + 'a;
 
-/// Copies a text. `include` is given the patterns of an Include line, which it copies too, and
-/// returns the names of the copies. A file that is included in a Match block is conditional from its
-/// first line.
+/// Copies a text. `include` is called with the patterns of an Include line, copies the included files, and
+/// returns the names of the copies. A file included in a Match block is conditional from its first line.
 pub(super) fn copy<E>(
     text: &str,
     mut conditional: bool,
@@ -47,8 +46,8 @@ pub(super) fn copy<E>(
     Ok(copy)
 }
 
-/// The keyword in lower case, and its arguments; nothing for a comment. A line in which a quote is not
-/// closed has a keyword all the same; sshd complains of it.
+/// Returns the keyword in lower case and its arguments; empty for a comment. A line with an unclosed quote
+/// still has a keyword; sshd reports the error.
 fn read(line: &str) -> (String, Vec<String>) {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     match assay_config::ssh_statement(line.as_bytes()) {

@@ -1,4 +1,4 @@
-//! What sshd makes of its configuration.
+//! Reads the present configuration of the second sshd.
 
 use super::{OWN, Sshd, sshd_arguments};
 use crate::side_by_side::ArmError;
@@ -8,7 +8,7 @@ use assay_loads::Cancel;
 use std::collections::BTreeSet;
 
 impl Sshd<'_> {
-    /// `sshd -T`: everything that was set, and everything that is not as sshd has it by default.
+    /// Runs `sshd -T`. Returns the keywords that the arm sets and all values that differ from sshd's defaults.
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let program = Program {
             path: &self.program,

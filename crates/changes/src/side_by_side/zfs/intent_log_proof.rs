@@ -1,8 +1,7 @@
-//! Whether writes that a data set acknowledges as durable are in the intent log.
-//!
-//! The power of the machine's own pool cannot be cut, so the log's commits are counted
-//! (`zil_commit_count`, OpenZFS module/zfs/zil.c): a write that waits for durability and causes
-//! none lies in memory alone until the next transaction group.
+//! Tests whether writes that a dataset acknowledges as durable are in the intent log.
+//! The power of the machine's own pool cannot be cut, so the test counts the log's commits
+//! (`zil_commit_count`, OpenZFS module/zfs/zil.c). A durable write without a commit is only in memory until
+//! the next transaction group.
 
 use super::{Dataset, PACKAGE};
 use crate::side_by_side::ArmError;
@@ -29,7 +28,7 @@ impl Dataset {
         durable::write(&self.path, blocks, things.seed(), cancel)?;
         let commits = read_zil_commits(host, own.as_deref())?.saturating_sub(before);
         let dropped = find_dropped_flushes(host);
-        // Without counters of its own, commits of others may be among them.
+        // Without counters per dataset, the count may include commits of other datasets.
         let lost = match dropped.is_some() || disabled {
             true => WRITES,
             false => WRITES.saturating_sub(commits),
@@ -57,8 +56,8 @@ impl Dataset {
         })
     }
 
-    /// The counters of this data set alone, which has them since OpenZFS 2.2; and whether its
-    /// commits are switched off.
+    /// Returns the counters of this dataset, which exist since OpenZFS 2.2, and whether its commits are
+    /// switched off.
     fn look(&self, host: &dyn HostMut) -> Result<(Option<PathBuf>, bool), ArmError> {
         let properties = "objsetid,sync";
         let argv = ["zfs", "get", "-Hp", "-o", "value", properties, &self.name];
@@ -90,7 +89,7 @@ fn read_zil_commits(host: &dyn HostMut, own: Option<&Path>) -> Result<u64, ArmEr
     Ok(zil.commits)
 }
 
-/// The parameter that keeps flushes from the disks, when one is set (zfs(4)).
+/// Returns the module parameter that suppresses flushes of the disks, if one is set (zfs(4)).
 fn find_dropped_flushes(host: &dyn HostMut) -> Option<&'static str> {
     ["zil_nocacheflush", "zfs_nocacheflush"]
         .into_iter()

@@ -1,11 +1,11 @@
-//! What a data set says of itself.
+//! Reads the present properties of a dataset.
 
 use super::{Dataset, PACKAGE};
 use crate::side_by_side::ArmError;
 use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::run;
 
-/// What decides how data is stored and when a write is durable. `direct` is of 2.3.
+/// Properties that decide how data is stored and when a write is durable. `direct` exists since 2.3.
 const TOLD: [&str; 18] = [
     "type",
     "recordsize",
@@ -28,7 +28,7 @@ const TOLD: [&str; 18] = [
 ];
 
 impl Dataset {
-    /// Type and properties as `zfs get` tells them now.
+    /// Returns type and properties as `zfs get` prints them.
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let argv = [
             "zfs",
@@ -44,7 +44,7 @@ impl Dataset {
     }
 }
 
-/// `filesystem, recordsize 131072, …` of the lines of `zfs get -Hp -o property,value all`.
+/// Converts the lines of `zfs get -Hp -o property,value all` to `filesystem, recordsize 131072, …`.
 fn summarize_properties(text: &str) -> String {
     let pairs: Vec<(&str, &str)> = text
         .lines()
@@ -54,7 +54,7 @@ fn summarize_properties(text: &str) -> String {
         let (_, value) = pairs.iter().find(|(name, _)| name == wanted)?;
         match *wanted {
             "type" => Some((*value).to_owned()),
-            // What a volume or a file system does not have.
+            // Properties that a volume or a file system does not have.
             _ if *value == "-" => None,
             name => Some(format!("{name} {value}")),
         }

@@ -1,35 +1,35 @@
-//! How the bytes of a journal become steps, whatever a crash or a bad disk made of them. Each line has
-//! a number and a checksum ([`assay_host::seal`]); journals of assay 0.1 have neither.
+//! Parses the bytes of a journal, even after a crash or disk error. Each line has a number and a checksum
+//! ([`assay_host::seal`]); journals of assay 0.1 have neither.
 
 use super::{JournalStep, Line, StepState};
 use assay_host::seal::{has_seal, is_torn_line, unseal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A journal as far as it can be read.
+/// The readable part of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The steps by their numbers.
     pub entries: BTreeMap<u64, JournalStep>,
-    /// Lines, counted from 1, that are not what was written, and what is wrong with each. What a
-    /// crash tore at the end is none of them: nothing was begun that it would have announced.
+    /// Damaged lines: line number from 1, and description. An incomplete line at the end does not count,
+    /// because its step was never started.
     pub damaged: Vec<(usize, String)>,
-    /// So many damaged lines were told of already.
+    /// Number of damaged lines that were already reported.
     pub told: u64,
-    /// Whether the run came to its end, or was set right.
+    /// The run completed or was recovered.
     pub ended: bool,
-    /// Whether an undo began and did not come to its end.
+    /// An undo started and did not complete.
     pub undoing: bool,
     /// Lines have numbers and checksums.
     pub(super) sealed: bool,
     /// Number of the next line.
     pub(super) next: u64,
-    /// How many bytes to keep when it goes on.
+    /// Number of bytes to keep when the journal is continued.
     pub(super) keep: usize,
 }
 
 impl Loaded {
-    /// Whether something is half done, or not told yet.
+    /// Returns whether a step is incomplete or damage is not reported yet.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         let open = self
@@ -85,16 +85,16 @@ impl Loaded {
 
 /// Reads a journal.
 pub(super) fn read(bytes: &[u8]) -> Loaded {
-    // What a power cut leaves where a line was to be.
+    // A power cut may leave zeros in place of a line.
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
     let text = &bytes[..bytes.len() - zeros];
     let mut lines = text.split(|byte| *byte == b'\n');
-    // Also one whose first line was cut off.
+    // This includes a journal whose first line is incomplete.
     let first = lines.clone().next().unwrap_or_default();
     let sealed = is_torn_line(first, 0) || lines.any(has_seal);
     let mut found = Loaded {
         sealed,
-        // Those of 0.1 have no line that says so.
+        // Journals of version 0.1 have no end line.
         ended: !sealed,
         ..Loaded::default()
     };

@@ -1,5 +1,5 @@
-//! What stands under the names of a journal now. Nothing is changed here, so that a plan of undo and
-//! undo itself see the same.
+//! Determines what the names of a journal refer to now. Changes nothing, so that the undo plan and the undo
+//! itself get the same answer.
 
 use super::inode::Inode;
 use crate::act::attributes::Attributes;
@@ -19,36 +19,36 @@ const NOT_LINKED: &str = "it is no longer a name of the copy that stayed";
 const CHANGED: &str =
     "the copy that stayed has been changed since; there is nothing to restore from";
 
-/// What one name needs to be as before.
+/// Action that restores a name.
 pub(super) enum Need {
-    /// Nothing: it is as before already.
+    /// No action: the name is already restored.
     Nothing(OwnedFd),
-    /// The file that has the content, and what stands under the name now.
+    /// Restore from a file with the content.
     Content {
-        /// To be copied where no other name of the file is there.
+        /// Source of the copy, if no other name of the file exists.
         from: OwnedFd,
-        /// What is exchanged for it.
+        /// File that currently has the name.
         here: Option<names::Inode>,
     },
-    /// The moved file, or what is left of its way back.
+    /// Move the file back, or continue an interrupted move.
     Moved(Moved),
 }
 
-/// A moved file where it is now.
+/// A moved file at its current place.
 pub(super) struct Moved {
     pub folder: OwnedFd,
-    /// Its name there.
+    /// Name of the file in that folder.
     pub name: Vec<u8>,
     pub fd: OwnedFd,
     pub inode: names::Inode,
-    /// Whether it is the file itself, which is renamed, and no copy of it.
+    /// This is the moved file itself and not a copy of it.
     pub itself: bool,
 }
 
-/// A file that others of its names are linked to.
+/// An existing file to which the other names are linked.
 pub(super) struct Living {
     pub fd: OwnedFd,
-    /// The mount that it was opened through: links do not reach across mounts.
+    /// The mount through which the file was opened; links do not cross mounts.
     pub mount: Option<u64>,
 }
 
@@ -59,16 +59,16 @@ impl Living {
     }
 }
 
-/// Looks names up; folders are opened once, contents read once.
+/// Looks names up. Opens folders once and reads contents once.
 #[derive(Default)]
 pub(in crate::act) struct Finder {
     pub anchors: Anchors,
-    /// Contents by device and inode, with the size and mtime that they were read at.
+    /// Contents by device and inode, with the size and mtime at the time of reading.
     contents: HashMap<names::Inode, (u64, i64, Content)>,
 }
 
 impl Finder {
-    /// Returns the folder of the name that a step acted on, and the name there.
+    /// Returns the folder and name of a step's file.
     pub fn folder<'s>(&mut self, like: &'s Subject) -> Result<Option<(OwnedFd, &'s [u8])>, String> {
         let root = self.anchors.stand(&like.root)?;
         match root.parent(&like.path) {
@@ -81,7 +81,7 @@ impl Finder {
         }
     }
 
-    /// Reads the content of an open file, unless it was read before and has not changed since.
+    /// Reads the content of an open file, unless it is already known and the file is unchanged.
     fn content(&mut self, fd: &OwnedFd) -> Result<Content, String> {
         let stat = sys::stat_fd(fd).map_err(sys::describe_errno)?;
         let (file, now) = (
@@ -99,8 +99,8 @@ impl Finder {
         Ok(content)
     }
 
-    /// Returns whether an open file has the content that was acted on; where the journal does not
-    /// say what that was, its numbers have to do.
+    /// Returns whether an open file has the content of the removed file. Without a hash in the journal,
+    /// compares size and times.
     pub(super) fn has_content(
         &mut self,
         fd: &OwnedFd,
@@ -117,7 +117,7 @@ impl Finder {
         }
     }
 
-    /// Returns whether an open file is what the step's file was, but for its inode.
+    /// Returns whether an open file equals the step's file in everything except the inode number.
     fn is_as_before(&mut self, fd: &OwnedFd, entry: &JournalStep) -> bool {
         let like = &entry.step.remove;
         let Ok(stat) = sys::stat_fd(fd) else {
@@ -133,7 +133,7 @@ impl Finder {
             && self.has_content(fd, entry, true) == Ok(true)
     }
 
-    /// Finds a name that still stands for the file, or stands for it again.
+    /// Finds a name that still refers to the file, or refers to it again.
     pub(super) fn find_living(&mut self, inode: &Inode<'_>) -> Option<Living> {
         let (_, sample) = inode.done.first()?;
         for other in &inode.others {
@@ -164,10 +164,10 @@ impl Finder {
         None
     }
 
-    /// Looks at a name.
+    /// Determines what has to be done for a name.
     ///
     /// # Errors
-    /// Why it cannot be as before again.
+    /// The reason why the name cannot be restored.
     pub(super) fn look(&mut self, entry: &JournalStep) -> Result<Need, String> {
         match &entry.step.action {
             Action::Move(target) => self.look_moved(entry, target),
@@ -242,7 +242,7 @@ impl Finder {
         });
         let moved = self.find_moved(entry, &place)?;
         if let Some(fd) = here {
-            // A killed undo may have left the moved copy behind.
+            // A killed undo may have left the moved copy.
             return match self.is_as_before(&fd, entry) {
                 true => Ok(Need::Nothing(fd)),
                 false => Err(TAKEN.into()),
@@ -252,7 +252,7 @@ impl Finder {
         if moved.itself {
             return Ok(Need::Moved(moved));
         }
-        // A copy on another file system: it has kept its size and time.
+        // A copy on another file system has the same size and time.
         let state = sys::identity_now(&moved.fd).map_err(sys::describe_errno)?;
         let as_before = (state.size, state.mtime) == (step.remove.size, step.remove.mtime);
         match self.has_content(&moved.fd, entry, as_before)? {
@@ -261,14 +261,14 @@ impl Finder {
         }
     }
 
-    /// Opens the copy that stayed, if it still has the content; blocks can be shared with it.
+    /// Opens the kept copy if its content is unchanged, so that blocks can be shared with it.
     pub(super) fn open_keep(&mut self, entry: &JournalStep) -> Option<OwnedFd> {
         let (folder, name) = self.folder(&entry.step.keep).ok().flatten()?;
         let fd = sys::open_file_at(&folder, name).ok()?;
         (self.has_content(&fd, entry, false) == Ok(true)).then_some(fd)
     }
 
-    /// Finds a moved file under its name, or under the one that an undo gave it on its way back.
+    /// Finds a moved file under its name, or under the temporary name of an interrupted undo.
     pub(super) fn find_moved(
         &mut self,
         entry: &JournalStep,

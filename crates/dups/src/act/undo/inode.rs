@@ -1,4 +1,4 @@
-//! Which names of a journal were one file before the run.
+//! Groups the names of a journal that belonged to one file before the run.
 
 use crate::act::Action;
 use crate::act::journal::{JournalStep, StepState};
@@ -6,33 +6,33 @@ use crate::roots::Anchor;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A file that had the names of some steps.
+/// A file whose names were changed by steps.
 #[derive(Debug, Default)]
 pub(super) struct Inode<'j> {
-    /// The steps to take back, with their numbers.
+    /// Steps to undo, with their numbers.
     pub done: Vec<(u64, &'j JournalStep)>,
-    /// Names that no step changed, or that are as before already.
+    /// Names that no step changed, or that are already restored.
     pub others: Vec<Other<'j>>,
-    /// Whether the file had names that no step was to change, known or not.
+    /// The file had names that no step was planned for.
     pub has_other_names: bool,
-    /// Whether it shared its blocks with the copy that stayed.
+    /// The file shared its blocks with the kept copy.
     pub shared: bool,
 }
 
-/// A name that may stand for the file.
+/// A name that may refer to the file.
 #[derive(Debug)]
 pub(super) struct Other<'j> {
     pub path: &'j [u8],
     pub root: Arc<Anchor>,
-    /// The step that was taken back; nothing where the name was never changed.
+    /// The undone step; `None` if the name was never changed.
     pub undone: Option<&'j JournalStep>,
 }
 
-/// What all names of one file have in common when a plan is made: device, inode, size, mtime, ctime.
+/// Common data of all names of a file in a plan: device, inode, size, mtime, ctime.
 type Key = (u64, u64, u64, i64, i64);
 
 impl<'j> Inode<'j> {
-    /// Groups the steps of a journal; files of which no step is to be taken back are left out.
+    /// Groups the steps of a journal by file. Omits files without a step to undo.
     pub fn group(entries: &'j BTreeMap<u64, JournalStep>) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         let mut places: HashMap<Key, usize> = HashMap::new();
@@ -76,7 +76,7 @@ impl<'j> Inode<'j> {
         }
     }
 
-    /// Returns the bytes that acting on its names has freed.
+    /// Returns the bytes that changing its names has freed.
     pub fn freed(&self) -> u64 {
         self.done.iter().map(|(_, entry)| entry.step.gain).sum()
     }

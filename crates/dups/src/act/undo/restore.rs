@@ -1,4 +1,4 @@
-//! Gives names their files back, one file with all its names at a time.
+//! Restores the names of files, one file with all its names at a time.
 
 use super::current_names::{Finder, Living, Moved, Need, TAKEN};
 use super::inode::Inode;
@@ -12,16 +12,16 @@ use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// Tried with the flags of renameat2 first.
+/// Tries the flags of renameat2 first.
 const NAMES: Names = Names { plain: false };
 
-/// Takes steps back.
+/// Undoes steps.
 pub(super) struct Restorer<'a> {
     finder: Finder,
     options: &'a UndoOptions<'a>,
 }
 
-/// Where the file of a step goes: its folder, its name there, and what has the name now.
+/// Target of a restored file: folder, name, and the file that has the name now.
 struct Place<'s> {
     folder: OwnedFd,
     name: &'s [u8],
@@ -36,7 +36,7 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Gives all names of a file back; returns what became of each, by its number.
+    /// Restores all names of a file. Returns the result of each by its step number.
     pub fn restore(&mut self, inode: &Inode<'_>) -> Vec<(u64, Result<(), String>)> {
         let mut living = self.finder.find_living(inode);
         let mut results = Vec::new();
@@ -92,7 +92,7 @@ impl<'a> Restorer<'a> {
         Ok(())
     }
 
-    /// Opens the folder that a file goes back to, made again when it is gone.
+    /// Opens the folder of a restored file; creates it if it is missing.
     fn make_home<'s>(&mut self, entry: &'s JournalStep) -> Result<(OwnedFd, &'s [u8]), String> {
         let like = &entry.step.remove;
         let root = self.finder.anchors.stand(&like.root)?;
@@ -100,8 +100,7 @@ impl<'a> Restorer<'a> {
             .map_err(|errno| format!("cannot open its folder: {}", sys::describe_errno(errno)))
     }
 
-    /// Makes the file of a name under the name used meanwhile: a link where another name of the file
-    /// is there, else a copy.
+    /// Creates the file under the temporary name: a link if another name of the file exists, else a copy.
     fn make_file(
         &self,
         entry: &JournalStep,
@@ -124,7 +123,7 @@ impl<'a> Restorer<'a> {
             }
         }
         match make_copy(from, &place.folder, entry, shared) {
-            // Across file systems nothing is shared; the plan has counted the copy.
+            // Blocks cannot be shared across file systems. The undo plan has counted this copy.
             Err(_) if shared && (self.options.despite_cost || !is_beside(from, &place.folder)) => {
                 make_copy(from, &place.folder, entry, false)
             }
@@ -132,7 +131,7 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Gives the file its name, and removes what had it.
+    /// Gives the file its name and removes the file that had the name.
     fn put_in_place(&self, entry: &JournalStep, place: &Place<'_>) -> Result<(), String> {
         let (folder, name, aside) = (&place.folder, place.name, &*entry.aside);
         let unlink = || rustix::fs::unlinkat(folder, aside, AtFlags::empty());
@@ -191,7 +190,7 @@ impl<'a> Restorer<'a> {
     }
 }
 
-/// Makes the file again that was acted on, from an open one, under the name used meanwhile.
+/// Creates the removed file again under the temporary name, from an open file.
 fn make_copy(
     from: &OwnedFd,
     parent: &OwnedFd,
@@ -211,7 +210,7 @@ fn make_copy(
     }
 }
 
-/// Returns whether two open files lie on one file system, its subvolumes taken together.
+/// Returns whether two open files are on one file system; subvolumes count as one.
 pub(super) fn is_beside(file: &OwnedFd, folder: &OwnedFd) -> bool {
     let id = |fd: &OwnedFd| rustix::fs::fstatvfs(fd).map(|fs| fs.f_fsid);
     let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
@@ -221,12 +220,12 @@ pub(super) fn is_beside(file: &OwnedFd, folder: &OwnedFd) -> bool {
         || uuid(file).is_some() && uuid(file) == uuid(folder)
 }
 
-/// Gives an open file one more name.
+/// Creates another hard link to an open file.
 fn link(file: &OwnedFd, folder: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     let link = || rustix::fs::linkat(CWD, &*descriptor, folder, name, AtFlags::SYMLINK_FOLLOW);
     link().or_else(|errno| match errno {
-        // What an undo that was killed left there.
+        // Remove a file that a killed undo left.
         Errno::EXIST => {
             rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
             link()

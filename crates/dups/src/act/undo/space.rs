@@ -1,4 +1,4 @@
-//! What undo would cost, before anything is changed.
+//! Computes the cost of an undo before anything is changed.
 
 use super::current_names::{Finder, Living, Need};
 use super::inode::Inode;
@@ -10,39 +10,39 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// What undo of a run would do and take.
+/// Effects and cost of an undo.
 #[derive(Debug, Default)]
 pub struct UndoPlan {
-    /// Names that get their files back.
+    /// Number of names to restore.
     pub names: u64,
-    /// Copies that are made for them; the other names are links or renamed.
+    /// Number of copies to make. The other names become links or are renamed.
     pub copies: u64,
-    /// Bytes that the copies take.
+    /// Bytes of these copies.
     pub bytes: u64,
-    /// Bytes that the run has freed with these names.
+    /// Bytes that the run freed with these names.
     pub freed: u64,
-    /// File systems with less room than their copies need.
+    /// File systems with too little space.
     pub short: Vec<Shortage>,
-    /// Names that would get a copy although they were names of a file that has others, and why.
+    /// Names that would get a separate copy although they were hard links of a file with other names.
     pub apart: Vec<Refusal>,
-    /// Names that cannot be as before again, and why.
+    /// Names that cannot be restored, with reasons.
     pub refused: Vec<Refusal>,
 }
 
-/// A file system that is too full.
+/// A file system with too little space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
     /// A folder on it.
     pub folder: Vec<u8>,
-    /// Bytes that copies there take.
+    /// Bytes of the copies there.
     pub needed: u64,
-    /// Bytes that are free.
+    /// Free bytes.
     pub free: u64,
 }
 
 impl UndoPlan {
-    /// Returns whether undo would take more than the run has freed, or than there is. Copies may
-    /// take an eighth more than the files that were removed: blocks are laid out anew.
+    /// Returns whether the undo needs more space than the run freed, or more than is free. Copies may take an
+    /// eighth more than the removed files, because their blocks are newly allocated.
     #[must_use]
     pub fn is_costly(&self) -> bool {
         let allowed = self.freed + self.freed / 8 + 64 * 1024;
@@ -50,10 +50,10 @@ impl UndoPlan {
     }
 }
 
-/// Works out what undo of a run would do; changes nothing.
+/// Computes an undo plan without changing anything.
 ///
 /// # Errors
-/// When the journal cannot be read.
+/// The journal cannot be read.
 pub fn plan_undo(journal: &Path) -> Result<UndoPlan, Error> {
     let Loaded { entries, .. } = Journal::load(journal)?;
     let mut planner = Planner::default();
@@ -67,7 +67,7 @@ pub fn plan_undo(journal: &Path) -> Result<UndoPlan, Error> {
 struct Planner {
     plan: UndoPlan,
     finder: Finder,
-    /// Bytes needed on each file system, by device, with a folder on it and what is free there.
+    /// Needed bytes per device, with a folder on the device and its free bytes.
     devices: BTreeMap<u64, Shortage>,
 }
 
@@ -75,7 +75,7 @@ impl Planner {
     fn add(&mut self, inode: &Inode<'_>) {
         let living = self.finder.find_living(inode);
         let lost = living.is_none() && inode.has_other_names;
-        // The mount of the file that further names are linked to.
+        // Mount of the file to which further names are linked.
         let mut mount = living.map(|living| living.mount);
         self.plan.freed += inode.freed();
         for (_, entry) in inode.done.iter().rev() {
@@ -119,7 +119,7 @@ impl Planner {
         }
     }
 
-    /// Books a copy.
+    /// Adds the cost of a copy.
     fn charge(&mut self, entry: &JournalStep, from: &OwnedFd, home: Option<&OwnedFd>) {
         let blocks = rustix::fs::fstat(from).map_or(0, |stat| stat.st_blocks);
         let bytes = u64::try_from(blocks).unwrap_or(0) * 512;
@@ -132,13 +132,13 @@ impl Planner {
         let known = self.devices.entry(stat.st_dev).or_insert_with(|| Shortage {
             folder: crate::name::split(&entry.step.remove.path).0.to_vec(),
             needed: 0,
-            // What is reserved counts as taken, for root too: ext4 keeps a part even from root.
+            // Reserved blocks count as used even for root, because ext4 reserves some of them for its own use.
             free: fs.f_bavail.saturating_mul(fs.f_frsize),
         });
         known.needed += bytes;
     }
 
-    /// Opens the folder of a name, or the nearest above it that is there.
+    /// Opens the folder of a name, or its nearest existing parent.
     fn home(&mut self, entry: &JournalStep) -> Option<OwnedFd> {
         let like = &entry.step.remove;
         match self.finder.folder(like) {

@@ -1,5 +1,5 @@
-//! Removes what an undo left that was killed: files under the names used meanwhile, and moved files
-//! that are back already.
+//! Removes files that a killed undo left: files under temporary names, and moved files that are already
+//! restored.
 
 use super::current_names::Finder;
 use crate::act::Action;
@@ -12,13 +12,13 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
 impl Finder {
-    /// Removes what an undo of a step that was done left under names of its own.
+    /// Removes temporary files of an interrupted undo of a step.
     pub(in crate::act) fn tidy(&mut self, entry: &JournalStep) -> Result<(), String> {
         let Some((folder, name)) = self.folder(&entry.step.remove)? else {
             return Ok(());
         };
         let is_there = read_inode(&folder, name).is_some();
-        // Without its name, what lies there may be all that is left of a file.
+        // As long as its name is missing, a temporary file may be the only remaining copy.
         let disposable = match &entry.step.action {
             Action::Hardlink => is_there,
             Action::Delete => true,
@@ -36,7 +36,7 @@ impl Finder {
         Ok(())
     }
 
-    /// Removes a moved file, or its copy, whose original is back under its name.
+    /// Removes a moved file or its copy after the original is restored.
     pub(super) fn drop_moved(&mut self, entry: &JournalStep) -> Result<(), String> {
         let Action::Move(target) = &entry.step.action else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Latencies with their percentiles and bins.
+//! Parses latencies with their percentiles and bins.
 
 use crate::json::scalars::{Key, Number};
 use assay_model::Histogram;
@@ -22,7 +22,7 @@ struct Bins {
     indices: bool,
 }
 
-/// A latency in nanoseconds; `unit` is how many of them the section counts in.
+/// Parses a latency section into nanoseconds; `unit` is the number of nanoseconds per unit.
 pub(super) fn read_latency<'de, A: MapAccess<'de>>(
     map: &mut A,
     unit: u64,
@@ -54,7 +54,7 @@ pub(super) fn read_latency<'de, A: MapAccess<'de>>(
     Ok(summary)
 }
 
-/// Middle of bin `index` (`plat_idx_to_val`, fio 2.x stat.c).
+/// Returns the middle of bin `index` (`plat_idx_to_val`, fio 2.x stat.c).
 fn bin_value(index: u64) -> u64 {
     let per_power = 1u64 << PLAT_BITS;
     if index < per_power << 1 {
@@ -91,7 +91,7 @@ object_seed!(
     "percentiles",
     |percentiles, key, map| {
         let value = map.next_value::<Number>()?.whole();
-        // fio 2.x fills the list up with "0.00".
+        // fio 2.x pads the list with "0.00".
         if let Ok(percent) = key.parse::<f64>()
             && percent > 0.0
             && percent <= 100.0

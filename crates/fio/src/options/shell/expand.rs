@@ -1,30 +1,30 @@
-//! Variables and what is put in their place.
+//! Variables and their expansion.
 
 use super::lexer::{Part, Word, word_of};
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 
-/// What a variable holds.
+/// Value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Text; what the script does not say in it is [`UNKNOWN`].
+    /// Text; unknown parts are [`UNKNOWN`].
     Text(String),
     /// An array.
     List(Vec<String>),
 }
 
-/// Longest text of a variable or a word: `A=$A$A` doubles with every turn of a loop.
+/// Maximum length of a variable or word: `A=$A$A` doubles with every iteration.
 pub(super) const LONGEST: usize = 64 * 1024;
-/// Most substitutions within one another.
+/// Maximum nesting of substitutions.
 const DEEPEST: usize = 16;
 
-/// Whether a text has so many substitutions that they may lie deeply within one another.
+/// Returns whether a text may contain deeply nested substitutions.
 fn is_deep(text: &str) -> bool {
     text.matches("${").count() + text.matches("$(").count() > DEEPEST
 }
 
 impl Value {
-    /// The value, or unknown when it is too long.
+    /// Returns the value, or unknown if it is too long.
     fn bounded(self) -> Self {
         let length = match &self {
             Self::Text(text) => text.len(),
@@ -48,28 +48,28 @@ impl Value {
     }
 }
 
-/// What is known at some place of a script.
+/// State at one place of a script.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    /// What each variable may hold: several values where branches differ.
+    /// Possible values of each variable; several if branches differ.
     pub variables: BTreeMap<String, Vec<Value>>,
-    /// Words of the function that is looked at; nothing where they are not known.
+    /// Arguments of the current function; `None` if unknown.
     pub arguments: Option<Vec<String>>,
-    /// Loops around this place: the variable, and its value this time.
+    /// Surrounding loops: the variable, and its current value.
     pub loops: Vec<(String, String)>,
 }
 
-/// Values of fio's own that look like variables (`fio_keywords`, options.c) and stay as they are.
+/// fio's own keywords that look like variables (`fio_keywords`, options.c) and stay unchanged.
 const KEYWORDS: [&str; 4] = ["pagesize", "mb_memory", "ncpus", "jobname"];
 
-/// The words of the shell's own substitution that are worked out here.
+/// Evaluates command substitutions.
 pub(super) trait Commands {
-    /// What commands print, as far as that is known.
+    /// Returns the output of commands, as far as it is known.
     fn output(&mut self, text: &str, scope: &Scope) -> String;
 }
 
 impl Scope {
-    /// The one value of a variable, as branches around it were chosen.
+    /// Returns the value of a variable for the current choice of branches.
     fn value(&self, name: &str) -> Option<&Value> {
         self.variables.get(name).and_then(|values| values.first())
     }
@@ -80,7 +80,7 @@ impl Scope {
             .insert(name.to_owned(), vec![value.bounded()]);
     }
 
-    /// Adds to a variable, as `NAME+=` does.
+    /// Appends to a variable, as `NAME+=` does.
     pub fn add(&mut self, name: &str, value: Value) {
         let known = self.value(name).cloned();
         let sum = match (known, value) {
@@ -98,7 +98,7 @@ impl Scope {
         self.set(name, sum);
     }
 
-    /// Takes over what may hold after branches of which one ran, or none.
+    /// Merges the states after branches, of which one ran or, unless `always`, none.
     pub fn merge(&mut self, ends: Vec<Scope>, always: bool) {
         const MOST: usize = 8;
         let before = (!always).then(|| self.variables.clone());
@@ -126,7 +126,7 @@ impl Scope {
     }
 }
 
-/// The fields that a word becomes.
+/// Expands a word into fields.
 pub(super) fn expand_fields(
     word: &Word,
     scope: &Scope,
@@ -178,7 +178,7 @@ pub(super) fn expand_fields(
     done
 }
 
-/// The text that a word is where nothing is divided.
+/// Expands a word into text without splitting it.
 pub(super) fn expand_text(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> String {
     let quoted: Word = word
         .iter()
@@ -192,7 +192,7 @@ pub(super) fn expand_text(word: &Word, scope: &Scope, commands: &mut dyn Command
     expand_fields(&quoted, scope, commands).join(" ")
 }
 
-/// What an assignment gives a variable.
+/// Expands the value of an assignment.
 pub(super) fn expand_assignment(word: &Word, scope: &Scope, commands: &mut dyn Commands) -> Value {
     if let [Part::Array(elements)] = word.as_slice() {
         let all = elements
@@ -227,7 +227,7 @@ fn split(text: &str, done: &mut Vec<String>, current: &mut Option<String>) {
     }
 }
 
-/// The elements of an array, or the words of a function.
+/// Returns the elements of an array, or the arguments of a function.
 fn list_of(name: &str, rest: &str, scope: &Scope) -> Option<Vec<String>> {
     if matches!(name, "@" | "*") && rest.is_empty() {
         let unknown = || vec![UNKNOWN.to_string()];
@@ -294,7 +294,7 @@ fn expand_variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Com
     }
 }
 
-/// The value of a sum where all of it is known.
+/// Evaluates an arithmetic expression if all of it is known.
 fn expand_arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
     if is_deep(sum) {
         return UNKNOWN.to_string();

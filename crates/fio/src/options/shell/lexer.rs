@@ -1,11 +1,11 @@
-//! Text to words and operators.
+//! Splits text into words and operators.
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Text as it stands.
+    /// Literal text.
     Text(String, Quoted),
-    /// `$NAME` or `${NAME…}`: the name, and what follows it inside the braces.
+    /// `$NAME` or `${NAME…}`: the name, and the text after it in the braces.
     Variable(String, String, Quoted),
     /// `$( … )` or backticks: the commands.
     Commands(String, Quoted),
@@ -15,7 +15,7 @@ pub(super) enum Part {
     Array(Vec<Word>),
 }
 
-/// Whether a part stands in quotes, where blanks divide nothing.
+/// Whether a part is quoted, so that blanks do not split it.
 pub(super) type Quoted = bool;
 /// A word.
 pub(super) type Word = Vec<Part>;
@@ -24,31 +24,31 @@ pub(super) type Word = Vec<Part>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(Word),
-    /// Ends a command: `;`, `&`, `&&`, `||`, a line break.
+    /// End of a command: `;`, `&`, `&&`, `||`, a line break.
     End,
-    /// `;;` and its kind, between the cases of a `case`.
+    /// `;;` and similar operators between the cases of a `case`.
     Case,
     Pipe,
     Open,
     Close,
-    /// Output goes to a file, or is appended to it.
+    /// Redirects output to a file, or appends to it.
     Output {
         append: bool,
     },
-    /// Any other redirection; the word behind it is a file or a descriptor.
+    /// Another redirection; the next word is a file or descriptor.
     Redirect,
-    /// A here-document or here-string: its text, and whether variables are filled in.
+    /// A here-document or here-string: its text, and whether variables are expanded.
     Here(String, bool),
 }
 
-/// Why a text cannot be split.
+/// A quotation mark is not closed.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::options) struct Unclosed;
 
 /// Splits a text.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// A quotation mark is not closed.
 pub(super) fn split_tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
     Lexer {
         chars: text.chars().collect(),
@@ -60,7 +60,7 @@ pub(super) fn split_tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
     .run()
 }
 
-/// Splits the text of one word, such as the default of a variable, or what stands in double quotes.
+/// Splits the text of one word, such as the default of a variable, or text in double quotes.
 pub(super) fn word_of(text: &str, quoted: bool) -> Word {
     let mut lexer = Lexer {
         chars: text.chars().collect(),
@@ -103,14 +103,14 @@ struct Lexer {
     chars: Vec<char>,
     at: usize,
     out: Vec<Token>,
-    /// Here-documents whose text begins on the next line: where their token is, the word that ends them,
-    /// whether variables are filled in, whether tabs before them are cut.
+    /// Here-documents whose text starts on the next line: position of the token, end word, whether variables
+    /// are expanded, whether leading tabs are removed.
     waiting: Vec<(usize, String, bool, bool)>,
-    /// Characters looked at in search of an end that may not be there.
+    /// Number of characters searched for an end that may be missing.
     searched: usize,
 }
 
-/// Most characters that are searched again for ends, for each character of the text.
+/// Maximum searched characters per character of the text.
 const MOST_SEARCHED: usize = 16;
 
 fn push(word: &mut Word, c: char, quoted: Quoted) {
@@ -191,7 +191,7 @@ impl Lexer {
         Ok(self.out)
     }
 
-    /// A number right before a redirection is its descriptor.
+    /// Ends a word; a number right before a redirection is its descriptor.
     fn finish_word(&mut self, word: Word) {
         let digits = matches!(word.as_slice(), [Part::Text(text, false)]
             if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()));
@@ -206,7 +206,7 @@ impl Lexer {
         }
     }
 
-    /// `(( … ))` as a command: nothing is run in it.
+    /// Skips `(( … ))` as a command, which runs nothing.
     fn skip_arithmetic(&mut self) -> bool {
         // It ends on its own line.
         let rest = &self.chars[self.at..];
@@ -267,7 +267,7 @@ impl Lexer {
         Ok(())
     }
 
-    /// Reads the texts of here-documents, which begin behind the line break.
+    /// Reads the texts of here-documents, which start after the line break.
     fn here_documents(&mut self) {
         for (token, end, expands, tabs) in std::mem::take(&mut self.waiting) {
             let mut text = String::new();
@@ -326,7 +326,7 @@ impl Lexer {
         Ok(word)
     }
 
-    /// The elements of `( … )` behind `NAME=`.
+    /// Reads the elements of `( … )` after `NAME=`.
     fn array(&mut self) -> Result<Vec<Word>, Unclosed> {
         let mut elements = Vec::new();
         while let Some(c) = self.peek(0) {
@@ -346,7 +346,7 @@ impl Lexer {
 
     fn quotes(&mut self, word: &mut Word) -> Result<(), Unclosed> {
         let open = self.take();
-        // An empty word in quotes is a word.
+        // An empty quoted word is a word.
         word.push(Part::Text(String::new(), true));
         loop {
             match (self.peek(0), open) {
@@ -379,7 +379,8 @@ impl Lexer {
         }
     }
 
-    /// What begins with `$` or a backtick; none, with the sign passed over, where it is only a sign.
+    /// Reads a substitution that starts with `$` or a backtick. If it is only a character, skips it and
+    /// returns `None`.
     fn dollar(&mut self, quoted: Quoted) -> Option<Part> {
         let tick = self.take() == Some('`');
         if tick {
@@ -424,7 +425,7 @@ impl Lexer {
         (!name.is_empty()).then(|| Part::Variable(name, String::new(), quoted))
     }
 
-    /// Whether ends are still searched for: a text of openings alone would take forever.
+    /// Returns whether more searching is permitted: a text of only opening brackets would take very long.
     fn may_search(&self) -> bool {
         self.searched <= self.chars.len().saturating_mul(MOST_SEARCHED)
     }
@@ -440,7 +441,7 @@ impl Lexer {
         Some(text)
     }
 
-    /// The text between a bracket, at which this stands, and the one that closes it.
+    /// Returns the text between the current bracket and its closing one.
     fn balanced(&mut self, open: char, close: char) -> Option<String> {
         let (mut depth, mut quote, mut at) = (0_u32, None, self.at);
         if !self.may_search() {
@@ -470,7 +471,7 @@ impl Lexer {
     }
 }
 
-/// Whether a word so far is `NAME=` or `NAME+=`, so that an array may follow.
+/// Returns whether a word is `NAME=` or `NAME+=` so far, so that an array may follow.
 fn is_assignment(word: &Word) -> bool {
     let [Part::Text(text, false)] = word.as_slice() else {
         return false;

@@ -1,20 +1,20 @@
-//! Words and operators to commands, loops and branches. What does not fit is passed over.
+//! Parses words and operators into commands, loops and branches. Skips what does not fit.
 
 use super::is_name;
 use super::lexer::{Part, Token, Word};
 
-/// A command or what holds commands.
+/// A command, or a node with commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Simple(Simple),
-    /// The parts of an `if` or a `case`, of which one runs; whether always one does.
+    /// Branches of an `if` or `case`, of which one runs; and whether one always runs.
     Branches(Vec<Vec<Node>>, bool),
     For {
         name: String,
         values: Option<Vec<Word>>,
         body: Vec<Node>,
     },
-    /// What runs any number of times.
+    /// Commands that run any number of times.
     Repeated(Vec<Node>),
     /// `( … )` and `{ …; }`.
     Group(Vec<Node>),
@@ -25,18 +25,18 @@ pub(super) enum Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Simple {
     pub words: Vec<Word>,
-    /// The file that its output goes to, and whether it is appended.
+    /// File of the output, and whether it is appended.
     pub output: Option<(Word, bool)>,
-    /// Its here-document, and whether variables are filled in.
+    /// Here-document of the command, and whether variables in it are expanded.
     pub here: Option<(String, bool)>,
-    /// Its output goes to the next command.
+    /// Whether the command's output is piped to the next command.
     pub piped: bool,
 }
 
-/// Blocks within blocks go no deeper than this.
+/// Maximum nesting of blocks.
 const DEEPEST: usize = 64;
 
-/// Parses all of a text.
+/// Parses a whole text.
 pub(super) fn parse(tokens: &[Token]) -> Vec<Node> {
     let mut parser = Parser {
         tokens,
@@ -46,7 +46,7 @@ pub(super) fn parse(tokens: &[Token]) -> Vec<Node> {
     let mut nodes = Vec::new();
     while parser.at < tokens.len() {
         nodes.extend(parser.list(&[]));
-        // A word that ends a block of which the beginning is missing.
+        // A word that ends a block whose start is missing.
         parser.at += 1;
     }
     nodes
@@ -58,7 +58,7 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// A word that is one of the shell's own.
+/// Returns a word that may be a reserved word of the shell.
 fn plain_word(token: Option<&Token>) -> Option<&str> {
     match token {
         Some(Token::Word(word)) => match word.as_slice() {
@@ -86,7 +86,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Commands up to one of these words, which is not taken, or a closing bracket.
+    /// Parses commands up to one of these words (not consumed) or a closing bracket.
     fn list(&mut self, stops: &[&str]) -> Vec<Node> {
         let mut nodes = Vec::new();
         self.depth += 1;
@@ -112,7 +112,7 @@ impl Parser<'_> {
         nodes
     }
 
-    /// One command; none at a word that ends a block which nobody waits for.
+    /// Parses one command; returns `None` at a word that ends an unknown block.
     fn command(&mut self) -> Option<Node> {
         if self.depth >= DEEPEST {
             return None;
@@ -295,7 +295,7 @@ impl Parser<'_> {
             }
             self.at += 1;
         }
-        // A bracket within a command belongs to no grammar of ours.
+        // A bracket within a command is not part of this grammar.
         if matches!(self.tokens.get(self.at), Some(Token::Open)) {
             self.at += 1;
         }

@@ -1,4 +1,4 @@
-//! Goes through a script as a shell would, and notes which commands it runs with which words.
+//! Interprets a script like a shell and records the commands that it runs.
 
 use super::expand::{Commands, Scope, Value, expand_assignment, expand_fields, expand_text};
 use super::lexer::{Part, Unclosed, Word, split_tokens, word_of};
@@ -12,42 +12,42 @@ use std::collections::BTreeMap;
 /// A command with its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::options) struct Command {
-    /// The words; [`UNKNOWN`] stands for what the text does not say.
+    /// Words; [`UNKNOWN`] marks values that the text does not contain.
     pub words: Vec<String>,
-    /// Variables that were chosen for it: of loops, and of branches.
+    /// Values chosen for variables of loops and branches.
     pub chosen: Vec<(String, String)>,
-    /// What is assigned for this command alone, or exported.
+    /// Variables that are assigned for this command or exported.
     pub environment: BTreeMap<String, String>,
-    /// What it reads from standard input, where the text says so.
+    /// Standard input, if the text contains it.
     pub input: Option<String>,
 }
 
-/// What a script runs.
+/// Result of interpreting a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::options) struct Script {
-    /// In order; those of loops once for each value.
+    /// Commands in order; in loops, one for each value.
     pub commands: Vec<Command>,
     /// Files that the script writes, with their texts.
     pub files: BTreeMap<String, String>,
-    /// What could not be followed.
+    /// Parts that could not be followed.
     pub notes: Vec<String>,
 }
 
-/// Most values of one loop, most commands, deepest call.
+/// Maximum number of values of one loop.
 pub(super) const MOST_VALUES: usize = 64;
 const MOST_COMMANDS: usize = 4096;
 const DEEPEST: usize = 12;
-/// Most bytes of a script that are looked at.
+/// Maximum bytes of a script.
 const LONGEST_SCRIPT: usize = 512 * 1024;
-/// Most bytes of a file that a script writes.
+/// Maximum bytes of a file that a script writes.
 const MOST_WRITTEN: usize = 1 << 20;
-/// Most steps in all: loops within functions within loops multiply.
+/// Maximum number of steps: nested loops and functions multiply.
 const MOST_STEPS: usize = 5_000;
 
-/// Reads a script; `known` are variables that are set from outside.
+/// Interprets a script; `known` contains variables that are set outside.
 ///
 /// # Errors
-/// A quotation mark that is not closed.
+/// A quotation mark is not closed.
 pub(in crate::options) fn read(
     text: &str,
     known: &BTreeMap<String, String>,
@@ -57,7 +57,7 @@ pub(in crate::options) fn read(
         true => &text[..text.floor_char_boundary(LONGEST_SCRIPT)],
         false => text,
     };
-    // Cut off in the middle, a quotation mark may stand open.
+    // After truncation a quotation mark may be open.
     let tokens = match split_tokens(text) {
         Err(_) if long => Vec::new(),
         found => found?,
@@ -84,7 +84,7 @@ struct Runner {
     script: Script,
     functions: BTreeMap<String, (Vec<Node>, bool)>,
     exported: BTreeMap<String, String>,
-    /// What the command before a `|` prints.
+    /// Output of the command before a `|`.
     piped: Option<String>,
     depth: usize,
     steps: usize,
@@ -157,7 +157,7 @@ impl Runner {
         }
     }
 
-    /// Functions that nothing in the text calls: their words are not known.
+    /// Interprets functions that are never called; their arguments are unknown.
     fn uncalled(&mut self, scope: &mut Scope) {
         let left = self.functions.values().filter(|one| !one.1);
         let left: Vec<Vec<Node>> = left.map(|one| one.0.clone()).collect();
@@ -264,7 +264,7 @@ impl Runner {
             };
             let mut inner = way.clone();
             self.command(command, &mut inner);
-            // What a function assigns stays.
+            // Assignments in a function stay valid.
             if !several {
                 scope.variables = inner.variables;
             }
@@ -279,7 +279,7 @@ impl Runner {
         })
     }
 
-    /// Calls a function of the script, or notes a command.
+    /// Calls a function of the script, or records a command.
     fn command(&mut self, command: Command, scope: &mut Scope) {
         let Some(first) = command.words.first() else {
             return;
@@ -314,7 +314,7 @@ impl Runner {
         self.script.commands.push(command);
     }
 
-    /// Commands of the shell that change what variables hold.
+    /// Interprets shell builtins that change variables.
     fn builtin(&mut self, words: &[Word], scope: &mut Scope) -> bool {
         let [first, rest @ ..] = words else {
             return false;
@@ -378,7 +378,7 @@ impl Runner {
         }
     }
 
-    /// What `echo`, `printf`, `cat` with a here-document and `seq` print.
+    /// Returns the output of `echo`, `printf`, `cat` with a here-document, and `seq`.
     fn printed(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
         let (_, words) = split_assignments(&simple.words);
         let [Part::Text(name, false)] = words.first()?.as_slice() else {

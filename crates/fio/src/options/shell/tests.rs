@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// The words of every command, [`UNKNOWN`] as `?`.
+/// Returns the words of every command, with [`UNKNOWN`] as `?`.
 fn run(text: &str) -> Vec<String> {
     let script = read(text, &BTreeMap::new()).unwrap();
     let words = script.commands.into_iter().map(|one| one.words.join("|"));

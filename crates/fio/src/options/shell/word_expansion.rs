@@ -1,14 +1,14 @@
-//! Words of a command: assignments before it, values to choose from, braces.
+//! Expands the words of a command: leading assignments, alternative values, braces.
 
 use super::expand::{Scope, Value};
 use super::lexer::{Part, Word};
 use super::run::{Command, MOST_VALUES};
 use super::{UNKNOWN, is_name};
 
-/// Most ways to choose the values of one command.
+/// Maximum number of combinations of one command's values.
 const MOST_WAYS: usize = 16;
 
-/// The file that `tee` writes.
+/// Returns the file that `tee` writes.
 pub(super) fn tee_file(command: &Command) -> Option<String> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
     let at = words
@@ -19,7 +19,7 @@ pub(super) fn tee_file(command: &Command) -> Option<String> {
     names.next().map(|name| (*name).to_owned())
 }
 
-/// Ways to choose the values of variables that may hold several.
+/// Returns the combinations of values for variables with several possible values.
 pub(super) fn choose_values(words: &[Word], scope: &Scope) -> Vec<Scope> {
     let mut all = vec![scope.clone()];
     let names = words.iter().flatten().filter_map(|part| match part {
@@ -59,7 +59,7 @@ pub(super) fn choose_values(words: &[Word], scope: &Scope) -> Vec<Scope> {
     all
 }
 
-/// `NAME=VALUE` and `NAME+=VALUE`: the name, whether it adds, the value.
+/// Parses `NAME=VALUE` and `NAME+=VALUE`: the name, whether it appends, the value.
 pub(super) fn parse_assignment(word: &Word) -> Option<(String, bool, Word)> {
     let [Part::Text(first, false), rest @ ..] = word.as_slice() else {
         return None;
@@ -78,14 +78,14 @@ pub(super) fn parse_assignment(word: &Word) -> Option<(String, bool, Word)> {
     Some((name.to_owned(), adds, word))
 }
 
-/// The assignments before a command, and its words.
+/// Splits the leading assignments from the words of a command.
 pub(super) fn split_assignments(words: &[Word]) -> (Vec<(String, bool, Word)>, &[Word]) {
     let before: Vec<_> = words.iter().map_while(parse_assignment).collect();
     let rest = &words[before.len()..];
     (before, rest)
 }
 
-/// `{1..4}` and `{a,b}` alone in an unquoted word; any other word is itself.
+/// Expands `{1..4}` and `{a,b}` alone in an unquoted word; any other word stays.
 pub(super) fn expand_braces(field: &str, word: &Word) -> Vec<String> {
     let whole = vec![field.to_owned()];
     let unquoted = matches!(word.as_slice(), [Part::Text(_, false)]);

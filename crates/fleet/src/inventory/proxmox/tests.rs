@@ -1,6 +1,6 @@
 use super::*;
 
-// Written after the sources that are named above, not recorded on a machine.
+// Written according to the sources named above, not recorded.
 const RESOURCES: &str = include_str!("../../../fixtures/proxmox/resources.json");
 const STATUS: &str = include_str!("../../../fixtures/proxmox/status.json");
 const AGENT: &str = include_str!("../../../fixtures/proxmox/agent.json");
@@ -107,7 +107,7 @@ fn attack_a_guest_that_is_called_as_another_machine() {
         of(all).unwrap().into_iter().map(|one| one.name).collect()
     };
     let web = ("qemu", 100, "web", None);
-    // The third one is called as the first two are told apart.
+    // The third guest has the name that would distinguish the first two.
     let all = [
         web,
         ("qemu", 101, "web", None),
@@ -124,14 +124,14 @@ fn attack_a_guest_that_is_called_as_another_machine() {
         ("node", 0, "pve1", None),
     ];
     assert_eq!(called(&all), ["pve1-200", "lxc-200", "pve1"]);
-    // Who chooses the pool does not choose a guest that is none of it.
+    // The owner of a pool must not select a guest outside the pool.
     let all = [
         ("qemu", 100, "web", Some("shop")),
         ("qemu", 102, "shop", None),
     ];
     assert_eq!(called(&all), ["web", "qemu-102"]);
     assert!(of(&[web, web]).is_err(), "one number twice");
-    // Ten thousand with one name, and all of them are there.
+    // Ten thousand guests with the same name are all listed.
     let many: Vec<_> = (1..=10_000)
         .map(|vmid| ("qemu", vmid, "web", None))
         .collect();
@@ -162,7 +162,7 @@ fn names_that_are_none() {
             None,
         )
     };
-    // Whoever owns a guest may call it anything, and it is the number then.
+    // The owner of a guest may choose any name; unsafe ones are replaced by the number.
     for name in [
         "-oProxyCommand=x",
         "a\u{1b}[2Jb",

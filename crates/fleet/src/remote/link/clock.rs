@@ -1,22 +1,22 @@
-//! One clock for all that a machine has to take or send: a byte now and then does not stop it.
+//! Deadline of an exchange that depends on its size. A slow trickle of bytes does not extend the deadline.
 
 use std::time::{Duration, Instant};
 
-/// Slowest link that is waited for, in bytes per second: a modem of 128 kbit/s.
+/// Slowest supported connection, in bytes per second: a modem of 128 kbit/s.
 const SLOWEST: u64 = 16 << 10;
 
-/// How long an exchange may take: some patience, and the time that its bytes need on the slowest link.
+/// Deadline of an exchange: a fixed patience plus the time for its bytes on the slowest connection.
 #[derive(Debug)]
 pub(super) struct Clock {
     patience: Duration,
     begun: Instant,
-    /// When it went on last.
+    /// Time of the last progress.
     went_on: Instant,
     moved: u64,
 }
 
 impl Clock {
-    /// Starts it. After `patience` without progress it is late as well.
+    /// Starts the clock. The exchange is also late after `patience` without progress.
     pub(super) fn start(patience: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -27,7 +27,7 @@ impl Clock {
         }
     }
 
-    /// Enters bytes that were taken or came.
+    /// Adds bytes that were sent or received.
     pub(super) fn enter(&mut self, bytes: usize) {
         self.enter_at(bytes, Instant::now());
     }
@@ -37,7 +37,7 @@ impl Clock {
         self.went_on = now;
     }
 
-    /// Whether the machine is to be given up.
+    /// Returns whether the machine must be given up.
     pub(super) fn is_late(&self) -> bool {
         self.is_late_at(Instant::now())
     }
@@ -59,20 +59,20 @@ mod tests {
         let mut clock = Clock::start(second(10));
         let begun = clock.begun;
         assert!(!clock.is_late_at(begun + second(10)));
-        // A byte a second.
+        // One byte per second.
         for passed in 1..=10 {
             clock.enter_at(1, begun + second(passed));
             assert!(!clock.is_late_at(begun + second(passed)));
         }
         assert!(clock.is_late_at(begun + second(11)));
-        // A slow link that goes on.
+        // A slow connection with progress.
         let mut clock = Clock::start(second(10));
         let begun = clock.begun;
         for passed in 1..=600 {
             clock.enter_at(20 << 10, begun + second(passed));
             assert!(!clock.is_late_at(begun + second(passed)));
         }
-        // One that stands still after much.
+        // A connection that hangs after many bytes.
         assert!(clock.is_late_at(begun + second(611)));
     }
 }

@@ -1,11 +1,11 @@
-//! Records that come in pieces while a verb runs.
+//! Fetches records in pieces while a verb runs.
 
 use super::FETCH;
 use crate::remote::records::{LONGEST, Records};
 use assay_protocol::Reply;
 use std::time::Instant;
 
-/// Records that are fetched while a verb runs.
+/// Records that are being fetched.
 pub(super) struct Fetch {
     pub(super) request: u64,
     pub(super) bytes: Vec<u8>,
@@ -31,7 +31,7 @@ impl Fetch {
         due
     }
 
-    /// Takes a piece; the records with the last one.
+    /// Adds a piece. Returns the records after the last one.
     pub(super) fn take(&mut self, reply: Reply) -> Option<Records> {
         match reply {
             Reply::Piece(piece) if self.bytes.len() + piece.len() <= LONGEST => {

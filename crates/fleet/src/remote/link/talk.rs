@@ -1,4 +1,4 @@
-//! A verb there that is spoken with while it runs.
+//! Exchanges lines with a remote verb while it runs.
 
 use super::{RemoteLink, SessionError};
 use crate::line::Lines;
@@ -9,13 +9,13 @@ use assay_render::text::escape_line;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// The longest line of what it says; a step of a load has some hundred thousand bytes.
+/// Maximum bytes of an output line. A step of a load has some hundred thousand bytes.
 const LONGEST: usize = 16 << 20;
 
-/// How long it may take to end when it shall: what it counted has to come by then.
+/// Time limit for the end of a stopped verb, in which its results must arrive.
 const TO_END: Duration = Duration::from_secs(20);
 
-/// Speaks to a verb that runs, from any thread and at once.
+/// Sends input to a running verb, from any thread.
 #[derive(Clone)]
 pub struct Speaker {
     out: Outbox,
@@ -23,35 +23,36 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// Sends bytes to its standard input.
+    /// Sends bytes to standard input.
     pub fn say(&self, bytes: &[u8]) {
         let input = AgentRequest::Input(bytes.to_vec());
         self.out.put(input.frame(self.request).encode());
     }
 
-    /// Ends its standard input.
+    /// Closes standard input.
     pub fn end(&self) {
         self.say(&[]);
     }
 }
 
-/// What the caller does meanwhile.
+/// Callbacks while the verb runs.
 pub struct Talk<'a> {
-    /// Whether it shall end.
+    /// Returns whether the verb must end.
     pub stop: &'a dyn Fn() -> bool,
-    /// It began.
+    /// Called when the verb has started.
     pub begun: &'a mut dyn FnMut(Speaker),
-    /// A line that it wrote to standard output, and when it came.
+    /// Receives each line of standard output, with its time of arrival.
     pub heard: &'a mut dyn FnMut(Instant, &str),
-    /// A line that it wrote to standard error, without control characters.
+    /// Receives each line of standard error, without control characters.
     pub say: &'a mut dyn FnMut(&str),
 }
 
 impl RemoteLink<'_> {
-    /// Runs a verb there to its end and carries lines both ways. Its exit status; 128 + signal when one ended it.
+    /// Runs a verb to its end and forwards lines in both directions. Returns the exit status; 128 + signal if
+    /// a signal ended the verb.
     ///
     /// # Errors
-    /// [`SessionError`], as for [`Link::run`].
+    /// [`SessionError`], as for [`RemoteLink::run`].
     pub fn talk(
         &mut self,
         arguments: &[impl AsRef<OsStr>],
@@ -83,7 +84,7 @@ impl RemoteLink<'_> {
             match reply {
                 Reply::Out(bytes) => {
                     let at = Instant::now();
-                    // A long line comes in many pieces: each is looked at once.
+                    // A long line arrives in many pieces; each piece is searched once.
                     let mut looked = stdout.len();
                     stdout.extend_from_slice(&bytes);
                     while let Some(end) = stdout[looked..].iter().position(|byte| *byte == b'\n') {

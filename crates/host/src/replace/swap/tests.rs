@@ -6,7 +6,7 @@ use std::sync::Barrier;
 
 const ALL: [Means; 3] = [Means::Exchange, Means::Links, Means::Rename];
 
-/// A directory with a file and a replacement beside it.
+/// A directory with a file and its replacement.
 struct Bench {
     dir: tempfile::TempDir,
     seen: FileVersion,
@@ -49,7 +49,7 @@ fn a_file_that_nobody_touches_is_replaced_and_nothing_is_left() {
     }
 }
 
-/// As an editor, `sed -i` with the times put back, `cp -p` and `rsync` leave it: size and time are the same.
+/// Result of an editor, `sed -i` with restored times, `cp -p` or `rsync`: size and time are the same.
 #[test]
 fn an_edit_that_only_the_bytes_show_is_not_replaced() {
     for means in ALL {
@@ -121,7 +121,7 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
     }
 }
 
-/// What comes out is a link, a directory or a pipe: it goes back to its place.
+/// The old object is a link, a directory or a pipe: it goes back to its place.
 #[test]
 fn what_is_no_file_by_now_stays() {
     for means in ALL {
@@ -145,29 +145,29 @@ fn what_is_no_file_by_now_stays() {
     }
 }
 
-/// How somebody else writes the file.
+/// Ways in which another process writes the file.
 const WRITERS: [fn(&Path); 4] = [
-    // As vim, sed -i and dpkg: a new file takes the name.
+    // Like vim, sed -i and dpkg: a new file takes the name.
     |path| {
         let new = path.with_file_name("theirs");
         fs::write(&new, "edit\n").unwrap();
         fs::rename(new, path).unwrap();
     },
-    // As `echo > file` and cp: the file is emptied and written.
+    // Like `echo > file` and cp: the file is truncated and written.
     |path| fs::write(path, "edit\n").unwrap(),
-    // As `echo >> file`.
+    // Like `echo >> file`.
     |path| {
         let mut file = fs::File::options().append(true).open(path).unwrap();
         file.write_all(b"edit\n").unwrap();
     },
-    // As nano and dd conv=notrunc: the same bytes are overwritten, and the size stays.
+    // Like nano and dd conv=notrunc: bytes are overwritten, and the size stays.
     |path| {
         let mut file = fs::File::options().write(true).open(path).unwrap();
         file.write_all(b"edit\n").unwrap();
     },
 ];
 
-/// Somebody writes once while the file is replaced. Returns whether the edit is there afterwards.
+/// Another process writes once during the replacement. Returns whether its edit exists afterwards.
 fn raced(means: Means, writer: fn(&Path), delay: u64) -> bool {
     let bench = Bench::new("text\n");
     let start = Barrier::new(2);
@@ -195,7 +195,7 @@ fn attack_an_edit_at_the_moment_of_the_exchange_is_not_lost() {
             held += u64::from(raced(Means::Exchange, writer, round % 100));
         }
     }
-    // Without the exchange an edit in place is kept as well; one that is renamed may be lost.
+    // Without the exchange an edit in place is kept as well; a renamed file may be lost.
     for round in 0..rounds {
         for writer in &WRITERS[1..] {
             tried += 1;

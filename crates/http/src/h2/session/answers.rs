@@ -1,17 +1,17 @@
-//! Frames that are answers: heads and bodies.
+//! Processes the frames of answers: heads and bodies.
 
 use super::{Data, H2Fault, H2Session, StreamEvent, WINDOW};
 use crate::answer::HttpResponse;
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
-/// Longest head taken, as it comes, and most frames that it comes in.
+/// Maximum encoded bytes of a head, and maximum number of its frames.
 const LONGEST_HEAD: usize = 64 << 10;
 const MOST_FRAMES: u32 = 64;
-/// Most interim answers (1xx) before the answer.
+/// Maximum number of interim answers (1xx).
 const MOST_INTERIM: u32 = 64;
 
-/// The last head that was read: the same bytes mean the same until the decoder's table changes.
+/// The last decoded head. Equal bytes have the same meaning until the decoder's table changes.
 #[derive(Debug, Default)]
 pub struct Known {
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Known {
     meaning: Option<Meaning>,
 }
 
-/// What a head says that matters here.
+/// Relevant content of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Meaning {
     status: u16,
@@ -27,7 +27,7 @@ struct Meaning {
 }
 
 impl H2Session {
-    /// A head, or a part of one.
+    /// Processes a head or part of one.
     pub(super) fn head(
         &mut self,
         head: &Head,
@@ -64,7 +64,7 @@ impl H2Session {
         block: &[u8],
         events: &mut Vec<StreamEvent>,
     ) -> Result<(), H2Fault> {
-        // It is read even when nobody waits for it any more, because it changes the table.
+        // Decoded even if nobody waits for it, because it changes the table.
         let meaning = self.read(block)?;
         let Some(at) = self.find(head.stream) else {
             return Ok(());
@@ -98,7 +98,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// What a head means; the second error is of this answer alone.
+    /// Interprets a head. The inner error concerns only this answer.
     fn read(&mut self, block: &[u8]) -> Result<Result<Meaning, &'static str>, H2Fault> {
         let version = self.decoder.version();
         if let Some(meaning) = self.known.meaning
@@ -136,7 +136,7 @@ impl H2Session {
         read.map_err(|why| H2Fault::new(FailureKind::NotHttp, 9, why))?;
         let meaning = match (status, wrong) {
             (_, Some(why)) => Err(why),
-            // Trailers have none; nobody asks what they mean.
+            // Trailers have no status; their content is ignored.
             (None, None) => Err("a head without a status"),
             (Some(status), None) => Ok(Meaning { status, length }),
         };
@@ -155,7 +155,7 @@ impl H2Session {
         Ok(meaning)
     }
 
-    /// A body, or a part of one, begins.
+    /// Starts a body frame.
     pub(super) fn begin_data(
         &mut self,
         head: Head,
@@ -194,7 +194,7 @@ impl H2Session {
         }
     }
 
-    /// Takes what is there of the body that is on its way.
+    /// Processes the available bytes of the current body frame.
     pub(super) fn take_data(
         &mut self,
         bytes: &mut &[u8],
@@ -217,7 +217,7 @@ impl H2Session {
                 _ => Ok(()),
             };
         };
-        // Padding may come in pieces as well.
+        // Padding may arrive in pieces as well.
         let of_body = data.left.saturating_sub(padding);
         let taken = match of_body {
             0 => data.left,
@@ -273,7 +273,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// The server has said all of an answer.
+    /// Processes the end of an answer.
     fn end(&mut self, at: usize, events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let stream = &self.streams[at];
         let body = stream.body.bytes;
@@ -287,7 +287,7 @@ impl H2Session {
             self.start = std::mem::take(&mut stream.body.start);
         }
         if stream.uploads() {
-            // It needs no more of the request.
+            // The server needs no more of the request.
             frame::number(&mut self.outbox, frame::RST_STREAM, stream.id, 0);
         }
         events.push(StreamEvent::Answer {

@@ -1,10 +1,10 @@
-//! Frames that are about the connection: settings, windows, the end.
+//! Processes frames about the connection: SETTINGS, windows, GOAWAY.
 
 use super::{H2Fault, H2Session, OUTBOX, Stream, StreamEvent};
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
-/// Largest window (RFC 9113, section 6.9.1).
+/// Maximum window (RFC 9113, section 6.9.1).
 const LARGEST: i64 = (1 << 31) - 1;
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -41,7 +41,7 @@ impl H2Session {
             return Err(broken_settings(6, "settings that are cut"));
         }
         if !self.greeted {
-            // Unless it says otherwise it takes any number.
+            // Without this setting the number is unlimited.
             self.greeted = true;
             self.most_streams = None;
         }
@@ -72,7 +72,7 @@ impl H2Session {
                         "a longest frame of less than 16 KiB or more than 16 MiB",
                     ));
                 }
-                // Frames of ours are no longer than they have to be.
+                // Other settings are irrelevant for the short frames that we send.
                 _ => {}
             }
         }
@@ -174,7 +174,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// Sends of the bodies what the windows allow, as long as not much waits already.
+    /// Sends body data as far as the windows permit and the outbox is short.
     pub(super) fn upload(&mut self) {
         if !self.uploading {
             return;
@@ -201,7 +201,7 @@ impl H2Session {
     }
 }
 
-/// How much of a body can be sent now, if any.
+/// Returns how much of a body can be sent now.
 fn piece(stream: &Stream, sendable: i64) -> Option<usize> {
     let (body, sent) = stream.upload.as_ref()?;
     let window = stream.sendable.min(sendable);

@@ -1,10 +1,10 @@
-//! The test against a slow reading of its rule, and its level by trying all signs.
+//! Compares the test with a slow direct implementation, and checks its level over all sign vectors.
 
 use super::*;
 use crate::trial::look_schedule::list_reached_looks;
 use proptest::prelude::*;
 
-/// The rule as it is written down: everything sorted, nothing looked up.
+/// Direct implementation of the rule: sorts all sums and uses no tables.
 fn slowly(flips: &SignFlips, x: &[f64], looks: &[PlannedLook]) -> Option<usize> {
     let all = flips.0.len() + 1;
     let mut alive = flips.0.clone();
@@ -50,7 +50,7 @@ fn slowly(flips: &SignFlips, x: &[f64], looks: &[PlannedLook]) -> Option<usize> 
     None
 }
 
-/// Sizes with many ties and zeros among them, or none.
+/// Sizes with many ties and zeros, or none.
 fn values() -> impl Strategy<Value = Vec<f64>> {
     let tied = prop_oneof![Just(0.0), Just(0.1), Just(-0.1), Just(0.3), Just(0.2)];
     let free = prop_oneof![-0.5..0.5, -0.01..0.2, Just(-9.0)];
@@ -87,8 +87,8 @@ proptest! {
     }
 }
 
-/// With sizes of any kind, a share of at most the level of all sign vectors is rejected, all looks
-/// together. The seeds are fixed: what random flips add to it does not change from run to run.
+/// For sizes of any kind, the fraction of all sign vectors that is rejected at any look is at most the level.
+/// The seeds are fixed, so the random flips add the same error in every run.
 #[test]
 fn of_all_sign_vectors_the_level_is_rejected() {
     let sizes = [
@@ -97,7 +97,7 @@ fn of_all_sign_vectors_the_level_is_rejected() {
             [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1],
             0.02,
         ),
-        // A zero and a few giants: hardly more than six signs count.
+        // One zero and a few very large values: hardly more than six signs count.
         (
             [5.0, 0.01, 0.02, 0.0, 0.3, 0.04, 9.0, 0.02, 0.05, 0.3, 0.1],
             0.001,
@@ -149,7 +149,8 @@ fn the_same_seed_gives_the_same_flips_and_another_gives_others() {
     assert_eq!(SignFlips::new(7, 0.00125).0.len(), 39_999);
 }
 
-/// Coins may come from the same seed; if flips were coins, the observed signs would be among them.
+/// The order of a trial and the sign flips may use the same seed. The flips must differ from the random order,
+/// because otherwise the observed signs would be among the flips.
 #[test]
 fn flips_are_not_the_coins_of_the_same_seed() {
     let mut coins = ChaCha8Rng::seed_from_u64(7);

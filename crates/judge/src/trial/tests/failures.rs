@@ -1,4 +1,4 @@
-//! Failures: chance, or the change's fault.
+//! Failures by chance, and failures caused by the change.
 
 use super::{measured, rule};
 use crate::trial::judge_trial_pairs;
@@ -59,7 +59,7 @@ fn one_failure_with_the_change_is_no_proof_but_nothing_is_kept_with_it() {
     );
     assert_eq!((judgement.pairs, judgement.left_out), (8, 1));
     insta::assert_snapshot!(judgement.reason, @"22.1 % better (90 % interval +22.1 % to +22.1 %) after 8 pairs; better, but the load failed 1 time only with the change: too few to blame it, too many to keep it; last: connection refused");
-    // When the load also fails without the change, it is the machine's habit.
+    // Failures without the change as well are not caused by the change.
     pairs.insert(1, other());
     assert_eq!(judge_trial_pairs(&rule(), &pairs).verdict, Verdict::Better);
 }
@@ -86,7 +86,7 @@ fn a_load_that_never_works_ends_the_trial() {
     insta::assert_snapshot!(ten.reason, @"no pair could be measured, 10 left out; last: no space left");
 }
 
-/// The walk of one-sided failures by coins reaches its end in 4.75 % of all cases.
+/// The walk of one-sided failures, simulated with coins, reaches its end in 4.75 % of all cases.
 #[test]
 fn chance_convicts_in_less_than_one_of_twenty() {
     let mut root = 0.5f64;

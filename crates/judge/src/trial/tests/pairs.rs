@@ -1,4 +1,4 @@
-//! From slots to pairs, on recorded samples.
+//! Computes pairs from slots, on recorded samples.
 
 use crate::tests::recorded;
 use crate::trial::{TrialRule, forecast, judge_pairs, judge_slots_for_display, judge_trial};
@@ -68,7 +68,7 @@ pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
     }
 }
 
-/// The recorded sample of fio, so many times as fast.
+/// Returns the recorded fio sample with its speed multiplied by `speed`.
 pub(super) fn fio(speed: f64) -> Sample {
     let (_, samples) = recorded("clean-read");
     let mut sample = samples.into_iter().next().unwrap();
@@ -81,7 +81,7 @@ pub(super) fn fio(speed: f64) -> Sample {
     sample
 }
 
-/// A sample of a load generator of our own: so many operations in 5 s, this long each.
+/// A sample of assay's own load generator: `operations` in 5 s, each of `ns` nanoseconds.
 fn own(kind: Operation, operations: u64, ns: u64) -> Sample {
     let mut histogram = Histogram::default();
     histogram.record(ns, operations);
@@ -136,7 +136,7 @@ fn more_iops_and_less_latency_are_better() {
     let outcomes = judge_pairs(&trial, &slots);
     let (better, guards) = effect(&outcomes[0]);
     assert!((better - 1.5f64.ln()).abs() < 1e-9, "{better}");
-    // Both got better, so both worsenings are below 0.
+    // Both figures got better, so both worsenings are below 0.
     assert!((guards[0] - 0.75f64.ln()).abs() < 0.01, "{guards:?}");
     assert!((guards[1] + 1.5f64.ln()).abs() < 1e-9, "{guards:?}");
     let by_latency = Trial {
@@ -252,10 +252,10 @@ fn what_was_not_measured_makes_no_pair() {
 #[test]
 fn a_forecast_is_in_pairs_and_in_time() {
     let plan = trial("iops", &[]).plan;
-    // Slots of 5 s after 1 s, so 12 s a pair.
+    // Slots of 5 s after a washout of 1 s: 12 s per pair.
     let one = forecast::forecast_trial(&plan, 0.2, 0.3);
     assert_eq!((one.pairs, one.time), (11, Nanos(132_000_000_000)));
-    // No effect is expected, and the noise hides the margin: all pairs there are.
+    // No effect is expected and the noise exceeds the margin, so the forecast is the maximum number of pairs.
     assert_eq!(forecast::forecast_trial(&plan, 0.2, 0.0).pairs, 60);
     assert_eq!(forecast::forecast_trial(&plan, 0.01, 0.0).pairs, 6);
     assert_eq!(forecast::forecast_trial(&plan, f64::NAN, 0.1).pairs, 60);
@@ -271,7 +271,7 @@ fn a_forecast_is_in_pairs_and_in_time() {
 fn pairs_keep_their_place() {
     let trial = trial("iops", &[]);
     let mut all: Vec<Slot> = Vec::new();
-    // Pair 2 was cut off, pair 3 measured again after an interruption, pair 4 is going on.
+    // Pair 2 was interrupted, pair 3 was measured again after an interruption, pair 4 is in progress.
     all.extend(slots(1, fio(1.0), fio(1.1)));
     all.extend(slots(2, fio(1.0), fio(1.1)).into_iter().take(1));
     all.extend(slots(3, fio(1.0), fio(5.0)));
@@ -319,7 +319,7 @@ fn reports_see_the_same_measurements_as_the_judge() {
     let trial = trial("iops", &[]);
     let http = |operations, ns| own(Operation::Request, operations, ns);
     let mut all: Vec<Slot> = slots(1, http(1000, 400_000), http(1500, 300_000)).into();
-    // The second pair is interrupted in B and measured again; the third does not count.
+    // Slot B of the second pair is interrupted and measured again; the third pair does not count.
     let mut interrupted = http(700, 300_000);
     interrupted.outcome = Outcome::Interrupted;
     all.extend(slots(2, http(1000, 400_000), interrupted));

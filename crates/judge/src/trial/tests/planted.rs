@@ -1,5 +1,5 @@
-//! Effects planted in recorded and made noise. Seeded, so that what holds once holds always; the
-//! full tables are made by `bench/trials/run`.
+//! Effects planted in recorded and in simulated noise. All seeds are fixed, so results are reproducible;
+//! `bench/trials/run` computes the full tables.
 
 use crate::noise;
 
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 const TRIALS: u64 = 40;
 
-/// How so many trials end, and the pairs they take on average.
+/// Returns the verdicts of the simulated trials, and their mean number of pairs.
 fn ends(noise: &Noise, gain: f64) -> (Vec<Verdict>, f64) {
     let ends: Vec<(Verdict, usize)> = (0..TRIALS)
         .map(|seed| {
@@ -39,7 +39,7 @@ fn nothing_is_rarely_kept_whatever_the_noise() {
         Noise::Even(0.03),
     ] {
         let (ends, _) = ends(&noise, 0.0);
-        // 5 % and two standard errors of 40 trials.
+        // 5 % plus two standard errors of 40 trials.
         let kept = share(&ends, Verdict::Better);
         assert!(kept <= 0.12, "{kept} of {noise:?}");
         let worse = share(&ends, Verdict::Worse);
@@ -60,7 +60,7 @@ fn gains_in_recorded_noise_are_found() {
 #[test]
 fn losses_are_found_as_gains_are() {
     let (ends, _) = ends(&noise::direct(), -0.1);
-    // Less than of gains: "worse in total" has a share of the level.
+    // Lower than for gains, because "worse in total" takes a share of the level.
     assert!(share(&ends, Verdict::Worse) >= 0.9, "{ends:?}");
 }
 
@@ -87,7 +87,7 @@ fn intervals_hold_the_truth() {
         assert!((interval.confidence - 0.9).abs() < 1e-9);
         held += u64::from(interval.low <= truth && truth <= interval.high);
     }
-    // 90 %, less two standard errors of 20 trials.
+    // 90 % minus two standard errors of 20 trials.
     assert!(held >= 15, "{held} of {TRIALS}");
 }
 
@@ -99,7 +99,7 @@ fn evidence_rarely_grows_from_nothing() {
         let x = noise::fsync().pairs(&mut random, 400, 0.0);
         false_alarms += u32::from(e_process::compute_wealth(&x).iter().any(|e| *e >= 20.0));
     }
-    // 5 % and two standard errors of 200 trials, each looked at 400 times.
+    // 5 % plus two standard errors of 200 trials, each with 400 looks.
     assert!(false_alarms <= 16, "{false_alarms}");
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let x: Vec<f64> = (0..20).map(|_| 0.3 + 0.1 * normal(&mut random)).collect();

@@ -1,11 +1,11 @@
-//! One rule for every figure of a table.
+//! All figures of a table follow one rule.
 
 use super::pairs::{fio, slots, trial};
 use crate::trial::judge_trial;
 use assay_model::Trial;
 use assay_model::trial::{FigureJudgement, Slot};
 
-/// Pairs in which B is so many times as fast as A, as skewed as real ones.
+/// Pairs in which B is faster by some factor, with a skewed distribution like real ones.
 fn skewed(metric: &str, guards: &[&str]) -> (Trial, Vec<Slot>) {
     let ratios = [0.81, 0.8, 1.3, 0.82, 2.9, 0.79, 1.25, 0.8, 1.4, 0.83, 1.2];
     let levels = [1.0, 4.0, 0.3, 5.0, 0.2, 4.5, 0.4, 3.9, 0.3, 4.2, 0.5];
@@ -22,7 +22,7 @@ fn row(trial: &Trial, slots: &[Slot], metric: &str) -> FigureJudgement {
     *found.unwrap()
 }
 
-/// At a fixed block size bytes and I/Os per second are one thing, whichever of them decides.
+/// With a fixed block size, bytes and I/Os per second change by the same ratio, whichever of them decides.
 #[test]
 fn bytes_and_operations_of_one_block_size_change_alike() {
     let (by_bytes, slots) = skewed("throughput", &["read.iops"]);
@@ -47,7 +47,7 @@ fn bytes_and_operations_of_one_block_size_change_alike() {
     }
 }
 
-/// A guardrail's own ratio is that of its row.
+/// The ratio of a guardrail equals the ratio of its row.
 #[test]
 fn a_guardrail_and_its_row_say_the_same() {
     let (trial, slots) = skewed("throughput", &["read.iops"]);

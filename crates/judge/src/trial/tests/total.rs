@@ -1,4 +1,4 @@
-//! Total work and time beside the typical pair.
+//! Total work and total time compared with the typical pair.
 
 use super::{measured, rule};
 use crate::trial::{TrialRule, decide_verdict, judge_trial_pairs};
@@ -6,8 +6,8 @@ use assay_model::trial::{PairOutcome, Verdict};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Pairs of this typical gain with a little noise, in which one in `slow` slots of B is three times
-/// slower, an early one among them.
+/// Pairs with this typical gain and a little noise; one in `slow` slots of B, the first of them early, is
+/// three times slower.
 fn stalling(gain: f64, slow: usize, n: usize) -> Vec<PairOutcome> {
     (0..n)
         .map(|at| {
@@ -44,7 +44,7 @@ fn a_gain_with_rare_slow_slots_is_never_better() {
 fn many_slow_slots_on_one_side_are_worse_in_total() {
     let judgement = judge_trial_pairs(&rule(), &stalling(0.05, 6, 60));
     assert_eq!(judgement.verdict, Verdict::Worse, "{}", judgement.reason);
-    // The typical pair is better all the same: only the total convicts.
+    // The typical pair is better; only the total proves the loss.
     assert!(judgement.ratio.unwrap() > 1.0 && judgement.total.unwrap().worse);
 }
 
@@ -59,7 +59,7 @@ fn no_gain_with_rare_slow_slots_is_no_equality() {
     );
 }
 
-/// A gain waits until one slow slot more would not eat it, and one that is large does not wait.
+/// A small gain is undecided until it withstands one more slow slot; a large gain is decided at once.
 #[test]
 fn a_small_gain_needs_pairs_in_which_nothing_was_slow() {
     assert_eq!(
@@ -76,7 +76,7 @@ fn a_small_gain_needs_pairs_in_which_nothing_was_slow() {
     );
 }
 
-/// Slow slots on both sides by the same chance convict nobody, whatever drifts meanwhile.
+/// Slow slots with the same probability on both sides prove nothing, also with drift.
 #[test]
 fn slow_slots_on_both_sides_are_noise() {
     let mut worse = 0;
@@ -105,7 +105,7 @@ fn slow_slots_on_both_sides_are_noise() {
         worse +=
             u64::from(decide_verdict(&TrialRule { seed, ..rule() }, &pairs).0 == Verdict::Worse);
     }
-    // 5 % and two standard errors of 300 trials, the typical pair and the total together.
+    // 5 % plus two standard errors of 300 trials, for the typical pair and the total together.
     assert!(worse <= 22, "{worse} of {TRIALS}");
 }
 
@@ -119,8 +119,8 @@ fn what_is_no_work_is_left_out() {
     assert_eq!((judgement.pairs, judgement.left_out), (6, 1));
 }
 
-/// Pairs of which a percentile is better by `gain`, while in one of `rare` slots of B a stall leaves this share
-/// of the work.
+/// Pairs in which a percentile is better by `gain`, and in one of `rare` slots of B a stall reduces the work
+/// to the fraction `left`.
 fn percentile_with_stalls(gain: f64, rare: usize, left: f64, n: usize) -> Vec<PairOutcome> {
     (0..n)
         .map(|at| {
@@ -142,7 +142,7 @@ fn by_latency() -> TrialRule {
     }
 }
 
-/// The median is 7 % better; stalls that no percentile sees take 4 to 18 % of the work.
+/// The median is 7 % better, but stalls that no percentile shows take 4 to 18 % of the work.
 #[test]
 fn a_percentile_is_not_better_when_less_is_done() {
     for (rare, left) in [(2, 0.7), (3, 0.4), (4, 0.25), (3, 0.5), (2, 0.55)] {
@@ -161,7 +161,7 @@ fn a_percentile_is_not_better_when_less_is_done() {
     }
 }
 
-/// Stalls that cost little keep no gain away, and the sentence shows them.
+/// Stalls with a small cost do not prevent "better", and the sentence mentions them.
 #[test]
 fn stalls_on_one_side_are_in_the_sentence() {
     let judgement = judge_trial_pairs(&by_latency(), &percentile_with_stalls(0.3, 20, 0.6, 60));
@@ -172,7 +172,7 @@ fn stalls_on_one_side_are_in_the_sentence() {
     assert!(!quiet.reason.contains("stalls"), "{}", quiet.reason);
 }
 
-/// A percentile that is better at the same work is better.
+/// A percentile that improves at equal work is better.
 #[test]
 fn a_percentile_needs_no_gain_of_work() {
     let pairs: Vec<PairOutcome> = (0..60)

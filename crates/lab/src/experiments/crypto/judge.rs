@@ -1,19 +1,19 @@
-//! What the comparison says: pure functions of what was found.
+//! Judges the comparison; pure functions.
 
 use super::{Comparison, CryptoSide, Model};
 use crate::Accel;
 use serde::Serialize;
 
-/// Something to know about a model.
+/// A finding about a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Stable name, `kebab-case`.
     pub code: &'static str,
-    /// The model, as `-cpu` takes it.
+    /// Value of `-cpu`.
     pub cpu: String,
-    /// What was seen.
+    /// Evidence.
     pub evidence: String,
-    /// The way out.
+    /// Fix.
     pub remedy: String,
 }
 
@@ -21,7 +21,7 @@ const PASS: &str = "give the guest the host's processor: `-cpu host`, in Proxmox
     libvirt `<cpu mode='host-passthrough'/>`; or add the flag to the model: `-cpu MODEL,+aes`, in \
     Proxmox the type x86-64-v2-AES";
 
-/// What is wrong with which model.
+/// Returns the findings on all models.
 #[must_use]
 pub fn judge_models(comparison: &Comparison) -> Vec<Finding> {
     let host = &comparison.host;
@@ -58,7 +58,7 @@ pub fn judge_models(comparison: &Comparison) -> Vec<Finding> {
     comparison.models.iter().filter_map(of).collect()
 }
 
-/// Whether the kernel encrypts AES with the processor's instructions.
+/// Returns whether the kernel uses the CPU's instructions for AES.
 fn is_accelerated(side: &CryptoSide) -> bool {
     let mut drivers = side.drivers.values();
     drivers.any(|driver| driver.contains("aesni") || driver.contains("vaes"))
@@ -89,7 +89,7 @@ fn describe_hidden(comparison: &Comparison, model: &Model) -> String {
     format!("the host's processor has aes, this model hides it{driver}{cause}")
 }
 
-/// The model that was measured and differs from this one in nothing but the flag.
+/// Returns the measured model that differs only in the flag.
 fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model> {
     let plain = model.cpu.strip_suffix(",-aes");
     let with = format!("{},+aes", model.cpu);
@@ -100,7 +100,7 @@ fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model
     })
 }
 
-/// Encryption on one side as a multiple of that on another; none where one is not known.
+/// Returns the ratio of encryption rates of two sides; `None` if one is unknown.
 #[must_use]
 pub fn encryption_ratio(
     one: &CryptoSide,
@@ -183,7 +183,7 @@ mod tests {
         assert!(!found[0].evidence.contains("times"), "{found:?}");
     }
 
-    /// qemu64 and kvm64 have none of the flags that are looked for.
+    /// qemu64 and kvm64 have none of the flags.
     #[test]
     fn a_model_without_any_flag_hides_aes_too() {
         let bare = [("qemu64", side(&[], GENERIC, 2e8))];

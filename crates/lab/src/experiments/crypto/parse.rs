@@ -1,9 +1,9 @@
-//! What the tools say.
+//! Parses the output of the tools.
 
 use super::FLAGS;
 use std::collections::BTreeMap;
 
-/// Those of [`FLAGS`] in /proc/cpuinfo, the first processor speaks for all; none without a line of flags.
+/// Parses the flags of [`FLAGS`] in /proc/cpuinfo, from the first CPU; `None` without a line of flags.
 pub(super) fn parse_flags(cpuinfo: &str) -> Option<Vec<String>> {
     let line = cpuinfo
         .lines()
@@ -13,16 +13,16 @@ pub(super) fn parse_flags(cpuinfo: &str) -> Option<Vec<String>> {
     Some(known.map(|flag| (*flag).to_owned()).collect())
 }
 
-/// Bytes a second of the last size, from `openssl speed -mr`: `+F:25:AES-256-GCM:4180494628.57`
-/// (apps/speed.c, `print_result` of the machine-readable form).
+/// Parses the bytes per second of the last block size from `openssl speed -mr`:
+/// `+F:25:AES-256-GCM:4180494628.57` (apps/speed.c, machine-readable form of `print_result`).
 pub(super) fn parse_openssl(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("+F:"))?;
     let rate: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Bytes a second encrypted and decrypted, from the one line of `cryptsetup benchmark --cipher`:
-/// cipher, bits of the key followed by `b`, then each rate followed by `MiB/s`.
+/// Parses the bytes per second of encryption and decryption from `cryptsetup benchmark --cipher`: cipher, key
+/// size followed by `b`, then each rate followed by `MiB/s`.
 pub(super) fn parse_cryptsetup(text: &str) -> Option<(f64, f64)> {
     let line = text
         .lines()
@@ -36,8 +36,8 @@ pub(super) fn parse_cryptsetup(text: &str) -> Option<(f64, f64)> {
     Some((bytes(rates.next()?), bytes(rates.next()?)))
 }
 
-/// The driver of the highest priority for each of these algorithms, from /proc/crypto. Internal
-/// ones serve others, not users of the algorithm.
+/// Parses the driver with the highest priority for each algorithm from /proc/crypto. Internal drivers are
+/// skipped, because only other drivers use them.
 pub(super) fn parse_drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, String> {
     let mut best: BTreeMap<String, (i64, String)> = BTreeMap::new();
     for block in text.split("\n\n") {
@@ -67,7 +67,7 @@ pub(super) fn parse_drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String,
 mod tests {
     use super::*;
 
-    /// A processor with none of the flags is not one whose flags are not known.
+    /// A CPU without any flag differs from a CPU with unknown flags.
     #[test]
     fn no_flag_is_not_no_answer() {
         let line = "processor\t: 0\nflags\t\t: fpu sse2 aes ssse3 hypervisor\n";

@@ -1,7 +1,7 @@
-//! What the two sides of a sample say about each other: pure functions of what was counted.
+//! Compares the counters of a sample; pure functions.
 //!
-//! Three places count: fio in the guest, the guest's kernel for the device (iostats), and QEMU for
-//! what the device was asked and for what its process moved on the host.
+//! Three places count: fio in the guest, the guest's kernel (iostats), and QEMU (requests at the device, and
+//! bytes of its process on the host).
 
 use super::{GuestSide, HostSide};
 use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
@@ -9,18 +9,18 @@ use assay_model::doubt::Severity;
 use assay_model::workload::{Durability, Workload};
 use assay_model::{Bytes, Doubt};
 
-/// Share from which something counts as reached: the rest may be the edges of the sample.
+/// Fraction from which a value counts as reached; the rest may be edge effects of the sample.
 const ENOUGH: f64 = 0.9;
-/// Share below which most of a figure comes from elsewhere.
+/// Fraction below which most of a value comes from elsewhere.
 const HALF: f64 = 0.5;
-/// Multiple from which writes count as amplified.
+/// Ratio from which writes count as amplified.
 const AMPLIFIED: f64 = 1.5;
-/// Fewer bytes than this say nothing: metadata and the kernel's own reads are as much.
+/// Minimum bytes for a comparison; metadata and the kernel's own reads may amount to this.
 const LEAST: u64 = 1 << 20;
-/// Fewer flushes than this say nothing.
+/// Minimum flushes for a comparison.
 const LEAST_FLUSHES: u64 = 8;
 
-/// Why a sample may not mean what it seems to.
+/// Returns the doubts about a sample.
 #[must_use]
 pub fn judge_disk_sample(
     disk: &Disk,
@@ -55,7 +55,7 @@ fn share_of(part: u64, whole: u64) -> f64 {
     part as f64 / (whole as f64).max(1.0)
 }
 
-/// fio read or wrote more than the device was asked for: the guest's own page cache took it.
+/// fio read or wrote more than the device received, so the guest's page cache served it.
 fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let fio = guest.fio_read + guest.fio_written;
     let device = host.read_bytes + host.written_bytes;
@@ -74,7 +74,7 @@ fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     )
 }
 
-/// The host's page cache answered the guest's reads.
+/// The host's page cache served the guest's reads.
 fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     if guest.fio_read < LEAST || share_of(host.process_read, host.read_bytes) >= HALF {
         return None;
@@ -96,7 +96,7 @@ fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> 
     )
 }
 
-/// The host wrote more than it was asked to. Through the page cache that is not known.
+/// The host wrote more than the device received. Through the page cache this is unknown.
 fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let factor = share_of(host.process_written, host.written_bytes);
     if guest.fio_written < LEAST || !disk.cache.direct() || factor < AMPLIFIED {
@@ -122,7 +122,7 @@ fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option
     )
 }
 
-/// QEMU's NVMe device counts no flushes (hw/nvme/ctrl.c of 7.2, `nvme_flush`).
+/// QEMU's NVMe device does not count flushes (hw/nvme/ctrl.c of 7.2, `nvme_flush`).
 fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     if disk.bus != Bus::Nvme || host.flushes > 0 || guest.flushes < LEAST_FLUSHES {
         return None;
@@ -138,7 +138,7 @@ fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<
     )
 }
 
-/// The guest's kernel sent flushes that the device was not asked for.
+/// Flushes of the guest's kernel did not reach the device.
 fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let counted = disk.bus != Bus::Nvme;
     let missing = share_of(host.flushes, guest.flushes) < ENOUGH;
@@ -156,7 +156,7 @@ fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Do
     )
 }
 
-/// Flushes that QEMU was asked for and never sends.
+/// QEMU received flushes and never sends them to the host.
 fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     if disk.cache != CacheMode::Unsafe || host.flushes == 0 {
         return None;
@@ -172,12 +172,12 @@ fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     )
 }
 
-/// fio asked for durability, and the guest's kernel sent next to no flush.
+/// fio requested durability, but the guest's kernel sent almost no flush.
 fn no_flush_asked(disk: &Disk, workload: &Workload, guest: &GuestSide) -> Option<Doubt> {
-    // Without a write cache to flush, each write is durable when it is done: QEMU sees to that.
+    // Without a volatile write cache, each completed write is durable, which QEMU ensures.
     let forced = guest.fua && workload.durability == Durability::Dsync;
     let asked = workload.durability != Durability::None && disk.cache.shows_write_cache();
-    // The kernel joins flushes that wait: at most as many as are in flight.
+    // The kernel merges waiting flushes, at most as many as are in flight.
     let joined = u64::from(workload.queue_depth.max(1)) * u64::from(workload.jobs.max(1));
     let sent = guest.flushes.saturating_mul(joined);
     if !asked || forced || guest.syncs < LEAST_FLUSHES || share_of(sent, guest.syncs) >= HALF {
@@ -296,13 +296,13 @@ mod tests {
             codes(&nvme, "fsync", lost.0, HostSide::default()),
             ["flushes-not-counted"]
         );
-        // A single write can be made durable by itself.
+        // Single writes can be made durable directly.
         let forced = GuestSide {
             fua: true,
             ..none.0
         };
         assert_eq!(codes(&plain, "dsync", forced, none.1), Vec::<String>::new());
-        // A few at the edges of a sample are nothing.
+        // A few flushes at the edges of a sample do not matter.
         let few = flushed(0, 3, 0);
         assert_eq!(codes(&plain, "none", few.0, few.1), Vec::<String>::new());
     }

@@ -1,9 +1,10 @@
-//! A QEMU inside the guest whose disk is driven by its registers, without a guest of its own.
+//! Runs a QEMU inside the guest and drives its disk by the controller's registers, without a nested operating
+//! system.
 //!
-//! The device, the block layer and the policy on errors are the real ones; only the one who asks is
-//! assay, through the monitor: I/O ports are written and read by QEMU's own `o` and `i` commands,
-//! and the processor of that machine halts at its first instruction. A guest booted in a guest would
-//! ask the same of the same registers, after minutes of emulated emulation.
+//! Device, block layer and error policy are QEMU's real ones. Only the requester is assay: it writes and reads
+//! I/O ports with QEMU's monitor commands `o` and `i`, while that machine's CPU halts at its first
+//! instruction. An operating system would use the same registers, but would need minutes to boot in nested
+//! emulation.
 
 use crate::record::{SIZE, record};
 use crate::{Guest, LabError};
@@ -14,39 +15,39 @@ use std::path::Path;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// An emulated QEMU answers slowly.
+/// Time limit for an answer of an emulated QEMU.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
-/// It is killed after this, should it not end when it is told to.
+/// Time limit after which QEMU is killed.
 const LONGEST: Duration = Duration::from_secs(1800);
-/// Where the descriptors of the records lie in that machine's memory, then the records.
+/// Address of the descriptors in that machine's memory; the records follow.
 const DESCRIPTORS: u32 = 1 << 20;
 const RECORDS: u32 = 2 << 20;
-/// The file in the guest that is put there.
+/// File in the guest with this content.
 const BLOB: &str = "/run/assay-records";
-/// That machine's firmware.
+/// Firmware of that machine.
 const FIRMWARE: &str = "/run/assay-halt";
-/// Base of the bus master's registers (Intel 82371SB, PIIX3, 2.5), set by us as firmware would.
+/// Address of the bus master registers (Intel 82371SB, PIIX3, 2.5), set here as firmware would.
 const BUS_MASTER: u16 = 0xc000;
-/// Registers of the first ATA channel.
+/// Address of the first ATA channel's registers.
 const ATA: u16 = 0x1f0;
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     Fine,
-    /// The drive's status and error registers.
+    /// Failed, with the drive's status and error registers.
     Failed(u8, u8),
     /// QEMU paused its machine; the request waits.
     Paused,
 }
 
-/// The drive, and QEMU's monitor behind it.
+/// The drive and QEMU's monitor.
 pub(super) struct Drive {
     pub(super) qmp: Qmp,
 }
 
 impl Drive {
-    /// Starts a QEMU in the guest with one IDE disk on this node. It ends when its input does.
+    /// Starts a QEMU in the guest with one IDE disk on this node. It ends when its input closes.
     pub(super) fn start<'scope, 'env: 'scope>(
         scope: &'scope Scope<'scope, 'env>,
         guest: &'env Guest,
@@ -80,7 +81,7 @@ impl Drive {
             "stdio",
         ]
         .map(str::to_owned);
-        // How it ends shows at the other end of the pipe.
+        // The other end of the pipe detects its end.
         let program = guest.converse(scope, argv.into(), LONGEST);
         let reader = Box::new(BufReader::new(program.says));
         let qmp = Qmp::over(reader, Box::new(program.hears), QEMU_ANSWERS_WITHIN)?;
@@ -89,7 +90,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// What firmware does: an address for the bus master, and leave to use memory.
+    /// Configures the device as firmware does: an address for the bus master, and permission to use memory.
     fn enable(&mut self) -> Result<(), LabError> {
         // PCI configuration mechanism 1: bus 0, device 1, function 1.
         const IDE: u32 = 0x8000_0900;
@@ -116,14 +117,14 @@ impl Drive {
         Ok(said.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Begins to write a record to its place, by DMA (ATA WRITE DMA).
+    /// Starts to write a record to its position by DMA (ATA WRITE DMA).
     pub(super) fn begin_write(&mut self, number: u64) -> Result<(), LabError> {
         let sectors = SIZE as u64 / 512;
         let address = number * sectors;
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let byte = |shift: u32| u32::try_from(address >> shift & 0xff).unwrap_or(0);
         self.out('w', BUS_MASTER + 4, DESCRIPTORS + number * 8)?;
-        // What an earlier request left is cleared by writing it.
+        // Status bits of an earlier request are cleared by writing ones.
         self.out('b', BUS_MASTER + 2, 0x06)?;
         self.out('b', ATA + 6, 0xe0 | byte(24) & 0x0f)?;
         self.out('b', ATA + 2, u32::try_from(sectors).unwrap_or(0))?;
@@ -134,13 +135,13 @@ impl Drive {
         self.out('b', BUS_MASTER, 0x01)
     }
 
-    /// Begins to make durable what was written (ATA FLUSH CACHE).
+    /// Starts a flush (ATA FLUSH CACHE).
     pub(super) fn begin_flush(&mut self) -> Result<(), LabError> {
         self.out('b', BUS_MASTER, 0x00)?;
         self.out('b', ATA + 7, 0xe7)
     }
 
-    /// Waits until the request is done, or cannot go on.
+    /// Waits until the request is done or blocked.
     pub(super) fn wait(&mut self) -> Result<Done, LabError> {
         const ERR: u8 = 0x01;
         const BUSY_OR_DATA: u8 = 0x88;
@@ -172,7 +173,7 @@ fn refused_command(command: &str, reason: String) -> LabError {
     })
 }
 
-/// The descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the records they point to.
+/// Builds the descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the records they refer to.
 fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let size = u32::try_from(SIZE).unwrap_or(0);
@@ -185,14 +186,14 @@ fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
     bytes
 }
 
-/// Firmware that does nothing: where the processor begins (Intel SDM 3A, 10.1.4), `cli; hlt; jmp` back.
+/// Firmware that does nothing: at the CPU's start address (Intel SDM 3A, 10.1.4), `cli; hlt; jmp` back.
 fn idle_firmware() -> Vec<u8> {
     let mut bytes = vec![0; 64 << 10];
     bytes[0xfff0..0xfff4].copy_from_slice(&[0xfa, 0xf4, 0xeb, 0xfd]);
     bytes
 }
 
-/// The value in `portb[0x01f7] = 0x50`.
+/// Parses the value in `portb[0x01f7] = 0x50`.
 fn parse_port_byte(said: &str) -> Option<u8> {
     let (_, value) = said.rsplit_once("0x")?;
     u8::from_str_radix(value.trim(), 16).ok()

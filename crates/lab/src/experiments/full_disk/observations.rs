@@ -1,25 +1,25 @@
-//! What was seen when the host ran out of space, and what it means.
+//! Observations when the host ran out of space, and their interpretation.
 
 use crate::Sync;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An event of QEMU about a write that the host refused, or about the guest's being paused.
+/// An event of QEMU about a failed write, or about pausing the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Event")]
 pub struct RefusedWrite {
     /// `BLOCK_IO_ERROR`, `STOP` or `RESUME`.
     pub event: String,
-    /// What QEMU did: `report`, `stop` or `ignore`.
+    /// QEMU's action: `report`, `stop` or `ignore`.
     pub action: Option<String>,
-    /// Whether QEMU knows that it is for lack of space.
+    /// QEMU knows that space is missing.
     pub nospace: Option<bool>,
-    /// The host's error, in words.
+    /// The host's error as text.
     pub reason: Option<String>,
 }
 
 impl RefusedWrite {
-    /// Those of these events (qemu-qmp-ref(7)) that are about it.
+    /// Selects the relevant events (qemu-qmp-ref(7)).
     pub(super) fn all(events: &[Value]) -> Vec<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         events
@@ -38,34 +38,34 @@ impl RefusedWrite {
     }
 }
 
-/// What became of one disk.
+/// Outcome for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDiskOutcome {
-    /// Its name.
+    /// Name of the disk.
     pub disk: String,
-    /// What it is: format, bus, cache mode, aio.
+    /// Format, bus, cache mode and I/O method.
     pub what: String,
-    /// How the guest asked for durability.
+    /// Method by which the guest requested durability.
     pub sync: Sync,
-    /// Bytes that were free on the host when the writing began.
+    /// Free bytes on the host at the start of the writing.
     pub free: u64,
-    /// Records acknowledged until the host ran out of space.
+    /// Number of records acknowledged before the host ran out of space.
     pub before: u64,
-    /// How often QEMU paused the guest.
+    /// Number of pauses.
     pub pauses: u32,
-    /// QEMU's events.
+    /// Writes that QEMU reported as refused.
     pub events: Vec<RefusedWrite>,
-    /// What the guest's writer got from its kernel: number, 0 when it is not known, and words.
+    /// Error of the guest's writer: number (0 if unknown) and text.
     pub error: Option<(i32, String)>,
-    /// Records acknowledged after there was space again.
+    /// Number of records acknowledged after there was space again.
     pub after: u64,
-    /// All acknowledged records.
+    /// Total number of acknowledged records.
     pub acknowledged: u64,
-    /// Acknowledged records that are not on the disk.
+    /// Number of acknowledged records that are missing.
     pub lost: u64,
 }
 
-/// How it ended.
+/// Kind of outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -73,14 +73,14 @@ pub enum Ending {
     Paused,
     /// The guest's writer got an error.
     Error,
-    /// The host refused a write, but the writer was told of no error.
+    /// The host refused a write, but the writer got no error.
     Unnoticed,
-    /// The host had space for all of it.
+    /// The host had enough space.
     NeverFull,
 }
 
 impl FullDiskOutcome {
-    /// What the guest saw.
+    /// Returns the kind of outcome.
     #[must_use]
     pub fn ending(&self) -> Ending {
         let refused = self
@@ -95,13 +95,13 @@ impl FullDiskOutcome {
         }
     }
 
-    /// Whether the guest wrote on once there was space.
+    /// Returns whether the guest continued when there was space.
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.after > 0 || self.ending() == Ending::Paused
     }
 
-    /// Whether nothing was lost that the guest was told is durable.
+    /// Returns whether all acknowledged records exist.
     #[must_use]
     pub fn kept(&self) -> bool {
         self.lost == 0 || self.sync == Sync::Never
@@ -145,7 +145,7 @@ mod tests {
         let one = std::slice::from_ref(&refused);
         assert_eq!(seen(1, None, one).ending(), Ending::Paused);
         assert_eq!(seen(0, Some(5), one).ending(), Ending::Error);
-        // Paused, and an error all the same: the guest did notice.
+        // Paused, and still an error: the guest noticed.
         assert_eq!(seen(1, Some(5), one).ending(), Ending::Error);
         assert_eq!(seen(0, None, one).ending(), Ending::Unnoticed);
         assert_eq!(seen(0, None, &[]).ending(), Ending::NeverFull);

@@ -1,9 +1,8 @@
-//! A full pool in the guest: a thin zvol against files on a dataset, written to by a program and by
-//! a QEMU in the guest.
+//! Tests a full pool in the guest: a thin zvol and files on a dataset, written by a program and by a QEMU in
+//! the guest.
 //!
-//! The pool is made full by a reservation of another dataset: ZFS refuses the next byte by the same
-//! rule as on a pool whose disks are full (`dsl_dir_tempreserve_impl`), and the space comes back at
-//! once when the reservation goes.
+//! The reservation of another dataset makes the pool full. ZFS then refuses the next byte by the same rule as
+//! on a pool with full disks (`dsl_dir_tempreserve_impl`). Removing the reservation frees the space at once.
 
 use super::nested::{Done, Drive};
 use super::{FullDiskFindings, FullDiskOutcome, RefusedWrite, Told};
@@ -22,21 +21,21 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is tried.
+/// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct ZfsTrial {
-    /// Bytes that are free in the pool when the writing begins.
+    /// Free bytes in the pool at the start of the writing.
     pub room: u64,
-    /// Records to write once there is space again.
+    /// Number of records to write after space was freed.
     pub after: u64,
-    /// Chooses the records' content.
+    /// Seed of the records' content.
     pub seed: u64,
 }
 
 const POOL: &str = "lab";
 const BALLAST: &str = "lab/ballast";
 
-/// What the records are written to.
+/// Target of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     /// A thin zvol.
@@ -47,12 +46,12 @@ enum On {
     Qcow2,
 }
 
-/// Who writes.
+/// The writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// A program in the guest.
     Program(Sync),
-    /// A QEMU in the guest, its error policy left alone; whether past the page cache.
+    /// A QEMU in the guest with the default error policy; `direct` bypasses the page cache.
     Qemu { direct: bool },
 }
 
@@ -69,7 +68,7 @@ const CASES: [(On, By); 10] = [
     (On::Qcow2, By::Qemu { direct: false }),
 ];
 
-/// How many outcomes there will be.
+/// Number of outcomes.
 pub const ZFS_CASES: usize = CASES.len();
 
 impl On {
@@ -112,11 +111,11 @@ impl By {
     }
 }
 
-/// Boots a guest with a pool, fills it up under one case after the other, frees it again, and looks
-/// for what was acknowledged.
+/// Boots a guest with a pool. For each case, fills the pool, frees it again, and checks the acknowledged
+/// records.
 ///
 /// # Errors
-/// As [`Guest::boot`]; ZFS in the guest refuses. Nothing is left behind.
+/// As [`Guest::boot`], or ZFS in the guest refuses. Nothing remains.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -147,7 +146,7 @@ pub fn run(
 }
 
 fn run_trial(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<FullDiskOutcome, LabError> {
-    // Twice what fits, and what comes after.
+    // Twice the available space, plus the records after it.
     let records = 2 * trial.room / SIZE as u64 + trial.after;
     let size = (records * SIZE as u64).next_multiple_of(1 << 20);
     make(guest, on, size)?;
@@ -176,10 +175,10 @@ fn run_trial(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<FullDisk
                 let node = on.node(direct);
                 let mut drive = Drive::start(scope, guest, &node, records, trial.seed)?;
                 let written = drive_on(&mut drive, &pool, trial, records, &mut outcome);
-                // It ends with its input in any case.
+                // QEMU ends with its input in any case.
                 let _ = drive.qmp.execute("quit", json!({}));
                 outcome.events = RefusedWrite::all(&drive.qmp.take_events());
-                // An interruption or a guest that is gone shows as a broken pipe first.
+                // An interruption or an ended guest first appears as a broken pipe.
                 written.map_err(|error| guest.watch().err().unwrap_or(error))
             })?;
         }
@@ -200,7 +199,7 @@ fn run_trial(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<FullDisk
         }
     };
     if on == On::Volume {
-        // What is in memory alone is not on the volume; what cannot be flushed is lost.
+        // Data in memory is not on the volume; data that cannot be flushed is lost.
         let _ = run_command(guest, &["blockdev", "--flushbufs", &path.to_string_lossy()]);
     }
     copy_out(guest, &path, outcome.acknowledged, &found)?;
@@ -210,7 +209,7 @@ fn run_trial(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<FullDisk
     Ok(outcome)
 }
 
-/// Gives the space back. udev may still look at a volume that was just closed.
+/// Frees the space. udev may still read a volume that was just closed.
 fn destroy(guest: &Guest, on: On) -> Result<(), LabError> {
     const TRIES: u32 = 20;
     let dataset = match on {
@@ -245,7 +244,7 @@ fn make(guest: &Guest, on: On, size: u64) -> Result<(), LabError> {
     .map(drop)
 }
 
-/// The pool, full or not.
+/// The pool.
 struct Pool<'a> {
     guest: &'a Guest,
 }
@@ -264,9 +263,9 @@ impl Pool<'_> {
         })
     }
 
-    /// Takes up space until about `left` bytes are free; returns how many are.
+    /// Takes space until about `left` bytes are free. Returns the free bytes.
     fn leave(&self, left: u64) -> Result<u64, LabError> {
-        // What was freed before counts once it is written.
+        // Freed space counts after the next transaction group.
         run_command(self.guest, &["zpool", "sync", POOL])?;
         let take = self.available()?.saturating_sub(left);
         let reservation = format!("reservation={take}");
@@ -280,7 +279,7 @@ impl Pool<'_> {
     }
 }
 
-/// A program in the guest writes, is refused, and writes on from there once there is space.
+/// A program in the guest writes until it is refused, and continues from there when there is space.
 fn program(
     pool: &Pool<'_>,
     on: On,
@@ -303,7 +302,7 @@ fn program(
 
 type Refusal = Option<(i32, String)>;
 
-/// Up to which record the writing came, and what stopped it.
+/// Returns the number of the last written record, and the error that stopped the writing.
 fn write(
     guest: &Guest,
     path: &Path,
@@ -326,7 +325,7 @@ fn write(
     }
 }
 
-/// A drive is written to, each record flushed; a QEMU that pauses gets space and goes on.
+/// Writes to a drive and flushes each record. Frees space for a paused QEMU and resumes it.
 fn drive_on(
     drive: &mut Drive,
     pool: &Pool<'_>,
@@ -334,7 +333,7 @@ fn drive_on(
     records: u64,
     outcome: &mut FullDiskOutcome,
 ) -> Result<(), LabError> {
-    /// QEMU pauses again when what it tries again fails again.
+    /// Maximum number of pauses; QEMU pauses again if the retry fails.
     const ENOUGH: u32 = 3;
     let mut freed_at = None;
     for number in 0..records {
@@ -369,12 +368,12 @@ fn drive_on(
             };
             outcome.error.get_or_insert(error);
             if freed_at.is_some() {
-                // There was space, and it was refused all the same.
+                // The write was refused although there was space.
                 return finish(outcome, number, freed_at);
             }
             pool.free()?;
             freed_at = Some(number);
-            // The same record again, now that there is space.
+            // Repeat the same record, now that there is space.
             drive.begin_write(number)?;
             let mut again = drive.wait()?;
             if again == Done::Fine {

@@ -1,8 +1,8 @@
-//! The same for what stands on ZFS in the guest: zvols and files, per `sync` property.
+//! Power-cut test for zvols and files on ZFS in the guest, per `sync` property.
 //!
-//! The pool's disk is built again as a power cut would leave it, many times, each for another
-//! moment. A second guest has all of these disks, imports the pool from one after the other, which
-//! replays its intent log, and reads the records.
+//! The pool's disk is rebuilt many times as after a power cut, each for another point in time. A second guest
+//! has all these disks. It imports the pool from each disk, which replays the intent log, and reads the
+//! records.
 
 use super::{PowerCutOutcome, PowerCutTrial, choose_cuts, count_missing, write};
 use crate::Guest;
@@ -17,12 +17,12 @@ use crate::record::SIZE;
 use assay_loads::Cancel;
 use std::path::{Path, PathBuf};
 
-/// Where the second guest mounts.
+/// Mount point in the second guest.
 const ALTROOT: &str = "/cut";
-/// Most disks of the second guest: each takes its time to be found.
+/// Maximum number of disks of the second guest; detecting each takes time.
 const MOST: usize = 128;
 
-/// What is written to, one after the other, on each pool.
+/// Targets that are written in turn on each pool.
 const TARGETS: [Target; 4] = [
     Target {
         volume: true,
@@ -69,27 +69,27 @@ impl Target {
     }
 }
 
-/// What was written to one target.
+/// Result of writing to one target.
 struct Written {
     disk: usize,
     target: Target,
-    /// How long the log was when it began, and at each acknowledgement.
+    /// Length of the log at the start, and at each acknowledgement.
     begin: u64,
     moments: Vec<u64>,
 }
 
-/// One power cut: the disk as it was left, and how many records were acknowledged.
+/// A power cut: the rebuilt disk, and the number of acknowledged records.
 struct Cut {
     written: usize,
     acknowledged: u64,
     disk: Disk,
 }
 
-/// As [`super::run`], for zvols and files on pools, each on one of the trial's disks. `told` gets
-/// how many cuts were looked at, of how many.
+/// Like [`super::run`], for zvols and files on pools, each on one of the trial's disks. Calls `told` with the
+/// number of checked cuts and their total.
 ///
 /// # Errors
-/// As [`Guest::boot`]; ZFS in the guest refuses. Nothing is left behind.
+/// As [`Guest::boot`], or ZFS in the guest refuses. Nothing remains.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -134,7 +134,7 @@ pub fn run(
             let left = (trial.unflushed, trial.seed);
             let path = match rebuild_disk(&guest, disk, (&entries, moment, left), images.len()) {
                 Ok(path) => path,
-                // An image that cannot be opened any more has lost all of them.
+                // An image that can no longer be opened has lost all records.
                 Err(error @ LabError::Disk { .. }) => {
                     if let Some(outcome) = outcomes.last_mut() {
                         outcome.note = Some(error.to_string());
@@ -175,7 +175,7 @@ pub fn run(
                 let lost = count_missing(&found, trial.seed, cut.acknowledged);
                 outcome.cut(lost.map_err(LabError::io(&found))?);
             }
-            // Nothing can be read where there is no pool any more.
+            // Without a pool nothing can be read.
             Err(LabError::Refused { reason, .. }) => {
                 outcome.note = Some(reason);
                 outcome.cut(cut.acknowledged);
@@ -190,7 +190,7 @@ fn pool_name(disk: &Disk) -> String {
     format!("lab-{}", disk.name)
 }
 
-/// Makes the pools and writes to each target in turn. The last writer is not waited for.
+/// Creates the pools and writes to each target in turn. The last writer is interrupted by the cut.
 fn write_all(
     guest: &Guest,
     disks: &[Disk],
@@ -198,7 +198,7 @@ fn write_all(
 ) -> Result<Vec<Written>, LabError> {
     let names: Vec<_> = disks.iter().map(|disk| disk.name.as_str()).collect();
     let devices = guest.devices(&names)?;
-    // Volumes are thin; a multiple of every volblocksize up to 1 MiB.
+    // Volumes are thin; the size is a multiple of every volblocksize up to 1 MiB.
     let size = (2 * trial.records * SIZE as u64).next_multiple_of(1 << 20);
     let size = size.to_string();
     let mut written = Vec::new();
@@ -228,7 +228,7 @@ fn write_all(
     Ok(written)
 }
 
-/// A thin volume or a dataset with an empty file.
+/// Creates a thin volume, or a dataset with an empty file.
 fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), LabError> {
     let (dataset, sync) = (target.dataset(pool), format!("sync={}", target.sync));
     let mut argv = vec!["zfs", "create", "-o", &sync];
@@ -243,7 +243,7 @@ fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), Lab
     }
 }
 
-/// The disk as a cut at this moment would leave it.
+/// Rebuilds the disk as after a cut at this point.
 fn rebuild_disk(
     guest: &Guest,
     disk: &Disk,
@@ -262,7 +262,7 @@ fn rebuild_disk(
     Ok(plain)
 }
 
-/// Imports the pool from this disk alone and copies the records out, then lets go of the pool.
+/// Imports the pool from this disk alone, copies the records out, and exports the pool.
 fn look(
     guest: &Guest,
     device: &Path,
@@ -271,7 +271,7 @@ fn look(
     records: u64,
     found: &Path,
 ) -> Result<(), LabError> {
-    // ZFS put a partition table on the disk; its own part is the first one.
+    // ZFS created a partition table on the disk; its data is in the first partition.
     let part = format!("{}1", device.display());
     run_command(
         guest,

@@ -31,7 +31,8 @@ fn bed(discipline: Discipline) -> Option<Bed> {
     }
 }
 
-/// Median round trip of UDP packets in milliseconds while the other person downloads; and what the download got.
+/// Median round trip of UDP packets in milliseconds while the other person downloads, and the downloaded
+/// bytes.
 fn under_load(bed: &Bed) -> (f64, u64) {
     let echo = bed
         .server()
@@ -92,7 +93,7 @@ fn under_load(bed: &Bed) -> (f64, u64) {
         socket
             .set_read_timeout(Some(Duration::from_secs(2)))
             .unwrap();
-        // The queue needs a moment to fill.
+        // Wait until the queue is full.
         thread::sleep(Duration::from_millis(2500));
         let mut times: Vec<f64> = (0..20)
             .map(|_| {
@@ -121,10 +122,10 @@ fn a_plain_queue_fills_and_fq_codel_keeps_others_out_of_it() {
     let (through, _, _) = plain.counters().0.read();
     drop(plain);
     let (fast, _) = under_load(&bed(Discipline::FqCodel).unwrap());
-    // 10 ms are the way there and back; the queue holds 300 ms.
+    // The path takes 10 ms; the queue holds 300 ms.
     assert!(slow > 100.0 && fast < slow / 3.0, "{slow} {fast}");
     assert!(through > bytes, "{through} went through, {bytes} came");
-    // 20 Mbit/s for some five seconds, and not more.
+    // 20 Mbit/s for about five seconds.
     assert!((4_000_000..=16_000_000).contains(&bytes), "{bytes}");
 }
 
@@ -163,7 +164,7 @@ fn what_cannot_be_meant_is_refused() {
     }
 }
 
-/// A second at 12 Mbit/s, a second at 1.2 Mbit/s, and again.
+/// Alternates between one second at 12 Mbit/s and one second at 1.2 Mbit/s.
 fn recording() -> Arc<Trace> {
     let fast = 1..=1000;
     let slow = (1010..=2000).step_by(10);
@@ -192,7 +193,7 @@ fn a_recorded_link_lets_through_what_was_recorded() {
         .unwrap()
         .unwrap();
     thread::scope(|scope| {
-        // More than the link ever takes, in packets of 1500 bytes with their heads.
+        // More than the link can carry, in packets of 1500 bytes with headers.
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
                 for _ in 0..20 {
@@ -201,15 +202,15 @@ fn a_recorded_link_lets_through_what_was_recorded() {
                 thread::sleep(Duration::from_millis(5));
             }
         });
-        // The queue fills.
+        // Wait until the queue is full.
         thread::sleep(Duration::from_millis(1500));
         let read = || (Instant::now(), bed.counters().0.read().0);
         let (begin, before) = read();
-        // Whole rounds, so that where in the recording it began does not matter.
+        // Whole periods, so that the start position does not matter.
         thread::sleep(Duration::from_millis(8000));
         let (end, after) = read();
         stop.store(true, Ordering::SeqCst);
-        // The sleep is longer than asked on a busy machine: what is over is at most at the fast rate.
+        // The sleep may be longer on a busy machine; the extra time counts at most at the fast rate.
         let over = (end - begin).as_secs_f64() - 8.0;
         let wanted = recording().bit_per_s() / 8.0 * 8.0;
         let got = (after - before) as f64;

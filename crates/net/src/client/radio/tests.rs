@@ -1,5 +1,5 @@
-//! What `iw` printed, once on a machine with a radio; the end-to-end test in `crates/assay/tests/net_wifi.rs` runs
-//! programs instead.
+//! Uses recorded output of `iw` from a machine with Wi-Fi. The end-to-end test in
+//! `crates/assay/tests/net_wifi.rs` runs programs instead.
 
 use super::*;
 use assay_host::Recorded;
@@ -52,7 +52,7 @@ fn one_access_point_and_then_another() {
             (Some(1), Some(1), Some(-84), rate)
         ]
     );
-    // Until it is over: with this clock, one look, and what else the network is called so.
+    // Stops after one sample, then lists the other access points of the network.
     let air = radio.watch(Instant::now(), &|| true);
     assert!(air.samples.is_empty());
     assert!(
@@ -82,12 +82,12 @@ fn a_cable_has_no_radio() {
     assert!(none(&Recorded::new().command(&["iw", "dev"], "phy#0\n")));
     assert!(none(&cable("192.168.1.5 dev eth0 src 192.168.1.7\n")));
     assert!(none(&cable("unreachable\n")) && none(&cable("dev")));
-    // Without `ip`, the only one is it.
+    // Without `ip`, the only interface is used.
     assert!(!none(&Recorded::new().command(&["iw", "dev"], DEVICES)));
-    // An access point of its own is no client.
+    // An interface in access point mode is not a client.
     let point = DEVICES.replace("managed", "AP");
     assert!(none(&Recorded::new().command(&["iw", "dev"], &point)));
-    // What iw does not say any more ends the looking.
+    // When `iw` fails, sampling ends.
     let mute = cable(ROUTE);
     let radio = Radio::find(&mute, SERVER).unwrap();
     assert_eq!(radio.watch(Instant::now(), &|| false), Air::default());

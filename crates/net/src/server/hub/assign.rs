@@ -1,12 +1,12 @@
-//! Which device a person gets.
+//! Assigns clients to people.
 
 use super::{Client, Refused};
 use crate::plan::NetPlan;
 use std::collections::BTreeMap;
 
-/// Assigns a client to every person: the one that the plan names, else the one with the person's own name, else the
-/// one that the person had in the run before, else the next one in the order in which they joined. `free` is in that
-/// order; `before` holds the client of each person by name.
+/// Assigns a client to every person: the client that the plan names, else the client with the person's name,
+/// else the person's client in the previous run, else the next client in the order of joining. `free` is in
+/// that order; `before` maps each person to the client's name.
 ///
 /// # Errors
 /// A client that the plan names is missing, or there are fewer clients than people.

@@ -51,7 +51,7 @@ fn a_run_from_the_order_to_the_last_record() {
     assert_eq!((&*a.name, &*b.name), ("a", "a-2"));
     assert!(matches!(hub.begin(&plan(3), 0), Err(Refused::Busy(_))));
     let run = hub.begin(&plan(2), 0).unwrap().run;
-    // A second controller waits.
+    // A second controller has to wait.
     assert!(matches!(hub.begin(&plan(1), 0), Err(Refused::Busy(_))));
     let order = poll(&mut hub, &a, 1_000_000).order.unwrap();
     assert_eq!((order.start_us, &*order.person), (LEAD, "p0"));
@@ -125,7 +125,7 @@ fn strangers_and_old_clients_get_nothing() {
     };
     assert!(matches!(hub.poll(wrong, 0), Err(Refused::Unknown(_))));
     assert_eq!(hub.by_key(&[9; KEY]), None);
-    // One that comes back after a while is the same, not a second one.
+    // A client that returns after a while is the same client.
     assert_eq!(join(&mut hub, "a", 6_000_000).name, "a");
     assert_eq!(hub.clients(6_000_000).clients.len(), 1);
     for i in 0..MOST_CLIENTS + 5 {
@@ -170,7 +170,7 @@ fn a_person_gets_the_device_of_the_same_name_and_keeps_it() {
     };
     let first = hub.begin(&plan, 0).unwrap().run;
     assert_eq!(clients(&hub, first, 0), pairs("tablet", "tv"));
-    // The tablet was away and joins again, after all others: its person stays the same.
+    // The tablet joins again after all others and keeps its person.
     let after = LEAD + 80_000_000;
     let later = after + SILENT + 1;
     let _tablet = join(&mut hub, "tablet", later);
@@ -202,7 +202,7 @@ fn a_device_is_told_its_verdict_when_the_run_is_over() {
     poll(&mut hub, &b, 1_000_000);
     let end = LEAD + 10_000_000;
     hub.done(done(&a, run), end).unwrap();
-    // The other record is missing: it may show who filled the queue.
+    // The other record is missing. It may show who filled the queue.
     assert_eq!(ask(&mut hub, &a, end), None);
     hub.done(done(&b, run), end).unwrap();
     let verdict = ask(&mut hub, &a, end).unwrap();
@@ -241,7 +241,7 @@ fn segments_count_for_the_role_of_a_run_and_the_algorithm_for_the_device() {
         segments: Some(Segments { sent: 1, again: 1 }),
         ..RoleRecord::default()
     }];
-    // What the server counted is not the client's to say.
+    // The server's count replaces the client's value.
     done.record.congestion.server = Some("reno".to_owned());
     hub.done(done, LEAD + 10_000_000).unwrap();
     let record = hub.record(run, 0).unwrap();

@@ -1,4 +1,4 @@
-//! What a run meant, for the devices that took part: the same verdict as the controller's.
+//! Computes the verdicts for the participating devices. They equal the controller's verdicts.
 
 use super::Run;
 use crate::queue::LinkLoad;
@@ -9,18 +9,19 @@ use crate::wire::Verdict;
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest text of a verdict, in bytes.
+/// Maximum bytes of a verdict's text.
 const LONGEST: usize = 4000;
 
 type Write = dyn Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync;
 
-/// Writes a verdict in sentences. It gets the verdict, the whole roles, and the microseconds since the start of the
-/// run. Without one, a verdict is its grade and the words of its roles.
+/// Function that writes a verdict as text. Its parameters are the verdict, the role definitions and the
+/// microseconds since the start of the run. Without a function, the text is the grade and the texts of the
+/// roles.
 #[derive(Clone, Default)]
 pub struct VerdictWriter(Option<Arc<Write>>);
 
 impl VerdictWriter {
-    /// Writes with this function.
+    /// Creates a writer from a function.
     pub fn new(
         write: impl Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync + 'static,
     ) -> Self {
@@ -55,7 +56,7 @@ fn words_of_roles(verdict: &PersonVerdict, roles: &[Role]) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// Judges everybody of a run that is over.
+/// Judges all people of a finished run.
 pub(super) fn judge(run: &Run, writer: &VerdictWriter, now: i64) -> Vec<Verdict> {
     let mut load = LinkLoad::default();
     for part in &run.parts {

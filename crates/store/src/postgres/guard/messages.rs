@@ -1,13 +1,13 @@
-//! Messages of PostgreSQL as they pass: their kinds and lengths, without what they hold.
+//! Splits a PostgreSQL stream into messages, and reads only their types and lengths.
 
-/// Takes messages out of a stream of bytes. Each is a kind and a length of four bytes, which counts itself; the first
-/// of a client has no kind.
+/// Splits a stream of bytes into messages. A message has a type and a length of four bytes that includes
+/// itself. The client's first message has no type.
 #[derive(Debug)]
 pub(super) struct Messages {
     header: Vec<u8>,
-    /// Bytes of the header that comes.
+    /// Missing bytes of the header.
     wanted: usize,
-    /// Bytes of the message that are still to come.
+    /// Missing bytes of the message.
     rest: u64,
 }
 
@@ -28,7 +28,7 @@ impl Messages {
         }
     }
 
-    /// Takes bytes; `seen` gets the kind and the length of each message that begins, 0 as the kind of one without.
+    /// Processes bytes. `seen` receives type and length of each new message; the type is 0 if there is none.
     pub(super) fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(u8, u64)) {
         while !bytes.is_empty() {
             if self.rest > 0 {

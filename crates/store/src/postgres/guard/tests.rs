@@ -1,4 +1,4 @@
-//! Servers that are silent, send a byte now and then, or send without end.
+//! Servers that are silent, trickle bytes, or send without end.
 
 use super::*;
 use ::postgres::{Client, Config, NoTls};
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 /// `AuthenticationOk` and `ReadyForQuery`.
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 const NOTICE: &[u8] = b"N\0\0\0\x17SNOTICE\0C00000\0Mx\0\0";
-/// A row of one column of four bytes.
+/// A row with one column of four bytes.
 const ROW: &[u8] = b"D\0\0\0\x0e\0\x01\0\0\0\x04abcd";
 
 const SHORT: Limits = Limits {
@@ -17,14 +17,14 @@ const SHORT: Limits = Limits {
     notices: 64 << 10,
 };
 
-/// What a server does when a client is there.
+/// Behaviour of a server after a connection.
 type Serve = fn(TcpStream) -> io::Result<()>;
 
 fn welcome(stream: &mut TcpStream) -> io::Result<()> {
     let mut first = [0; 4096];
     let _ = stream.read(&mut first)?;
     stream.write_all(WELCOME)?;
-    // The question.
+    // Read the request.
     stream.read(&mut first).map(drop)
 }
 
@@ -48,7 +48,7 @@ const OK: &[u8] = b"R\0\0\0\x08\0\0\0\0";
 const SERVERS: [(&str, Serve); 10] = [
     ("silent", silent),
     ("a byte now and then", |stream| {
-        // A message of 16 MiB that comes by bytes.
+        // A message of 16 MiB that arrives byte by byte.
         (&stream).write_all(b"R\x01\0\0\0")?;
         endless(stream, b"x", NOW_AND_THEN)
     }),
@@ -88,7 +88,7 @@ const SERVERS: [(&str, Serve); 10] = [
     }),
 ];
 
-/// Connects and asks, and says how that failed.
+/// Connects and queries, and returns the error.
 fn ask(address: SocketAddr) -> (Option<String>, bool) {
     let name = address.ip().to_string();
     let place = Place::Tcp { address, name };
@@ -115,7 +115,7 @@ fn attack_a_server_that_is_silent_or_floods_is_cut() {
         let (reason, failed) = ask(address);
         assert!(failed, "{name}");
         assert!(reason.is_some(), "{name}");
-        // It was cut, so it cannot go on.
+        // The connection was cut, so the server cannot continue.
         let _ = server.join().unwrap();
         held += 1;
     }

@@ -1,4 +1,4 @@
-//! A btrfs over loop devices of unequal sizes: made, filled, broken, mended.
+//! A btrfs over loop devices of unequal sizes, with operations to fill, break and repair it.
 
 use crate::{BenchContext, StudyError};
 use assay_changes::{Made, MadeId, OwnDirectory};
@@ -13,33 +13,33 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(600);
-/// File systems give space in blocks of this size.
+/// Block size of file system allocations, in bytes.
 const BLOCK: u64 = 4096;
 
 /// A disk of an array.
 #[derive(Clone, Debug)]
 struct Member {
-    /// `/dev/loop7`.
+    /// Path of the loop device, such as `/dev/loop7`.
     device: String,
     size: u64,
     made: MadeId,
 }
 
-/// A mounted btrfs with its loop devices; dropping it takes all of it away.
+/// A mounted btrfs with its loop devices. Dropping it removes everything.
 pub(super) struct Array<'a> {
     place: &'a BenchContext<'a>,
     dir: OwnDirectory,
     mountpoint: PathBuf,
     members: Vec<Member>,
     mount: Option<MadeId>,
-    /// Disks made so far: files are never given twice.
+    /// Number of disks created so far, so that file names are unique.
     count: usize,
 }
 
-/// What one device holds.
+/// Usage of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Use {
-    /// `/dev/loop7`; `missing` when it is gone.
+    /// `/dev/loop7`, or `missing`.
     pub device: String,
     /// Bytes of it.
     pub size: u64,
@@ -48,7 +48,7 @@ pub(super) struct Use {
 }
 
 impl<'a> Array<'a> {
-    /// Makes and mounts it.
+    /// Creates and mounts the file system.
     pub fn new(
         place: &'a BenchContext<'a>,
         name: &str,
@@ -76,7 +76,7 @@ impl<'a> Array<'a> {
         Ok(array)
     }
 
-    /// A new disk that is part of nothing yet; returns its place.
+    /// Creates a new disk outside the array and returns its index.
     pub fn attach(&mut self, size: u64) -> Result<usize, StudyError> {
         let name = format!("disk{}", self.count);
         self.count += 1;
@@ -99,7 +99,7 @@ impl<'a> Array<'a> {
         self.mountpoint.display().to_string()
     }
 
-    /// Mounts it by the names of its devices; `degraded` without one of them.
+    /// Mounts the array by its device names; with `degraded`, one may be missing.
     fn mount(&mut self, degraded: bool) -> Result<(), StudyError> {
         let mountpoint = self.mountpoint.clone();
         self.mount = Some(self.place.session.made(&Made::Mount { mountpoint })?);
@@ -121,7 +121,7 @@ impl<'a> Array<'a> {
         run(self.place, &argv).map(drop)
     }
 
-    /// Unmounts it, forgets what is cached, and mounts it with all of its disks.
+    /// Unmounts, drops caches, and mounts all disks again.
     pub fn again(&mut self) -> Result<(), StudyError> {
         if let Some(mount) = self.mount.take() {
             self.place.remove(mount)?;
@@ -129,14 +129,14 @@ impl<'a> Array<'a> {
         self.mount(false)
     }
 
-    /// Takes a disk away, as if it had died, and mounts what is left.
+    /// Detaches a disk, as if it failed, and mounts the others.
     pub fn lose(&mut self, at: usize) -> Result<(), StudyError> {
         if let Some(mount) = self.mount.take() {
             self.place.remove(mount)?;
         }
         let gone = self.members.remove(at);
-        // The kernel remembers devices that it has seen; only this one is to be forgotten. For a
-        // moment somebody who looks at new devices may hold it.
+        // The kernel remembers known devices; make it forget only this one. Another process that scans new
+        // devices may hold it for a moment.
         let forget = ["btrfs", "device", "scan", "--forget", &gone.device];
         let mut tries = 50;
         while let Err(error) = run(self.place, &forget) {
@@ -150,8 +150,8 @@ impl<'a> Array<'a> {
         self.mount(true)
     }
 
-    /// Writes copies of what the missing disk held onto a new one. `id` is the number of the missing
-    /// one. Returns the bytes written to the new disk and to all others.
+    /// Rebuilds the missing device with the number `id` on a new disk. Returns the bytes written to the new
+    /// disk and to all others.
     pub fn replace(&mut self, id: usize, size: u64) -> Result<(u64, u64), StudyError> {
         let at = self.attach(size)?;
         self.sync()?;
@@ -187,8 +187,8 @@ impl<'a> Array<'a> {
         .map(drop)
     }
 
-    /// Reserves space for a file until `most` bytes or nothing is left: what the chunk allocator
-    /// gives, without a byte written. Returns the size of the file.
+    /// Reserves space for a file, at most `most` bytes or until no space is left, without writing data.
+    /// Returns the size of the file.
     pub fn reserve(&self, most: u64) -> Result<u64, StudyError> {
         let path = self.mountpoint.join("reserved");
         let file = File::options().create(true).append(true).open(&path);
@@ -208,7 +208,7 @@ impl<'a> Array<'a> {
         Ok(at)
     }
 
-    /// Writes a file of data that do not compress.
+    /// Writes a file of incompressible data.
     pub fn write(&self, size: u64) -> Result<(), StudyError> {
         let path = self.mountpoint.join("data");
         File::create_new(&path).map_err(StudyError::io(&path))?;
@@ -219,7 +219,7 @@ impl<'a> Array<'a> {
         self.sync()
     }
 
-    /// Checksum of the written file; an error when it cannot be read.
+    /// Returns the checksum of the written file; fails if the file cannot be read.
     pub fn sum(&self) -> Result<String, StudyError> {
         let path = self.mountpoint.join("data");
         let argv = [OsStr::new("sha256sum"), path.as_os_str()];
@@ -230,7 +230,7 @@ impl<'a> Array<'a> {
         run(self.place, &["btrfs", "filesystem", "sync", &self.target()]).map(drop)
     }
 
-    /// Bytes written to each disk since it was attached.
+    /// Returns the bytes written to each disk since it was attached.
     fn written(&self) -> Result<Vec<u64>, StudyError> {
         let of = |member: &Member| {
             let name = member.device.trim_start_matches("/dev/");
@@ -244,7 +244,7 @@ impl<'a> Array<'a> {
         self.members.iter().map(of).collect()
     }
 
-    /// What each device holds.
+    /// Returns the usage of each device.
     pub fn usage(&self) -> Result<Vec<Use>, StudyError> {
         let text = run(
             self.place,
@@ -260,7 +260,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Sizes of its disks.
+    /// Returns the sizes of its disks.
     pub fn sizes(&self) -> Vec<u64> {
         self.members.iter().map(|member| member.size).collect()
     }
@@ -268,7 +268,7 @@ impl<'a> Array<'a> {
 
 impl Drop for Array<'_> {
     fn drop(&mut self) {
-        // What does not go now is in the journal, and is tried again when the session is closed.
+        // Failures are in the journal and are retried when the session closes.
         if let Some(mount) = self.mount.take() {
             let _ = self.place.remove(mount);
         }
@@ -280,7 +280,7 @@ impl Drop for Array<'_> {
     }
 }
 
-/// Reads `btrfs device usage -b`.
+/// Parses `btrfs device usage -b`.
 pub(super) fn parse_usage(text: &str) -> Vec<Use> {
     let mut found: Vec<Use> = Vec::new();
     for line in text.lines() {

@@ -1,5 +1,5 @@
-//! The servers that are known: where their programs are, and the configuration that each gets. What is not
-//! said there is the program's own default.
+//! Supported servers: where their programs are, and the configuration of each. Other settings keep the
+//! program's defaults.
 
 use super::served_directory;
 use crate::{StudyError, settings};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const SCRIPT: &str = include_str!("static.js");
 
-/// Where distributions put Apache's modules.
+/// Directories of Apache's modules in common distributions.
 const MODULES: [&str; 3] = [
     "/usr/lib/apache2/modules",
     "/usr/lib64/httpd/modules",
@@ -31,7 +31,7 @@ enum Kind {
     Node,
 }
 
-/// How Apache divides its work.
+/// Processing model of Apache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Mpm {
@@ -50,7 +50,7 @@ impl Mpm {
     }
 }
 
-/// What a configuration of a study asks for.
+/// Settings of a study's configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
@@ -64,10 +64,10 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The settings of a configuration.
+    /// Parses the settings.
     ///
     /// # Errors
-    /// One that is unknown, missing, or not for this server.
+    /// A setting is unknown, missing, or not for this server.
     pub fn of(one: &Configuration) -> Result<Self, StudyError> {
         let wanted: Self = settings::of_configuration(one)?;
         let wrong = |message: &str| {
@@ -99,7 +99,7 @@ impl Wanted {
         }
     }
 
-    /// Name of the program, for people.
+    /// Returns the program's name for people.
     pub fn program_name(&self) -> &'static str {
         match self.server {
             Kind::Nginx => "nginx",
@@ -112,7 +112,7 @@ impl Wanted {
         }
     }
 
-    /// Where it is looked for, and Debian's package.
+    /// Returns the candidate paths, and Debian's package.
     fn programs(&self) -> (&'static [&'static str], &'static str) {
         match self.server {
             Kind::Nginx => (&["nginx"], "nginx"),
@@ -126,22 +126,22 @@ impl Wanted {
     }
 }
 
-/// A program that is there.
+/// An installed program.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub path: PathBuf,
     version: &'static [&'static str],
-    /// Apache's modules.
+    /// Directory of Apache's modules.
     modules: PathBuf,
-    /// One of them is what Debian has built in.
+    /// mod_unixd is a separate module; in Debian it is built in.
     unixd: bool,
 }
 
 impl Program {
-    /// Looks for it.
+    /// Finds the program.
     ///
     /// # Errors
-    /// It is not there; names the package.
+    /// The program is missing; the error names the package.
     pub fn find(host: &dyn Host, wanted: &Wanted) -> Result<Self, String> {
         let (names, package) = wanted.programs();
         let missing = || {
@@ -173,7 +173,7 @@ impl Program {
         })
     }
 
-    /// What it says of its version: the first line.
+    /// Returns the first line of its version output.
     pub fn version(&self, host: &dyn Host) -> String {
         let argv = std::iter::once(self.path.as_os_str());
         let argv: Vec<&OsStr> = argv.chain(self.version.iter().map(OsStr::new)).collect();
@@ -187,32 +187,32 @@ impl Program {
     }
 }
 
-/// Where a server finds what it needs.
+/// Directories and ports of a server.
 pub(super) struct Site<'a> {
-    /// What it serves.
+    /// Served files.
     pub www: &'a Path,
-    /// Its configuration, which it may only read.
+    /// Directory of its configuration, read-only for the server.
     pub given: &'a Path,
-    /// Where it writes.
+    /// Directory that the server may write.
     pub own: &'a Path,
-    /// On 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub port: u16,
-    /// Of the server behind it.
+    /// Port of the server behind it.
     pub behind: Option<u16>,
 }
 
-/// A configuration file and how the program is started with it.
+/// A configuration file and the program's arguments.
 pub(super) struct Configured {
     /// Name of the file in the server's directory.
     pub file: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub text: String,
     /// Arguments.
     pub arguments: Vec<OsString>,
 }
 
-/// Makes a server's configuration. It stays in the foreground, logs no access, and writes below its own
-/// directory alone.
+/// Writes a server's configuration. The server stays in the foreground, logs no requests, and writes only
+/// below its own directory.
 pub(super) fn write_configuration(
     wanted: &Wanted,
     program: &Program,
@@ -293,7 +293,7 @@ mimetype.assign = ( \"\" => \"application/octet-stream\" )
                 ),
                 false => String::new(),
             };
-            // Numbers of processes and threads as in Debian's files of the modules.
+            // Numbers of processes and threads as in Debian's module files.
             let numbers = match mpm {
                 Mpm::Prefork => {
                     "StartServers 5\nMinSpareServers 5\nMaxSpareServers 10\nMaxRequestWorkers 150\n"
@@ -336,7 +336,7 @@ backend default {{ .host = \"127.0.0.1\"; .port = \"{}\"; }}
                 site.behind.unwrap_or(0),
                 lines(""),
             ),
-            // What was fetched once stays for a day: the server behind takes no part in what is measured.
+            // Cached objects stay for a day, so the server behind is not part of the measurement.
             arguments: [
                 words(&["-F", "-j", "none", "-s", "malloc,256m", "-t", "86400", "-a"]),
                 vec![format!("127.0.0.1:{port}").into()],
@@ -398,7 +398,7 @@ http://127.0.0.1:{port} {{
     }
 }
 
-/// As whom a server is started: root's servers as nobody.
+/// Returns the user of the servers: `nobody` if assay runs as root.
 pub(super) fn server_user() -> Option<u32> {
     served_directory::is_root().then_some(served_directory::NOBODY)
 }

@@ -1,5 +1,4 @@
-//! The directory of a study of web servers: the files that all serve, and one directory for each server
-//! to write in.
+//! Directory of a web server study: the served files, and one writable directory per server.
 
 use crate::{BenchContext, StudyError};
 use assay_changes::OwnDirectory;
@@ -11,26 +10,26 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The user and group `nobody` and `nogroup` of Debian, and of the kernel for whom it does not know
+/// User `nobody` and group `nogroup` in Debian, also the kernel's overflow id
 /// (`/proc/sys/kernel/overflowuid`).
 pub(super) const NOBODY: u32 = 65_534;
 
-/// Whether servers have to be started as somebody else.
+/// Returns whether servers must be started as another user.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Directory and files.
+/// The directory and its files.
 pub(super) struct Ground {
     dir: OwnDirectory,
     paths: Vec<String>,
 }
 
 impl Ground {
-    /// Makes it, with files of random bytes.
+    /// Creates the directory with files of random bytes.
     ///
     /// # Errors
-    /// It cannot be made, or the user that the servers run as cannot enter it.
+    /// The directory cannot be created, or the servers' user cannot enter it.
     pub fn make(place: &BenchContext<'_>, files: u32, size: Bytes) -> Result<Self, StudyError> {
         let dir = place.scratch_dir("web")?;
         plain(dir.shown())?;
@@ -42,7 +41,7 @@ impl Ground {
             dir,
         };
         let www = ground.dir.through().join("www");
-        // No other server on this machine has files of this name: whoever serves them is ours.
+        // The file names are unique on this machine, so a server that serves them is ours.
         let tag = ground.dir.name().to_string_lossy().replace('.', "");
         let within = www.join(&tag);
         mode(ground.dir.through(), 0o755)?;
@@ -67,26 +66,26 @@ impl Ground {
         Ok(Self { paths, ..ground })
     }
 
-    /// What is asked for.
+    /// Returns the URL paths of the files.
     pub fn paths(&self) -> &[String] {
         &self.paths
     }
 
-    /// What the servers serve.
+    /// Returns the served directory.
     pub fn www(&self) -> PathBuf {
         self.dir.shown().join("www")
     }
 
-    /// Two directories of a server: what it is given, which it may only read, and what it writes.
+    /// Creates two directories for a server: a read-only one for its configuration, and a writable one.
     ///
     /// # Errors
-    /// They cannot be made.
+    /// The directories cannot be created.
     pub fn rooms(&self, name: &str) -> Result<[Room; 2], StudyError> {
         let room = |kind: &str, access: u32| -> Result<Room, StudyError> {
             let name = format!("{kind}-{name}");
             let held = self.dir.through().join(&name);
             match fs::create_dir(&held) {
-                // It is tried once more, on another port.
+                // The server is started again on another port.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 made => {
                     made.map_err(StudyError::io(&held))?;
@@ -100,7 +99,7 @@ impl Ground {
         };
         let [given, own] = [room("given", 0o755)?, room("own", 0o700)?];
         if is_root() {
-            // Nothing is written there by root: whoever is nobody as well could lead it elsewhere.
+            // Root writes nothing there: another process of nobody could redirect the writes.
             std::os::unix::fs::lchown(&own.held, Some(NOBODY), Some(NOBODY))
                 .map_err(StudyError::io(&own.held))?;
         }
@@ -108,11 +107,11 @@ impl Ground {
     }
 }
 
-/// A directory in that of the study.
+/// A directory within the study's directory.
 pub(super) struct Room {
-    /// As it is held.
+    /// Path through the open descriptor.
     pub held: PathBuf,
-    /// By the path that a server sees.
+    /// Path for the server.
     pub shown: PathBuf,
 }
 
@@ -127,7 +126,7 @@ fn refused_directory(path: &Path, why: &str) -> StudyError {
     )
 }
 
-/// The path stands in configuration files of six languages, each with special characters of its own.
+/// Refuses special characters, because the path is written into configuration files of six languages.
 fn plain(path: &Path) -> Result<(), StudyError> {
     let fine = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
     match path.to_str().is_some_and(|text| text.chars().all(fine)) {
@@ -139,7 +138,7 @@ fn plain(path: &Path) -> Result<(), StudyError> {
     }
 }
 
-/// Root's servers run as `nobody`, who must be able to enter every directory on the way.
+/// Checks that `nobody`, who runs root's servers, can enter every parent directory.
 fn open_to_all(path: &Path) -> Result<(), StudyError> {
     for above in path.ancestors().skip(1) {
         let found = fs::metadata(above).map_err(StudyError::io(above))?;
@@ -156,7 +155,7 @@ fn open_to_all(path: &Path) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// CPUs that the kernel counts time on.
+/// Returns the number of CPUs for which the kernel counts time.
 pub(super) fn count_cpus(host: &dyn Host) -> u32 {
     let stat = host.read_text(Path::new("/proc/stat")).unwrap_or_default();
     let is_cpu = |line: &&str| {
@@ -166,7 +165,7 @@ pub(super) fn count_cpus(host: &dyn Host) -> u32 {
     u32::try_from(stat.lines().filter(is_cpu).count()).unwrap_or(1)
 }
 
-/// Load average of the last minute (proc_loadavg(5)).
+/// Returns the load average of the last minute (proc_loadavg(5)).
 pub(super) fn load_average(host: &dyn Host) -> f64 {
     let text = host.read_text(Path::new("/proc/loadavg"));
     let text = text.unwrap_or_default();

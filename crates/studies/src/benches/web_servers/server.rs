@@ -1,4 +1,4 @@
-//! A web server that was started.
+//! Starts and stops a web server.
 
 use super::configuration::{Configured, Program, Site, Wanted, server_user, write_configuration};
 use super::served_directory::Ground;
@@ -15,30 +15,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server listens within this time; Varnish calls a C compiler first.
+/// Time limit until a server listens; Varnish runs a C compiler first.
 const START: Duration = Duration::from_secs(60);
-/// How often it is looked for meanwhile.
+/// Interval at which the port is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// A free port may be taken by somebody else before the server takes it.
+/// Number of attempts, because another process may take a free port first.
 const PORTS: u32 = 5;
-/// As much of what a server wrote is told.
+/// Maximum characters shown of a server's output.
 const TOLD: usize = 400;
 
-/// A server that listens.
+/// A listening server.
 pub(super) struct Server {
     name: String,
     running: Running,
     port: u16,
-    /// Where it may have written why it ended.
+    /// Files that may contain the reason of its end.
     logs: [PathBuf; 2],
     ended: Option<ProgramEnd>,
 }
 
 impl Server {
-    /// Starts it, and waits until it listens. `behind` is the port of the server that it stands before.
+    /// Starts the server and waits until it listens. `behind` is the port of the server behind it.
     ///
     /// # Errors
-    /// It does not start: with the last that it wrote.
+    /// The server does not start; contains its last output.
     pub fn start(
         place: &BenchContext<'_>,
         ground: &Ground,
@@ -52,7 +52,7 @@ impl Server {
             tries += 1;
             let port = port(name, wanted.port)?;
             match Self::start_on(place, ground, name, wanted, program, behind, port) {
-                // The port was taken in between: another one.
+                // The port was taken in between; try another one.
                 Err(_)
                     if wanted.port.is_none()
                         && tries < PORTS
@@ -103,10 +103,10 @@ impl Server {
             .stdout(Stdio::from(output))
             .stderr(Stdio::from(again));
         if let Some(user) = server_user() {
-            // It clears the other groups as well.
+            // Also clears the supplementary groups.
             command.uid(user).gid(user);
         }
-        // A master is asked to end, so that it takes its workers along, also when assay is killed.
+        // The master is terminated gently, so that it ends its workers, even if assay is killed.
         let running = Running::start(command, Dies::Asked)
             .map_err(|error| StudyError::measure(program.path.display().to_string(), error))?;
         let mut server = Self {
@@ -136,25 +136,25 @@ impl Server {
         }
     }
 
-    /// Its URL.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// On 127.0.0.1.
+    /// Returns its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Asks it to end, without waiting.
+    /// Sends a termination signal without waiting.
     pub fn ask_to_end(&self) {
         self.running.signal(Signal::TERM);
     }
 
-    /// Whether it still runs.
+    /// Checks that the server still runs.
     ///
     /// # Errors
-    /// It does not: how it ended, and the last that it wrote.
+    /// The server ended; contains its status and last output.
     pub fn is_alive(&mut self) -> Result<(), StudyError> {
         if self.ended.is_none() {
             let ended = self.running.ended();
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// The last that it wrote, in one line.
+    /// Returns its last output in one line.
     fn told(&self) -> String {
         let mut texts = self.logs.iter().filter_map(|file| {
             let bytes = end_of(file).ok()?;
@@ -192,7 +192,7 @@ impl Server {
     }
 }
 
-/// The last bytes of a file that somebody else writes: no link is followed, no pipe waited for.
+/// Reads the end of a file that another user writes, without following links or waiting for pipes.
 fn end_of(file: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = fs::File::options()
@@ -209,7 +209,7 @@ fn end_of(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The port that is asked for, or a free one.
+/// Returns the requested port, or a free one.
 fn port(name: &str, asked: Option<u16>) -> Result<u16, StudyError> {
     let address = (Ipv4Addr::LOCALHOST, asked.unwrap_or(0));
     let bound = TcpListener::bind(address).and_then(|listener| listener.local_addr());

@@ -1,4 +1,4 @@
-//! Layers on top of each other, made and taken away again.
+//! Creates and removes layers.
 
 use super::built::{Built, Undo};
 use super::guest_or_dataset::{Ground, Here};
@@ -10,18 +10,18 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The pool of a guest.
+/// Pool of a guest.
 pub(super) const POOL: &str = "study";
-/// What takes the pool's space when it is to run full.
+/// Dataset that takes the pool's space in configurations that fill the pool.
 pub(super) const FILLER: &str = "study/filler";
-/// Above datasets that a quota is to stop.
+/// Parent of datasets that a quota limits.
 pub(super) const FENCE: &str = "study/fence";
-/// An emulated guest on a busy machine takes its time.
+/// Time limit of a command in an emulated guest on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Makes layers.
+/// Creates layers.
 pub(super) struct Builder<'a> {
-    /// Where.
+    /// Guest or dataset.
     pub ground: &'a Ground<'a>,
     /// Size of each disk.
     pub size: Bytes,
@@ -32,10 +32,10 @@ impl Builder<'_> {
         self.ground.command(argv)
     }
 
-    /// Makes the layers of the configuration that has this number.
+    /// Creates the layers of the configuration with this number.
     ///
     /// # Errors
-    /// Something cannot be made; what was made of it is taken away.
+    /// A layer cannot be created; the created ones are removed.
     pub fn build(&self, number: usize, layers: &Layers) -> Result<Built, StudyError> {
         let mut built = Built {
             directory: None,
@@ -55,19 +55,19 @@ impl Builder<'_> {
         }
     }
 
-    /// Takes layers away; what refuses stays until the guest ends.
+    /// Removes layers. A layer that cannot be removed stays until the guest ends.
     pub fn take_away(&self, built: Built) {
         for undo in built.undo.iter().rev() {
             let line = match undo {
                 Undo::Run(line) => line,
                 Undo::Made(id) => {
-                    // What does not go now is tried again when the session is closed.
+                    // Failures are retried when the session closes.
                     let _ = self.ground.remove(*id);
                     continue;
                 }
             };
             let words: Vec<&str> = line.iter().map(String::as_str).collect();
-            // udev may still look at what was just let go.
+            // udev may still read the closed device.
             for _ in 0..10 {
                 match self.run(&words) {
                     Err(StudyError::Measure { .. }) => sleep(Duration::from_millis(300)),
@@ -119,8 +119,8 @@ impl Builder<'_> {
         self.found(layers, built)
     }
 
-    /// The same below a dataset of the user's: entered in the journal before it is made, and marked
-    /// as ours.
+    /// Creates the lowest layer below the user's dataset: recorded in the journal before, and marked as
+    /// assay's.
     fn base_here(
         &self,
         here: &Here<'_>,
@@ -139,9 +139,9 @@ impl Builder<'_> {
         let (dataset, mark) = here.dataset(name);
         let mount = self.ground.path(name);
         let own = match layers.on {
-            // As a bare device: nobody looks for partitions in it.
+            // As a bare device, so that nobody searches it for partitions.
             Base::Zvol => vec![mark, "volmode=dev".to_owned()],
-            // Not at a boot that comes before recovery.
+            // Not mounted at boot, which may come before recovery.
             _ => vec![
                 mark,
                 format!("mountpoint={mount}"),
@@ -179,7 +179,7 @@ impl Builder<'_> {
         self.run(&words).map(drop)
     }
 
-    /// The device of a zvol, once udev has made it.
+    /// Finds the device of a zvol after udev has created it.
     fn found(&self, layers: &Layers, built: &mut Built) -> Result<(), StudyError> {
         if let (Base::Zvol, Some(dataset)) = (layers.on, &built.dataset) {
             let device = format!("/dev/zvol/{dataset}");
@@ -189,9 +189,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// An image of QEMU in the zvol or in a file of the dataset, as a block device of the guest's
-    /// kernel over NBD: the layers of QEMU below a virtual disk, without a guest of the guest. One
-    /// that is to run full is given to such a guest instead.
+    /// Creates a QEMU image in the zvol or in a file on the dataset, and attaches it to the guest's kernel
+    /// over NBD. This has the QEMU layers of a virtual disk without a nested guest. An image for a full pool
+    /// is used by a nested guest instead.
     fn image(
         &self,
         number: usize,
@@ -240,7 +240,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Waits until a device has a size: the kernel learns it a moment after the server is there.
+    /// Waits until a device has a size, which happens shortly after the server starts.
     fn wait_for(&self, device: &str) -> Result<(), StudyError> {
         for _ in 0..100 {
             let size = self.run(&["blockdev", "--getsize64", device])?;
@@ -260,7 +260,7 @@ impl Builder<'_> {
             return Ok(());
         };
         let group = format!("vg{name}");
-        // LVM would find its label on the zvol under the image as well.
+        // LVM would also find its label on the zvol under the image.
         let only = ["--quiet", "--yes", "--devices", &device];
         self.run(&[&["vgcreate"], &only[..], &[&group, &device]].concat())?;
         let remove = [&["vgremove", "--force"], &only[..], &[&group]].concat();
@@ -278,7 +278,7 @@ impl Builder<'_> {
         let key = self.ground.path("key");
         self.ground.write(&key, b"study")?;
         let opened = format!("luks-{name}");
-        // A short key derivation: this is about reading and writing, not about unlocking.
+        // Short key derivation, because only reading and writing are measured.
         let argv = [
             "cryptsetup",
             "luksFormat",

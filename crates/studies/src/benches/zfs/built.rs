@@ -1,4 +1,4 @@
-//! Layers that are there, and work on the top of them.
+//! Created layers, and operations on the topmost one.
 
 use super::guest_or_dataset::Ground;
 use super::load::Job;
@@ -9,30 +9,30 @@ use assay_fio::json::FioDocument;
 use assay_model::Bytes;
 use std::time::Duration;
 
-/// Layers that are there.
+/// Created layers.
 #[derive(Debug)]
 pub(super) struct Built {
-    /// Where fio works: a directory, or else a block device.
+    /// Directory in which fio runs; otherwise fio uses the block device.
     pub directory: Option<String>,
-    /// The topmost block device; none on a dataset that is worked on directly.
+    /// Topmost block device; `None` for a dataset.
     pub device: Option<String>,
-    /// The virtual disk or the image's device under LVM, LUKS and the file system.
+    /// Device of the virtual disk or image below LVM, LUKS and the file system.
     pub bottom: Option<String>,
     /// The zvol or dataset.
     pub dataset: Option<String>,
-    /// What the image lies in: a block device or a file.
+    /// Block device or file that contains the image.
     pub image: Option<String>,
-    /// Its format.
+    /// Format of the image.
     pub format: Option<Image>,
-    /// Takes it away, last one first.
+    /// Steps that remove the layers, in reverse order.
     pub undo: Vec<Undo>,
 }
 
 impl Built {
-    /// Runs a job of fio on the top of it.
+    /// Runs an fio job on the topmost layer.
     ///
     /// # Errors
-    /// fio fails, or takes longer than `limit`.
+    /// fio fails, or exceeds `limit`.
     pub fn fio(
         &self,
         ground: &Ground<'_>,
@@ -40,7 +40,7 @@ impl Built {
         limit: Duration,
     ) -> Result<FioDocument, StudyError> {
         let (key, on) = match (&self.directory, &self.device) {
-            // fio takes no link to a directory for one.
+            // fio does not follow a link to a directory.
             (Some(dir), _) => ("directory", (dir, "/.")),
             (None, Some(device)) => ("filename", (device, "")),
             (None, None) => return Err(StudyError::measure("fio", "there is nothing to work on")),
@@ -49,10 +49,10 @@ impl Built {
         ground.fio(on, &|on| job.render(key, &format!("{on}{end}")), limit)
     }
 
-    /// Fills an image that only a guest sees, by way of its format.
+    /// Fills an image that only a guest uses, through its format.
     ///
     /// # Errors
-    /// The tools of QEMU fail.
+    /// A QEMU tool fails.
     pub fn fill_image(&self, ground: &Ground<'_>, size: Bytes) -> Result<(), StudyError> {
         let (Some(image), Some(format)) = (&self.image, self.format) else {
             return Ok(());
@@ -67,7 +67,7 @@ impl Built {
             "count=4",
             "status=none",
         ])?;
-        // qemu-io splits at blanks and knows no quotes.
+        // qemu-io splits at blanks and has no quotes.
         if data.contains(char::is_whitespace) {
             let reason = "name a directory without blanks for the study";
             return Err(StudyError::measure(data, reason));
@@ -87,14 +87,14 @@ impl Built {
     }
 }
 
-/// How a layer is taken away.
+/// Data to remove a layer.
 #[derive(Debug)]
 pub(super) enum Undo {
-    /// By a command, in a guest.
+    /// By a command in a guest.
     Run(Vec<String>),
-    /// By the journal, on this machine.
+    /// Through the journal, on this machine.
     Made(MadeId),
 }
 
-/// Bytes that qemu-io is told to write at a time.
+/// Bytes per write of qemu-io.
 const PIECE: usize = 64 << 20;

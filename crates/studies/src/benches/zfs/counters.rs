@@ -1,5 +1,4 @@
-//! What is counted around a job: in ZFS and the block layer, and, of a guest, on the host's side of
-//! its disks.
+//! Counters around a job: of ZFS, of the block layer, and of QEMU for the disks of a guest.
 
 use super::guest_or_dataset::Ground;
 use crate::StudyError;
@@ -7,22 +6,22 @@ use assay_host::kstat;
 use assay_lab::counters::{of_disk, parse_flushes};
 use serde_json::{Value, json};
 
-/// Counters since the start of the machine.
+/// Counter values since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
-    /// Times that ZFS was asked to make its intent log durable (`zil_commit_count`).
+    /// Number of commits of the intent log (`zil_commit_count`).
     pub commits: u64,
-    /// Flushes that the device under the file system completed.
+    /// Completed flushes of the device below the file system.
     pub flushes: u64,
-    /// Flushes that QEMU got from the guest for the disks concerned; none where there is no guest.
+    /// Flushes that QEMU received from the guest for these disks; `None` without a guest.
     pub host_flushes: Option<u64>,
-    /// Bytes that QEMU got from the guest for them.
+    /// Bytes that QEMU received from the guest for these disks.
     pub host_bytes: Option<u64>,
 }
 
 impl Counters {
-    /// Reads them. `device` is the block device under the file system, `disks` the names of the
-    /// virtual disks that carry it.
+    /// Reads the counters. `device` is the block device below the file system, `disks` the virtual disks below
+    /// it.
     ///
     /// # Errors
     /// The guest or QEMU does not answer.
@@ -31,7 +30,7 @@ impl Counters {
         device: Option<&str>,
         disks: &[String],
     ) -> Result<Self, StudyError> {
-        // What ZFS still holds back belongs to what was done before.
+        // Data that ZFS still holds back belongs to earlier operations.
         let pool = ground.parent().split('/').next().unwrap_or_default();
         ground.command(&["zpool", "sync", pool])?;
         let name = device.and_then(|path| path.strip_prefix("/dev/"));
@@ -53,7 +52,7 @@ impl Counters {
         Ok(found)
     }
 
-    /// What was counted since.
+    /// Returns the differences since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             commits: self.commits.saturating_sub(before.commits),
@@ -68,7 +67,7 @@ fn count_since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(before?))
 }
 
-/// Flushes and bytes written of the disks of these names, from `query-blockstats`.
+/// Returns flushes and bytes written of these disks, from `query-blockstats`.
 fn host_side(stats: &Value, disks: &[String]) -> (u64, u64) {
     let ours = disks.iter().filter_map(|id| of_disk(stats, id));
     let count = |disk: &Value, name: &str| disk[name].as_u64().unwrap_or(0);

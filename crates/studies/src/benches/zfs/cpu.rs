@@ -1,5 +1,5 @@
-//! Processors as guests see them: a guest for each model that is named, measured one after the other
-//! before the rest; what has none is the processor of the guest in which all else happens.
+//! Measures CPU models as guests see them: one guest per model, one after the other before all other
+//! measurements. A configuration without a model uses the main guest.
 
 use super::requirements::{Wanted, parse_requirements};
 use super::settings::{Base, Layers};
@@ -10,17 +10,16 @@ use assay_model::study::{Configuration, Figure, Form, Observation, Study};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What was found in each round: the value of each figure.
+/// Figures of each round.
 pub(super) type Found = Vec<BTreeMap<String, f64>>;
 
-/// `cryptsetup benchmark` runs each direction for a second; an emulated guest needs its time to
-/// begin.
+/// Time limit. `cryptsetup benchmark` runs each direction for a second, and an emulated guest starts slowly.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Boots a guest for each processor that is named and measures all its rounds.
+/// Boots a guest for each model and measures all its rounds.
 ///
 /// # Errors
-/// QEMU does not know the model, or a guest does not come up.
+/// QEMU does not know the model, or a guest does not boot.
 pub(super) fn measure(
     place: &BenchContext<'_>,
     study: &Study,
@@ -50,7 +49,7 @@ pub(super) fn measure(
     Ok(found)
 }
 
-/// All rounds of a processor, in a guest that has it.
+/// Measures all rounds of a model in its guest.
 ///
 /// # Errors
 /// The guest does not answer.
@@ -79,7 +78,7 @@ pub(super) fn run_rounds(
     Ok(rounds)
 }
 
-/// The figures of one round.
+/// Measures the figures of one round.
 pub(super) fn round_figures(
     configuration: &Configuration,
     asked: &[(&Figure, Wanted)],
@@ -94,14 +93,14 @@ pub(super) fn round_figures(
     figures.collect()
 }
 
-/// Whether the guest's kernel sees instructions for AES (AES-NI on x86).
+/// Returns whether the guest's kernel sees AES instructions (AES-NI on x86).
 fn has_aes(guest: &Guest) -> Result<bool, StudyError> {
     let text = run_command(guest, &["cat", "/proc/cpuinfo"], LIMIT)?;
     let mut flags = text.lines().filter(|line| line.starts_with("flags"));
     Ok(flags.any(|line| line.split_whitespace().any(|flag| flag == "aes")))
 }
 
-/// Encrypts in the guest's kernel: `aes-xts-512` is a cipher, its mode and the bits of its key.
+/// Measures encryption in the guest's kernel: `aes-xts-512` is cipher, mode and key size in bits.
 fn measure_encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
     let (name, bits) = cipher.rsplit_once('-').unwrap_or((cipher, "256"));
     let argv = [
@@ -116,7 +115,7 @@ fn measure_encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
     parse_speed(&text, name).ok_or_else(|| StudyError::measure(argv.join(" "), text.trim()))
 }
 
-/// Encryption in a line of `cryptsetup benchmark`: algorithm, key, encryption, decryption.
+/// Parses the encryption rate of a line of `cryptsetup benchmark`: algorithm, key, encryption, decryption.
 fn parse_speed(text: &str, cipher: &str) -> Option<f64> {
     let mut lines = text.lines().map(str::split_whitespace);
     let mut words = lines.find(|words| words.clone().next() == Some(cipher))?;
@@ -128,7 +127,7 @@ fn parse_speed(text: &str, cipher: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// cryptsetup 2.6.1 on Debian 12.
+    /// Output of cryptsetup 2.6.1 on Debian 12.
     #[test]
     fn the_speed_of_a_cipher_is_read_or_missed() {
         let text = "# Tests are approximate using memory only (no storage IO).\n\
@@ -136,7 +135,7 @@ mod tests {
             \u{20}   aes-xts        512b        10.8 MiB/s        11.7 MiB/s\n";
         assert_eq!(parse_speed(text, "aes-xts"), Some(10.8 * 1_048_576.0));
         assert_eq!(parse_speed(text, "serpent-xts"), None);
-        // What it prints for a cipher that the kernel has not.
+        // Output for a cipher that the kernel does not support.
         assert_eq!(
             parse_speed("    aes-xts  512b   N/A   N/A\n", "aes-xts"),
             None

@@ -1,16 +1,15 @@
-//! File systems in the guest that stand still while the pool under them is full.
+//! Freezes the guest's file systems while the pool below them is full.
 
 use super::build::LIMIT;
 use crate::StudyError;
 use crate::guest::run_command;
 use assay_lab::Guest;
 
-/// Acts while the file systems of all configurations are frozen. What they still have to write, the
-/// commit of a journal or tables that mkfs left for later, would meet the full pool too, and a journal
-/// that cannot be written ends a file system.
+/// Runs `act` while all file systems of the configurations are frozen. Otherwise their pending writes (journal
+/// commits, lazy tables of mkfs) would fail on the full pool, and a failed journal stops a file system.
 ///
 /// # Errors
-/// One cannot be frozen or thawed, or `act` fails.
+/// A file system cannot be frozen or thawed, or `act` fails.
 pub(super) fn while_frozen<T>(
     guest: &Guest,
     act: impl FnOnce() -> Result<T, StudyError>,
@@ -23,12 +22,12 @@ pub(super) fn while_frozen<T>(
     };
     let done = each("--freeze").and_then(|()| act());
     let thawed = each("--unfreeze");
-    // The first error says more.
+    // The first error is more informative.
     let done = done?;
     thawed.map(|()| done)
 }
 
-/// Mount points of file systems on zvols, images and disks, in the guest's /proc/mounts.
+/// Returns the mount points of file systems on zvols, images and disks, from the guest's /proc/mounts.
 fn study_mounts(mounts: &str) -> Vec<&str> {
     let found = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);

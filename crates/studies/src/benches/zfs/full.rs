@@ -1,5 +1,5 @@
-//! A pool or a quota that runs full under a running guest, with QEMU's own choices: a real QEMU in
-//! the guest writes to the image until there is no space, and on when there is again.
+//! Fills a pool or quota under a running guest with QEMU's default policy: QEMU in the guest writes to the
+//! image until no space is left, and continues when there is space again.
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
 use super::built::Built;
@@ -16,33 +16,33 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where the program's words go.
+/// File with the program's output.
 const SAID: &str = "/run/study.said";
-/// Its boot disk.
+/// File of its boot disk.
 const BOOT: &str = "/run/study.boot";
-/// How often it is looked how far the program is.
+/// Interval at which the program's progress is read.
 const LOOK: Duration = Duration::from_millis(700);
-/// A guest that is neither paused nor done after so many looks hangs.
+/// Number of intervals after which a guest that is neither paused nor done counts as hung.
 const LOOKS: u32 = 300;
-/// An emulated QEMU answers slowly.
+/// Time limit for an answer of an emulated QEMU.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
-/// Longest time that QEMU runs in the guest.
+/// Time limit of QEMU in the guest.
 const QEMU_RUN_LIMIT: Duration = Duration::from_secs(600);
 
-/// What became of the guest and of its data.
+/// Result for the guest and its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// QEMU paused it because space was missing.
+    /// QEMU paused the guest because there was no space.
     pub paused: bool,
-    /// Requests that failed as it sees it.
+    /// Number of requests that failed in the guest.
     pub errors: u64,
-    /// Requests it was told are durable that are not there in the end.
+    /// Number of requests that were reported as durable and are missing.
     pub lost: u64,
-    /// Requests that are there in the end.
+    /// Number of requests whose data exists.
     pub kept: u64,
 }
 
-/// Lets it happen. The layers are those of a configuration that is to run full.
+/// Runs the test on the layers of a configuration.
 ///
 /// # Errors
 /// QEMU does not start, or the guest is gone.
@@ -55,7 +55,7 @@ pub(super) fn fill(
     let (Some(image), Some(full), Some(format)) = (&built.image, layers.full, layers.image) else {
         return Err(StudyError::measure("full", "there is no image"));
     };
-    // Twice what there is room for: half of it has to wait.
+    // Twice the available space, so that half of the requests must wait.
     let requests = u32::try_from(2 * left.0 / REQUEST).unwrap_or(u32::MAX);
     guest.push_bytes(&boot_disk(requests), Path::new(BOOT), 0o600)?;
     guest.push_bytes(b"", Path::new(SAID), 0o600)?;
@@ -63,8 +63,7 @@ pub(super) fn fill(
     let went = run(guest, qemu_arguments(image, format, layers), &|| {
         give_back(guest, full)
     });
-    // QEMU is gone, and with it what it held back; only now is there room again for one that was
-    // not paused.
+    // QEMU and its cached data are gone. Now free space for a guest that was not paused.
     give_back(guest, full)?;
     let paused = went?;
     let said = Said::read(&run_command(guest, &["cat", SAID], LIMIT)?);
@@ -80,7 +79,7 @@ pub(super) fn fill(
     })
 }
 
-/// Leaves so much space.
+/// Takes space until `left` bytes remain.
 fn take_space(guest: &Guest, full: Full, left: Bytes) -> Result<(), StudyError> {
     run_command(guest, &["zpool", "sync", POOL], LIMIT)?;
     let number = |property: &str, dataset: &str| {
@@ -112,10 +111,10 @@ fn give_back(guest: &Guest, full: Full) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// QEMU's command line. What it does at a write error is left to it, as in a guest of everybody.
+/// Builds QEMU's command line. The write error policy stays QEMU's default.
 fn qemu_arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
     let boot = json!({ "driver": "file", "node-name": "boot", "filename": BOOT });
-    // -drive, because that is what its `cache=` is documented for; commas end a value.
+    // -drive, because `cache=` is documented for it; commas separate options.
     let drive = format!(
         "if=none,id=disk,format={},cache={},aio={},file={}",
         format.name(),
@@ -149,8 +148,8 @@ fn qemu_arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
         "virtio-blk-pci,drive=boot,bootindex=0",
         "-drive",
         &drive,
-        // Each write is durable before it is told to be done. (SeaBIOS knows no flush, at which QEMU
-        // would do so by itself.)
+        // Each write is durable before it is reported as done. (SeaBIOS sends no flush, for which QEMU would
+        // do this.)
         "-device",
         "virtio-blk-pci,drive=disk,write-cache=off",
     ]
@@ -158,8 +157,8 @@ fn qemu_arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
     .into()
 }
 
-/// Runs QEMU until its program is done, and tells whether it was paused. When it is, `free` gives
-/// space back and it goes on.
+/// Runs QEMU until its program is done, and returns whether it was paused. When paused, calls `free` to
+/// release space and resumes it.
 fn run(
     guest: &Guest,
     argv: Vec<String>,
@@ -176,7 +175,7 @@ fn run(
     })
 }
 
-/// Answers QEMU's events until the program is done, and ends it.
+/// Handles QEMU's events until the program is done, then ends QEMU.
 fn attend(
     guest: &Guest,
     says: Says,
@@ -186,7 +185,7 @@ fn attend(
     let reader = Box::new(BufReader::new(says));
     let mut qmp = Qmp::over(reader, Box::new(hears), QEMU_ANSWERS_WITHIN).map_err(monitor_error)?;
     let went = watch(guest, &mut qmp, free);
-    // An end of its input alone does not end QEMU. One that is gone has ended.
+    // Closing its input does not end QEMU. An error means that it has already ended.
     let _ = qmp.execute("quit", json!({}));
     went
 }
@@ -199,7 +198,7 @@ fn watch(
     let (mut looks, mut paused) = (0, false);
     while looks < LOOKS {
         let events = match qmp.wait_for_events(LOOK) {
-            // It ended by itself; its end says why.
+            // QEMU ended by itself; its exit status contains the reason.
             Err(error) if error.is_gone() => return Ok(paused),
             events => events.map_err(monitor_error)?,
         };
@@ -225,7 +224,7 @@ fn monitor_error(error: QmpError) -> StudyError {
     LabError::from(error).into()
 }
 
-/// For each request, whether it is on the disk: read past the caches.
+/// Returns for each request whether it is on the disk, read without caches.
 fn requests_on_disk(
     guest: &Guest,
     image: &str,

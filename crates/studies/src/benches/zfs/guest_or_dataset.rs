@@ -1,4 +1,4 @@
-//! Where layers are made and measured: a throwaway guest, or below a dataset that the user named.
+//! Place where layers are created and measured: a throwaway guest, or a dataset that the user named.
 
 use super::build::{LIMIT, POOL};
 use crate::fio::{TARGET, Work};
@@ -14,32 +14,32 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An emulated guest on a busy machine takes its time.
+/// Time limit for udev in an emulated guest on a busy machine.
 const UDEV_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 
-/// Where layers are made.
+/// Place where layers are created.
 pub(super) enum Ground<'a> {
-    /// A guest with a pool of its own.
+    /// A guest with its own pool.
     Guest(Box<Guest>),
     /// This machine.
     Here(Here<'a>),
 }
 
-/// This machine, below a dataset that the user named for it.
+/// This machine, below a dataset that the user named.
 pub(super) struct Here<'a> {
     place: &'a BenchContext<'a>,
     /// The dataset.
     parent: String,
-    /// For job files and mounts; it goes with the session.
+    /// Directory for job files and mounts; removed with the session.
     dir: PathBuf,
     work: Work,
 }
 
 impl<'a> Here<'a> {
-    /// Makes sure that there is such a dataset.
+    /// Checks the dataset.
     ///
     /// # Errors
-    /// There is none, it is no file system, ZFS is missing, or this is not root.
+    /// The dataset does not exist or is not a file system, ZFS is missing, or assay does not run as root.
     pub fn new(place: &'a BenchContext<'a>, parent: &str) -> Result<Self, StudyError> {
         let wrong = |reason: &str| Err(StudyError::measure(format!("--on {parent}"), reason));
         let word = |part: &str| {
@@ -77,19 +77,19 @@ impl<'a> Here<'a> {
         })
     }
 
-    /// Enters a thing that is about to be made.
+    /// Records an object that is about to be created.
     pub fn enter(&self, thing: &Made) -> Result<MadeId, StudyError> {
         Ok(self.place.session.made(thing)?)
     }
 
-    /// The name of a dataset that goes with the study, with its mark.
+    /// Returns the name of a scratch dataset, and its mark.
     pub fn dataset(&self, name: &str) -> (String, String) {
         let tag = self.place.session.tag();
         let mark = format!("{}={tag}", Made::ZFS_MARK);
         (format!("{}/{tag}-{name}", self.parent), mark)
     }
 
-    /// Bytes that may be written below the dataset.
+    /// Returns the bytes available below the dataset.
     pub fn available(&self) -> Result<u64, StudyError> {
         let argv = [
             "zfs",
@@ -121,7 +121,7 @@ fn command_output(argv: &[&str], output: CommandOutput) -> Result<String, StudyE
 }
 
 impl Ground<'_> {
-    /// The guest, when it is one.
+    /// Returns the guest, if there is one.
     pub fn guest(&self) -> Option<&Guest> {
         match self {
             Self::Guest(guest) => Some(guest),
@@ -129,7 +129,7 @@ impl Ground<'_> {
         }
     }
 
-    /// This machine, when it is that.
+    /// Returns this machine, if it is used.
     pub fn here(&self) -> Option<&Here<'_>> {
         match self {
             Self::Guest(_) => None,
@@ -137,7 +137,7 @@ impl Ground<'_> {
         }
     }
 
-    /// Above zvols and datasets.
+    /// Returns the parent of zvols and datasets.
     pub fn parent(&self) -> &str {
         match self {
             Self::Guest(_) => POOL,
@@ -145,7 +145,7 @@ impl Ground<'_> {
         }
     }
 
-    /// A path for a file of ours.
+    /// Returns a path for a scratch file.
     pub fn path(&self, name: &str) -> String {
         let dir = match self {
             Self::Guest(_) => Path::new("/run"),
@@ -156,7 +156,7 @@ impl Ground<'_> {
             .into_owned()
     }
 
-    /// Runs a command to its end, whatever its status.
+    /// Runs a command and returns its output, whatever its exit status.
     pub fn run(&self, argv: &[&str], limit: Duration) -> Result<CommandOutput, StudyError> {
         let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
         let limits = Limits { timeout: limit };
@@ -166,12 +166,12 @@ impl Ground<'_> {
         })
     }
 
-    /// Runs a command that has to succeed, and returns what it printed.
+    /// Runs a command that must succeed, and returns its standard output.
     pub fn command(&self, argv: &[&str]) -> Result<String, StudyError> {
         command_output(argv, self.run(argv, LIMIT)?)
     }
 
-    /// Writes a file at a path of [`Ground::path`].
+    /// Writes a file at a path from [`Ground::path`].
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), StudyError> {
         let path = Path::new(path);
         if let Some(guest) = self.guest() {
@@ -184,7 +184,7 @@ impl Ground<'_> {
             .map_err(StudyError::io(path))
     }
 
-    /// Runs a job of fio on a directory or block device; `job` makes its text for a name of it.
+    /// Runs an fio job on a directory or block device. `job` builds its text for the given name.
     pub fn fio(
         &self,
         on: &str,
@@ -199,7 +199,7 @@ impl Ground<'_> {
         }
     }
 
-    /// The device of a virtual disk.
+    /// Returns the device of a virtual disk.
     pub fn disk(&self, name: &str) -> Result<Option<String>, StudyError> {
         let Some(guest) = self.guest() else {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Ground<'_> {
         Ok(found.first().map(|path| path.display().to_string()))
     }
 
-    /// Waits until udev has made a device node.
+    /// Waits until udev has created a device node.
     pub fn node(&self, path: &str) -> Result<(), StudyError> {
         self.command(&["udevadm", "settle"])?;
         let begun = Instant::now();
@@ -221,7 +221,7 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// Takes a thing of this machine away.
+    /// Removes an object on this machine.
     pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
         match self {
             Self::Guest(_) => Ok(()),

@@ -1,9 +1,8 @@
-//! A real QEMU whose disks are the zvols and files of configurations, with the controllers, cache
-//! modes and threads that they name. It has one guest without a kernel (`serve.S`) for all of them,
-//! so that every round can come to each.
+//! Runs QEMU whose disks are the zvols and files of configurations, with their controllers, cache modes and
+//! threads. One guest without a kernel (`serve.S`) has all disks, so that every round can use each.
 //!
-//! Its disks have no write cache (`write-cache=off`): QEMU makes each write durable before it says
-//! that it is done. That is what a guest asks for that writes with `O_SYNC`, one flush for each write.
+//! The disks have no write cache (`write-cache=off`): QEMU makes each write durable before it completes, as
+//! for a guest that writes with `O_SYNC`: one flush per write.
 
 use super::build::LIMIT;
 use super::built::Built;
@@ -20,26 +19,26 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// The BIOS's number of the first disk after the one that boots.
+/// BIOS number of the first disk after the boot disk.
 const FIRST: u8 = 0x81;
-/// SeaBIOS knows sixteen (BUILD_MAX_EXTDRIVE).
+/// Maximum number of disks: SeaBIOS supports sixteen (BUILD_MAX_EXTDRIVE).
 const MOST: usize = 15;
-/// An emulator in an emulator takes its time until the program says that it is there.
+/// Time limit of the boot, for an emulator in an emulator.
 const BOOT: Duration = Duration::from_secs(150);
-/// Longest life of a QEMU on this machine; it is killed when the study ends.
+/// Maximum runtime of QEMU on this machine; it is killed when the study ends.
 const LIFE: Duration = Duration::from_secs(48 * 3600);
 
-/// The QEMU that runs.
+/// A running QEMU.
 pub(super) struct Guests {
-    /// The BIOS's number of the disk of each configuration.
+    /// BIOS disk number of each configuration.
     drives: BTreeMap<String, u8>,
-    /// What runs the guest's instructions.
+    /// Accelerator that runs the guest's instructions.
     pub accel: Accel,
-    /// Where the program is told and answers.
+    /// Serial line to the program.
     line: String,
 }
 
-/// A disk for the guest.
+/// A disk of the guest.
 pub(super) struct Wanted<'a> {
     pub name: &'a str,
     pub layers: &'a Layers,
@@ -47,10 +46,10 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Guests {
-    /// Boots it with these disks.
+    /// Boots QEMU with these disks.
     ///
     /// # Errors
-    /// QEMU is missing or refuses, or the program does not come up.
+    /// QEMU is missing or fails, or the program does not start.
     pub fn boot(
         ground: &Ground<'_>,
         disks: &[Wanted<'_>],
@@ -95,10 +94,10 @@ impl Guests {
         Err(refused)
     }
 
-    /// Lets the program do requests on the disk of a configuration.
+    /// Lets the program run requests on the disk of a configuration.
     ///
     /// # Errors
-    /// It does not answer, or requests failed.
+    /// The program does not answer, or requests failed.
     pub fn serve(
         &self,
         ground: &Ground<'_>,
@@ -129,7 +128,7 @@ impl Guests {
     }
 }
 
-/// Says what is in a file on the line, and returns so many bytes that come back.
+/// Sends the content of a file on the line, and returns the given number of answer bytes.
 fn exchange(
     ground: &Ground<'_>,
     say: Option<&str>,
@@ -142,7 +141,7 @@ fn exchange(
     let argv = match say {
         None => vec!["head", "-c", &count, &hear],
         Some(say) => {
-            // Paths are arguments, not words of the script.
+            // Paths are arguments and not part of the script.
             let script = "cat \"$1\" > \"$2.in\" && exec head -c \"$3\" \"$2.out\"";
             vec!["sh", "-c", script, "sh", say, line, &count]
         }
@@ -154,7 +153,7 @@ fn exchange(
     }
 }
 
-/// Starts QEMU and waits for its program. It ends with the guest that it runs in, or with assay.
+/// Starts QEMU and waits for its program. QEMU ends with its guest or with assay.
 fn start(
     ground: &Ground<'_>,
     disks: &[Wanted<'_>],
@@ -172,7 +171,7 @@ fn start(
         return ready(ground, line, BOOT);
     };
     let (ended, end) = std::sync::mpsc::channel();
-    // The kernel kills QEMU when this thread ends, however that comes.
+    // The kernel kills QEMU when this thread ends for any reason.
     std::thread::spawn(move || {
         let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
         let _ = ended.send(LiveHost.run(&words, Limits { timeout: LIFE }));

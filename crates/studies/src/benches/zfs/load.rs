@@ -1,4 +1,4 @@
-//! fio's jobs as a study writes them, and what their results say.
+//! Builds fio jobs from a study and evaluates their results.
 
 use super::requirements::Of;
 use assay_fio::json::FioDocument;
@@ -6,22 +6,22 @@ use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::fmt::Write as _;
 
-/// A job of a study, and what the bench adds to it.
+/// A job of a study, with the values that the bench adds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job<'a> {
-    /// The study's.
+    /// Options from the study.
     pub options: &'a toml::Table,
-    /// Bytes, unless the job says.
+    /// Bytes to work on, unless the job sets them.
     pub size: Bytes,
-    /// How long; to the end of its size when none.
+    /// Runtime; `None` runs to the end of the size.
     pub time: Option<Nanos>,
     /// Seed of offsets and data.
     pub seed: u64,
 }
 
 impl Job<'_> {
-    /// The job file; `key` is `directory` or `filename`, `on` the value. Its own `size` is taken in
-    /// plain bytes.
+    /// Builds the job file; `key` is `directory` or `filename`, `on` its value. A size in the job is in plain
+    /// bytes.
     pub fn render(&self, key: &str, on: &str) -> String {
         let mut text = "[study]\n".to_owned();
         let mut line = |key: &str, value: &dyn std::fmt::Display| {
@@ -46,7 +46,7 @@ impl Job<'_> {
         }
         line("randrepeat", &0);
         line("randseed", &self.seed);
-        // Data that ZFS can neither compress nor leave out, unless the study asks for others.
+        // By default, data that ZFS can neither compress nor deduplicate.
         if !self.options.contains_key("buffer_compress_percentage") {
             line("refill_buffers", &1);
         }
@@ -54,19 +54,19 @@ impl Job<'_> {
     }
 }
 
-/// Writes of all jobs.
+/// Returns the number of writes of all jobs.
 pub(super) fn count_writes(document: &FioDocument) -> u64 {
     let of = |job: &Worker| job.write().map_or(0, |write| write.count);
     document.jobs.iter().map(of).sum()
 }
 
-/// Bytes written by all jobs.
+/// Returns the bytes written by all jobs.
 pub(super) fn count_written_bytes(document: &FioDocument) -> u64 {
     let of = |job: &Worker| job.write().map_or(0, |write| write.bytes.0);
     document.jobs.iter().map(of).sum()
 }
 
-/// A figure that fio's result alone tells; none when there was no I/O.
+/// Returns a figure from fio's result; `None` if there was no I/O.
 pub(super) fn fio_figure(of: Of, document: &FioDocument) -> Option<f64> {
     let sides = || {
         let jobs = document.jobs.iter();
@@ -75,8 +75,7 @@ pub(super) fn fio_figure(of: Of, document: &FioDocument) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     match of {
         Of::Iops => Some(sides().map(|side| side.per_s).sum::<f64>()).filter(|sum| *sum > 0.0),
-        // As fio's own `aggrb`: all bytes over the time of the longest job, the flush at its end
-        // included.
+        // As fio's `aggrb`: all bytes divided by the time of the longest job, including its final flush.
         Of::Rate => {
             let bytes: u64 = sides().map(|side| side.bytes.0).sum();
             let time = sides().map(|side| side.runtime.0).max()?;
@@ -90,8 +89,8 @@ pub(super) fn fio_figure(of: Of, document: &FioDocument) -> Option<f64> {
     }
 }
 
-/// I/Os in flight, averaged over submissions: fio's `iodepth_level` counts those up to 1, 2, 4, …
-/// so that this is an upper bound (fio HOWTO, "IO depths").
+/// Returns the mean queue depth over submissions. fio's `iodepth_level` counts depths up to 1, 2, 4, …, so
+/// this is an upper bound (fio HOWTO, "IO depths").
 fn mean_depth(job: &Worker) -> Option<f64> {
     let levels = job.fio.iodepth_level.iter().filter_map(|(level, share)| {
         let depth: f64 = level.trim_start_matches(">=").parse().ok()?;
@@ -127,7 +126,7 @@ mod tests {
         );
         near(fio_figure(Of::Iops, &synced), 7_129.740_519);
         near(fio_figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
-        // fio counts a flush as an I/O of depth 1, which makes its shares 200 %.
+        // fio counts a flush as an I/O of depth 1, so its fractions add up to 200 %.
         near(fio_figure(Of::Depth, &synced), 1.0);
         let mix = document(include_str!("../../../../fio/fixtures/fio-3.33-mix.json"));
         near(
@@ -152,7 +151,7 @@ mod tests {
         let expected = "[study]\nfilename=/dev/nbd3\nbs=4k\nrw=randwrite\nsync=1\nsize=1048576\n\
             time_based=1\nruntime=1500ms\nrandrepeat=0\nrandseed=7\nrefill_buffers=1\n";
         assert_eq!(job.render("filename", "/dev/nbd3"), expected);
-        // A count of I/Os and a size of its own are not overruled.
+        // A number of I/Os and a size in the job are kept.
         let options = "number_ios = 20\nsize = 65536\nrw = \"write\""
             .parse()
             .unwrap();

@@ -8,7 +8,7 @@ use crate::guest::{self, run_command};
 use assay_lab::{Disk, Guest};
 use assay_model::Bytes;
 
-/// The pool's disks. They lie in the guest's own directory on the host.
+/// Returns the pool's disks, whose files are in the guest's directory on the host.
 pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     let data = (1..=pool.disks).map(|number| Disk::scratch(&format!("pool{number}"), pool.size.0));
     let log = pool.log.map(|size| Disk::scratch("log", size.0));
@@ -16,7 +16,7 @@ pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     data.chain(log).chain(cache).collect()
 }
 
-/// Makes it, and what the tests of a full pool need.
+/// Creates the pool and two datasets for the tests of a full pool, and loads the module nbd.
 ///
 /// # Errors
 /// ZFS refuses.
@@ -51,7 +51,7 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// What a pool of the user's is, for the machine of a study: what it inherits matters.
+/// Describes the user's pool for the study's record, including inherited properties.
 pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
     let parent = ground.parent();
     let pool = parent.split('/').next().unwrap_or_default();
@@ -94,7 +94,7 @@ pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
     lines
 }
 
-/// What it is, for the machine of a study.
+/// Describes the guest's pool for the study's record.
 ///
 /// # Errors
 /// The guest does not answer.

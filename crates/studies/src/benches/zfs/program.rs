@@ -1,13 +1,13 @@
-//! The program of the guest in the guest: it needs no kernel, so it is up within seconds even when
-//! an emulator runs in an emulator.
+//! Program of the nested guest. It needs no kernel and starts within seconds, even with an emulator in an
+//! emulator.
 
 /// Bytes of one request.
 pub(super) const REQUEST: u64 = 32 << 10;
 /// Bytes of a sector.
 const SECTOR: usize = 512;
-/// Where in the boot sector the number of requests is.
+/// Offset of the request count in the boot sector.
 const COUNT: usize = 504;
-/// `fill.S`, assembled (GNU as 2.40); the boot sector's end is zeros, the count and a signature.
+/// `fill.S`, assembled (GNU as 2.40). The boot sector ends with zeros, the count and a signature.
 const CODE: [u8; 92] = [
     0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xd0, 0xbc, 0x00, 0x7c, 0xfc, 0xb8, 0x00, 0x10, 0x8e, 0xc0, 0x66,
     0xa1, 0x5c, 0x7c, 0x66, 0x40, 0x31, 0xff, 0xba, 0x40, 0x00, 0xb9, 0x80, 0x00, 0x66, 0xf3, 0xab,
@@ -17,28 +17,28 @@ const CODE: [u8; 92] = [
     0xfd, 0x8d, 0x74, 0x00, 0x10, 0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x10,
 ];
 
-/// A boot disk whose program writes so many requests.
+/// Returns a boot disk whose program writes this many requests.
 pub(super) fn boot_disk(requests: u32) -> Vec<u8> {
     let mut disk = boot_sector_disk(&CODE);
     disk[COUNT..COUNT + 4].copy_from_slice(&requests.to_le_bytes());
     disk
 }
 
-/// A disk with a boot sector of this code.
+/// Returns a disk with a boot sector of this code.
 pub(super) fn boot_sector_disk(code: &[u8]) -> Vec<u8> {
-    // SeaBIOS takes a disk for what it is from 1 MiB on.
+    // SeaBIOS recognises disks of at least 1 MiB.
     let mut disk = vec![0; 1 << 20];
     disk[..code.len()].copy_from_slice(code);
     disk[510..512].copy_from_slice(&[0x55, 0xaa]);
     disk
 }
 
-/// What the program said of its requests.
+/// The program's report on its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
-    /// For each request, in order, whether it was done.
+    /// For each request, in order, whether it was completed.
     pub done: Vec<bool>,
-    /// Whether it came to its end.
+    /// The program finished.
     pub ended: bool,
 }
 
@@ -52,7 +52,7 @@ impl Said {
     }
 }
 
-/// Compares what a disk holds with what the program wrote, piece by piece as it is read.
+/// Compares a disk's content with what the program wrote, piece by piece.
 #[derive(Default)]
 pub(super) struct Check {
     rest: Vec<u8>,
@@ -78,7 +78,7 @@ impl Check {
         self.rest.drain(..whole);
     }
 
-    /// For each request that could have been written, whether all of it is there.
+    /// Returns for each possible request whether all of its data exists.
     pub fn end(self) -> Vec<bool> {
         self.good
     }

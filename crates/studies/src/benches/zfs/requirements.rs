@@ -1,4 +1,4 @@
-//! What a study asks of its configurations.
+//! Parses the figures of a study.
 
 use super::serve::Requests;
 use super::settings::{Base, Layers, parse_layers};
@@ -10,23 +10,23 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// What of it.
+    /// The measured value.
     pub of: Of,
-    /// Options of fio, as in a job file; the bench adds what it works on.
+    /// fio options as in a job file; the bench adds the target.
     #[serde(default)]
     pub job: Option<toml::Table>,
-    /// What the guest of a configuration does in place of a job of fio.
+    /// Requests of the configuration's guest instead of an fio job.
     #[serde(default)]
     pub requests: Option<Requests>,
-    /// For `accepted`: `property=value`, given to `zfs set`.
+    /// For `accepted`: `property=value` for `zfs set`.
     #[serde(default)]
     pub set: Option<String>,
-    /// For `cipher`: as `cryptsetup benchmark --cipher` takes it.
+    /// For `cipher`: value for `cryptsetup benchmark --cipher`.
     #[serde(default)]
     pub cipher: Option<String>,
 }
 
-/// What is measured or counted.
+/// A measured or counted value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Of {
@@ -34,31 +34,31 @@ pub(super) enum Of {
     Iops,
     /// Bytes per second over the longest job.
     Rate,
-    /// I/Os in flight on average when one is submitted.
+    /// Mean queue depth at submission.
     Depth,
-    /// Flushes that the layer under the file system was asked for, for each write.
+    /// Flushes of the layer below the file system, per write.
     Flushes,
-    /// Commits of ZFS's intent log for each write.
+    /// Commits of ZFS's intent log, per write.
     Commits,
-    /// Flushes that the host's side of the disks saw, for each write.
+    /// Flushes on the host's side of the disks, per write.
     HostFlushes,
-    /// Bytes written to the host's side of the disks for each byte that was asked for.
+    /// Bytes written on the host's side of the disks, per requested byte.
     DiskBytes,
-    /// Space taken for each byte that is stored.
+    /// Space used per stored byte.
     Space,
     /// Whether ZFS accepts a property: 1 or 0.
     Accepted,
-    /// Full: whether the guest was paused, 1 or 0.
+    /// Full pool: whether the guest was paused, 1 or 0.
     Paused,
-    /// Full: writes that failed as the guest sees it.
+    /// Full pool: writes that failed in the guest.
     Errors,
-    /// Full: writes that the guest was told are done and that are not there.
+    /// Full pool: writes that were reported as done and are missing.
     Lost,
-    /// Full: writes that are there in the end.
+    /// Full pool: writes whose data exists.
     Kept,
-    /// Encryption, bytes per second.
+    /// Encryption in bytes per second.
     Cipher,
-    /// Whether the processor can do AES by itself: 1 or 0.
+    /// Whether the CPU has AES instructions: 1 or 0.
     Aes,
 }
 
@@ -68,7 +68,7 @@ impl Of {
     }
 }
 
-/// Reads a figure and refuses what does not fit together.
+/// Parses a figure and refuses inconsistent settings.
 pub(super) fn parse_requirements(one: &Figure) -> Result<Wanted, StudyError> {
     let found: Wanted = settings::of_figure(one)?;
     let refuse = |message: String| {
@@ -107,7 +107,7 @@ pub(super) fn parse_requirements(one: &Figure) -> Result<Wanted, StudyError> {
         return refuse("`cipher` belongs to of = \"cipher\"".to_owned());
     }
     let fits = |(key, value): &(&String, &toml::Value)| {
-        // No option that names a file, a command or a library.
+        // Options that name a file, command or library are not permitted.
         let word = |text: &str| {
             text.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_-.,%".contains(c))
@@ -124,7 +124,7 @@ pub(super) fn parse_requirements(one: &Figure) -> Result<Wanted, StudyError> {
     }
 }
 
-/// Options of fio that a study may set.
+/// fio options that a study may set.
 const OPTIONS: [&str; 21] = [
     "bs",
     "buffer_compress_chunk",
@@ -149,7 +149,7 @@ const OPTIONS: [&str; 21] = [
     "thinktime",
 ];
 
-/// Whether a figure can be had of a configuration at all.
+/// Returns whether a figure applies to a configuration.
 fn is_applicable(layers: &Layers, wanted: &Wanted) -> bool {
     let zfs = matches!(layers.on, Base::Zvol | Base::Dataset);
     match wanted.of {
@@ -164,7 +164,7 @@ fn is_applicable(layers: &Layers, wanted: &Wanted) -> bool {
     }
 }
 
-/// Reads the whole study, so that a mistake is found before anything is made.
+/// Parses the whole study, so that mistakes are found before anything is created.
 pub(super) fn check(study: &Study) -> Result<(), StudyError> {
     let tried = study
         .configurations
@@ -193,7 +193,7 @@ mod tests {
     use crate::benches::zfs::settings::Form;
     use crate::catalogue;
 
-    /// What the bench says of the built-in study with one word replaced.
+    /// Returns the bench's error for the built-in study with one word replaced.
     fn said(from: &str, to: &str) -> String {
         let text = include_str!("../../../../../studies/zvol-vs-qcow2.toml");
         assert!(text.contains(from), "{from}");

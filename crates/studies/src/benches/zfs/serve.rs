@@ -1,5 +1,5 @@
-//! The program of a guest that has no kernel: it reads and writes its disks as it is told over the
-//! serial line, one request after the other, and times each with ACPI's timer.
+//! Program of a guest without a kernel: reads and writes its disks by commands from the serial line, one
+//! request at a time, and measures each with ACPI's timer.
 
 use assay_model::Bytes;
 use serde::Deserialize;
@@ -25,45 +25,45 @@ const CODE: [u8; 284] = [
     0x52, 0x50, 0xba, 0xfd, 0x03, 0xec, 0xa8, 0x20, 0x74, 0xfb, 0x58, 0xba, 0xf8, 0x03, 0xee, 0x5a,
     0xc3, 0x8d, 0x74, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10,
 ];
-/// Ticks of ACPI's timer in a second.
+/// Ticks of ACPI's timer per second.
 const TICKS: f64 = 3_579_545.0;
-/// Bytes of an answer: a letter, and three numbers of eight letters.
+/// Bytes of an answer: a letter and three numbers of eight letters.
 pub(super) const ANSWER: usize = 25;
-/// A step of a linear congruential generator modulo a power of two, which comes to every block once
-/// (Numerical Recipes, 2nd edition, 7.1).
+/// Step of a linear congruential generator modulo a power of two, which visits every block once (Numerical
+/// Recipes, 2nd edition, 7.1).
 const SCATTERED: (u32, u32) = (1_664_525, 1_013_904_223);
 const ONE_BY_ONE: (u32, u32) = (1, 1);
 
-/// What a figure asks of the program.
+/// Requests of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Requests {
-    /// Whether they write; else they read.
+    /// Write instead of read.
     pub write: bool,
-    /// Bytes of each.
+    /// Bytes per request.
     pub block: Bytes,
-    /// Whether they go to every block once in a scattered order; else one after the other.
+    /// Visit every block once in scattered order instead of sequentially.
     #[serde(default)]
     pub random: bool,
-    /// How many at most.
+    /// Maximum number of requests.
     pub count: u32,
 }
 
 impl Requests {
-    /// The BIOS takes up to 127 sectors, the program 64 KiB.
+    /// Checks the size: the BIOS supports up to 127 sectors, the program 64 KiB.
     pub fn fits(&self) -> bool {
         let sectors = self.block.0 / 512;
         self.block.0.is_multiple_of(512) && (1..=127).contains(&sectors) && self.count > 0
     }
 
-    /// What is sent: `drive` is the BIOS's number of a disk, `size` what is worked on of it, `time`
-    /// the seconds after which no request is begun.
+    /// Encodes the command. `drive` is the BIOS disk number, `size` the used part of the disk, `time` the
+    /// seconds after which no request starts.
     pub fn command(&self, drive: u8, size: Bytes, time: f64, seed: u64) -> Vec<u8> {
         let sectors = u16::try_from(self.block.0 / 512).unwrap_or(1);
         let blocks = u32::try_from(size.0 / self.block.0)
             .unwrap_or(u32::MAX)
             .max(1);
-        // The generator wants a power of two.
+        // The generator needs a power of two.
         let mask = (1 << blocks.ilog2()) - 1;
         let (multiplier, increment) = match self.random {
             true => SCATTERED,
@@ -80,19 +80,19 @@ impl Requests {
     }
 }
 
-/// What became of requests.
+/// Result of the requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Served {
-    /// Requests that came to an end.
+    /// Number of finished requests.
     pub done: u32,
-    /// Those of them that failed.
+    /// Number of failed requests among them.
     pub failed: u32,
-    /// Seconds that they took together, as the program saw it.
+    /// Total duration in seconds, measured by the program.
     pub seconds: f64,
 }
 
 impl Served {
-    /// Reads an answer.
+    /// Parses an answer.
     pub fn read(text: &str) -> Option<Self> {
         let letters = text
             .strip_prefix('D')
@@ -112,7 +112,7 @@ impl Served {
     }
 }
 
-/// The boot disk.
+/// Returns the boot disk.
 pub(super) fn boot_disk() -> Vec<u8> {
     super::program::boot_sector_disk(&CODE)
 }

@@ -1,4 +1,4 @@
-//! What a study of this bench says in its file.
+//! Settings of a study of this bench.
 
 use crate::{StudyError, settings};
 use assay_lab::disk::{Aio, Bus, CacheMode};
@@ -9,22 +9,22 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// The machine in which everything happens, and how much of it.
+/// Settings of a form: the guest and the amount of work.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
     /// Memory of the guest.
     pub memory: Bytes,
-    /// The pool in it.
+    /// Pool of the guest.
     pub pool: Pool,
     /// Size of each zvol, image and virtual disk.
     pub disk: Bytes,
-    /// Bytes that each job of fio works on, unless the job says.
+    /// Bytes that each fio job uses, unless the job sets them.
     pub size: Bytes,
-    /// How long each job of fio runs; to the end of its size when left out.
+    /// Runtime of each fio job; `None` runs to the end of its size.
     #[serde(default)]
     pub time: Option<Nanos>,
-    /// Space that is left in the pool when it is to run full.
+    /// Space that remains in a pool that is filled.
     #[serde(default)]
     pub left: Option<Bytes>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Pool {
     /// `mirror`, `raidz1`, …; empty for a stripe.
     #[serde(default)]
     pub layout: String,
-    /// How many disks.
+    /// Number of disks.
     pub disks: u32,
     /// Size of each.
     pub size: Bytes,
@@ -46,29 +46,29 @@ pub(super) struct Pool {
     /// Size of a cache device, if there is one.
     #[serde(default)]
     pub cache: Option<Bytes>,
-    /// Sector size as a power of two.
+    /// log₂ of the sector size.
     pub ashift: u32,
     /// Properties of its root dataset.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
 }
 
-/// What lies under the work: from the storage upwards.
+/// Layers below the workload, from the storage upwards.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layers {
-    /// What it stands on.
+    /// Lowest layer.
     pub on: Base,
     /// ZFS properties of the zvol or dataset.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
-    /// Whether the zvol's size is set aside for it. As `zfs create -V` does, unlike `-s`.
+    /// Reserve the space of the zvol, as `zfs create -V` does by default; `-s` does not.
     #[serde(default)]
     pub reserved: bool,
-    /// Of a virtual disk on this host: bus, cache and the rest, as `assay lab --disk` takes them.
+    /// Options of a virtual disk on this host, as for `assay lab --disk`.
     #[serde(default)]
     pub device: String,
-    /// Format of a virtual disk that QEMU serves from the zvol or from a file on the dataset.
+    /// Format of an image that QEMU serves from the zvol or from a file on the dataset.
     #[serde(default)]
     pub image: Option<Image>,
     /// Cluster size of qcow2.
@@ -77,31 +77,31 @@ pub(super) struct Layers {
     /// QEMU's cache mode for the image.
     #[serde(default = "default_cache_mode", deserialize_with = "deserialize_word")]
     pub cache: CacheMode,
-    /// QEMU's way of doing input and output for the image.
+    /// QEMU's I/O method for the image.
     #[serde(default = "default_aio", deserialize_with = "deserialize_word")]
     pub aio: Aio,
-    /// The controller with which a small QEMU has the image as a disk of its own, and no kernel.
+    /// Controller in a nested guest without a kernel that has the image as its disk.
     #[serde(default, deserialize_with = "deserialize_optional_word")]
     pub guest: Option<Bus>,
-    /// Whether that controller has a thread of its own.
+    /// The controller has its own thread.
     #[serde(default)]
     pub iothread: bool,
-    /// LVM in between.
+    /// Add LVM.
     #[serde(default)]
     pub lvm: bool,
-    /// LUKS in between.
+    /// Add LUKS.
     #[serde(default)]
     pub luks: bool,
-    /// A file system on top; without, the block device itself is worked on.
+    /// File system on top; without it the block device is used directly.
     #[serde(default)]
     pub fs: Option<Fs>,
-    /// Whether it is made anew in every round.
+    /// Create the layers again in every round.
     #[serde(default)]
     pub fresh: bool,
-    /// What runs full under it.
+    /// Storage that is filled below the layers.
     #[serde(default)]
     pub full: Option<Full>,
-    /// QEMU's CPU model: the work is done in a guest that has no other purpose.
+    /// QEMU's CPU model; the measurement runs in a separate guest.
     #[serde(default)]
     pub cpu: Option<String>,
 }
@@ -127,7 +127,7 @@ fn deserialize_optional_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>
 }
 
 impl Layers {
-    /// Why these are not made below a dataset that somebody uses; none when they can be.
+    /// Returns why the layers cannot be created below the user's dataset; `None` if they can.
     pub fn not_here(&self) -> Option<&'static str> {
         match self {
             layers if layers.on == Base::Disk => {
@@ -150,7 +150,7 @@ impl Layers {
     }
 }
 
-/// The lowest layer that a configuration names.
+/// Lowest layer of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Base {
@@ -158,9 +158,9 @@ pub(super) enum Base {
     Zvol,
     /// A file system of the pool.
     Dataset,
-    /// A virtual disk on the host's own file system; no ZFS.
+    /// A virtual disk on the host's file system, without ZFS.
     Disk,
-    /// No storage: a processor.
+    /// No storage, only a CPU.
     Cpu,
 }
 
@@ -204,17 +204,17 @@ impl Fs {
     }
 }
 
-/// What runs full.
+/// Storage that is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Full {
-    /// The pool: somebody else takes the space.
+    /// The pool: another dataset takes the space.
     Pool,
-    /// The quota of the dataset above.
+    /// The quota of the parent dataset.
     Quota,
 }
 
-/// Reads a configuration and refuses what does not fit together.
+/// Parses a configuration and refuses inconsistent settings.
 pub(super) fn parse_layers(one: &Configuration) -> Result<Layers, StudyError> {
     let found: Layers = settings::of_configuration(one)?;
     let refuse = |message: &str| {
@@ -272,7 +272,7 @@ pub(super) fn parse_layers(one: &Configuration) -> Result<Layers, StudyError> {
     }
 }
 
-/// The virtual disk that a configuration asks for.
+/// Returns the virtual disk of a configuration.
 pub(super) fn to_lab_disk(
     layers: &Layers,
     name: &str,

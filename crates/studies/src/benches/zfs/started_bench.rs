@@ -1,4 +1,4 @@
-//! What is there once a study has begun.
+//! State of the bench after its start.
 
 use super::build::{Builder, LIMIT};
 use super::built::Built;
@@ -11,17 +11,17 @@ use crate::{BenchContext, StudyError};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Study};
 use std::collections::BTreeMap;
 
-/// What is there once it has begun.
+/// State of a started bench.
 pub(super) struct Up<'a> {
     pub ground: Ground<'a>,
     pub form: settings::Form,
     /// Number and layers of each configuration.
     pub layers: BTreeMap<String, (usize, Layers)>,
-    /// Those that stay from round to round.
+    /// Layers that stay from round to round.
     pub built: BTreeMap<String, Built>,
-    /// The guest of those that are disks of one.
+    /// Nested guest with the disks of configurations.
     pub guests: Option<Guests>,
-    /// What the processors of the others did.
+    /// Results of the CPU models.
     pub processors: BTreeMap<String, cpu::Found>,
     pub machine: Vec<(String, String)>,
 }
@@ -34,7 +34,7 @@ impl Up<'_> {
         }
     }
 
-    /// Boots the guest of the configurations that are disks of one.
+    /// Boots the nested guest for the configurations that are its disks.
     pub fn boot(
         &mut self,
         place: &BenchContext<'_>,
@@ -75,7 +75,7 @@ impl Up<'_> {
         }
     }
 
-    /// Figures that only the host of a guest can count.
+    /// Returns the figures that only the host of a guest can count.
     pub fn uncounted(&self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         let mut all = Vec::new();
         if self.ground.guest().is_some() {
@@ -97,7 +97,7 @@ impl Up<'_> {
         Ok(all)
     }
 
-    /// Makes a configuration that stays, and fills what is read.
+    /// Creates a configuration that stays, and fills it for reads.
     pub fn prepare(
         &mut self,
         one: &Configuration,
@@ -111,7 +111,7 @@ impl Up<'_> {
             return Ok(None);
         }
         if layers.fresh {
-            // Made when its turn comes, or not at all.
+            // Created when its turn comes, or not at all.
             let why = layers.not_here();
             return Ok(why.map(|why| not_tried(one.name.clone(), None, &why)));
         }
@@ -121,7 +121,7 @@ impl Up<'_> {
                 self.built.insert(one.name.clone(), built);
                 Ok(None)
             }
-            // One that cannot be made is no reason not to try the others.
+            // A failed configuration must not prevent the others.
             Err(error @ (StudyError::Measure { .. } | StudyError::Setting { .. })) => {
                 Ok(Some(not_tried(one.name.clone(), None, &error)))
             }
@@ -129,7 +129,7 @@ impl Up<'_> {
         }
     }
 
-    /// Fills what is worked on, so that no read meets a hole and no write a new block.
+    /// Fills the storage, so that reads do not hit holes and writes do not allocate blocks.
     fn lay_out(&self, built: &Built, seed: u64) -> Result<(), StudyError> {
         let mut options = toml::Table::new();
         let block = self.form.size.0.min(1 << 20).to_string();

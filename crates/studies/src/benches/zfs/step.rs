@@ -1,4 +1,4 @@
-//! One step of a study: figures of one configuration in one round.
+//! One step of a study: measures figures of one configuration in one round.
 
 use super::build::LIMIT;
 use super::built::Built;
@@ -29,7 +29,7 @@ impl Step<'_> {
         to_observation(self.configuration, figure, self.round, value)
     }
 
-    /// Takes every figure; those of the same job from one run of it.
+    /// Measures all figures; figures of the same job share one run.
     pub fn take(
         &self,
         built: &Built,
@@ -86,7 +86,7 @@ impl Step<'_> {
         Ok(figures.collect())
     }
 
-    /// Runs a load and takes its figures.
+    /// Runs a load and returns its figures.
     fn load(
         &self,
         built: &Built,
@@ -116,10 +116,10 @@ impl Step<'_> {
             };
             let Some(value) = value else { continue };
             let mut one = self.observed(figure, value);
-            // Doubts are about speed: a count is what it is.
+            // Doubts concern speed and do not apply to counts.
             if !counted(of) && *of != Of::Depth {
-                // What the author's command measured is the question, whatever it was; only what
-                // went wrong is no answer.
+                // The study uses the author's command, whatever it measures. So only failures invalidate the
+                // result.
                 let wrong = |doubt: &String| WRONG.contains(&doubt.as_str());
                 one.void = went.doubts.iter().any(wrong);
                 one.doubts.clone_from(&went.doubts);
@@ -175,7 +175,7 @@ impl Step<'_> {
         }
     }
 
-    /// The virtual disks that carry the configuration.
+    /// Returns the virtual disks below the configuration.
     fn disks(&self) -> Vec<String> {
         match self.layers.on {
             Base::Disk => vec![format!("c{}", self.number)],
@@ -187,26 +187,26 @@ impl Step<'_> {
     }
 }
 
-/// Doubts with which a job has not even done what its author did.
+/// Doubts that mean that a job did not do what its author intended.
 const WRONG: [&str; 3] = ["no-io", "io-error", "short-io"];
-/// Space that is left when a study does not say.
+/// Default of the remaining space.
 const LEFT: Bytes = Bytes(6 << 20);
 
-/// Requests of a guest go on for so long, where the form lets jobs run to their end.
+/// Duration of a guest's requests if the form sets no time.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What is done.
+/// A load.
 #[derive(Clone, Copy, PartialEq)]
 enum Load<'a> {
-    /// A job of fio.
+    /// An fio job.
     Job(&'a toml::Table),
     /// Requests of the guest.
     Requests(Requests),
 }
 
-/// What came of a load.
+/// Result of a load.
 struct Went {
-    /// Writes, and bytes written.
+    /// Number of writes, and bytes written.
     writes: u64,
     written: u64,
     doubts: Vec<String>,
@@ -220,7 +220,7 @@ impl Went {
     }
 }
 
-/// A count for each write; of bytes, for each byte written.
+/// Returns a count per write, or bytes per written byte.
 fn counter_ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
     let (count, by) = match of {
         Of::Flushes => (since.flushes, went.writes),
@@ -233,7 +233,7 @@ fn counter_ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
     (by > 0).then(|| count as f64 / by as f64)
 }
 
-/// Space that ZFS charges for each byte that is stored.
+/// Returns the space that ZFS charges per stored byte.
 fn charged_space(ground: &Ground<'_>, built: &Built) -> Result<Option<f64>, StudyError> {
     let Some(dataset) = &built.dataset else {
         return Ok(None);

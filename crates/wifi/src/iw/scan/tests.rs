@@ -1,7 +1,7 @@
 use super::*;
 use crate::security::Pmf;
 
-/// Made after the source of iw 5.19; see fixtures/README.md.
+/// Written according to the source of iw 5.19; see fixtures/README.md.
 const MADE: &str = include_str!("../../../fixtures/iw-scan.txt");
 
 fn networks(text: &str) -> Vec<Bss> {

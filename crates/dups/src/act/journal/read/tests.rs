@@ -1,4 +1,4 @@
-//! Journals that were damaged: nothing that they said is forgotten unseen.
+//! Damaged journals: every loss is reported.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -36,7 +36,7 @@ fn step(name: &str) -> ActStep {
     }
 }
 
-/// A journal of three steps that came to its end.
+/// A complete journal of three steps.
 fn written(dir: &Path) -> PathBuf {
     let mut journal = Journal::begin(&dir.join("index")).unwrap();
     let steps = ["/b", "/c", "/d"].map(step);
@@ -56,7 +56,7 @@ fn written(dir: &Path) -> PathBuf {
     journal.path().to_owned()
 }
 
-/// What a damaged journal says is what was written, or it says that it is damaged or at no end.
+/// Returns whether a damaged journal still equals the original, or reports damage or a missing end.
 fn holds(good: &Loaded, bytes: &[u8]) -> bool {
     let found = read(bytes);
     found.is_unfinished() || found.entries == good.entries
@@ -108,7 +108,7 @@ fn attack_every_byte_of_a_journal_of_duplicates() {
     assay_testing::attacked("journals of duplicates, damaged", tried, held);
 }
 
-/// A crash in the middle of a write: nothing is damaged, and the journal goes on behind what was whole.
+/// A crash during a write damages nothing: the journal continues after the last complete line.
 #[test]
 fn a_torn_line_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ fn a_torn_line_is_cut_off() {
     }
 }
 
-/// Damage is told once and kept: it is listed ever after.
+/// Damage is reported once but stays in the list.
 #[test]
 fn damage_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn damage_is_told() {
     assert_eq!(after.damaged.len(), 1);
 }
 
-/// Journals of assay 0.1 have no numbers and no checksums, and go on without.
+/// Journals of assay 0.1 have no numbers or checksums and are continued without them.
 #[test]
 fn an_old_journal_is_read_and_goes_on() {
     let old = |name: &str, number: u64| {
