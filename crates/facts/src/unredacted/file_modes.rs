@@ -355,10 +355,21 @@ mod tests {
     #[test]
     fn programs_of_root() {
         let host = Recorded::new()
-            .file("/etc/cron.d/own", "SHELL=/bin/sh\n0 3 * * * root /opt/own/backup.sh > /var/log/x\n1 * * * * bob /opt/own/other\n")
+            .file(
+                "/etc/cron.d/own",
+                "SHELL=/bin/sh\n0 3 * * * root /opt/own/backup.sh > /var/log/x\n\
+             1 * * * * bob /opt/own/other\n",
+            )
             .file("/opt/own/backup.sh", "#!/bin/sh\n")
             .command(
-                &["stat", "--dereference", "--format=%a %n", "--", "/opt/own", "/opt/own/backup.sh"],
+                &[
+                    "stat",
+                    "--dereference",
+                    "--format=%a %n",
+                    "--",
+                    "/opt/own",
+                    "/opt/own/backup.sh",
+                ],
                 "755 /opt/own\n757 /opt/own/backup.sh\n",
             );
         let mut g = Gather::new(&host);
