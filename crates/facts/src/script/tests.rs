@@ -356,14 +356,16 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "words",
             "/etc/apt/sources.list",
             text(
-                "deb [trusted=yes signed-by=/etc/key] https://alice:hunter2@secret.example/debian bookworm main\ndeb file:/srv/secret ./\n",
+                "deb [trusted=yes signed-by=/etc/key] https://alice:hunter2@secret.example/debian bookworm main\n\
+                 deb file:/srv/secret ./\n",
             ),
         ),
         (
             "words",
             "/etc/bind/named.conf.local",
             text(
-                "zone \"secret.example\" { type master; allow-transfer { any; 10.0.0.1; }; };\n\tkey \"k\" { secret \"aHVudGVyMg==\"; };\nlisten-on { 127.0.0.1; }; [::1]:53\n",
+                "zone \"secret.example\" { type master; allow-transfer { any; 10.0.0.1; }; };\n\
+                 \tkey \"k\" { secret \"aHVudGVyMg==\"; };\nlisten-on { 127.0.0.1; }; [::1]:53\n",
             ),
         ),
         (

@@ -4,7 +4,9 @@ use super::lines_of_files::{exists, files, note, read};
 use crate::gather::{Gather, lossy};
 
 /// Program, its configuration, and the line of it that stands where somebody set it up.
-const PROGRAMS: [(&str, &str, fn(&str) -> bool); 3] = [
+type Program = (&'static str, &'static str, fn(&str) -> bool);
+
+const PROGRAMS: [Program; 3] = [
     ("sanoid", "/etc/sanoid/sanoid.conf", |line| {
         line.starts_with('[') && !line.starts_with("[template_")
     }),

@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn what_containers_are_given() {
         let compose = "services:\n  a:\n    image: x\n    privileged: true\n  b:\n    privileged: false\n    volumes:\n\
-                       \x20     - /var/run/docker.sock:/var/run/docker.sock:ro\n      - /:/host:ro\n  c:\n    volumes:\n      - data:/data\n";
+                       \x20     - /var/run/docker.sock:/var/run/docker.sock:ro\n\
+                       \x20     - /:/host:ro\n  c:\n    volumes:\n      - data:/data\n";
         let host = Recorded::new().file("/opt/app/compose.yml", compose).file(
             "/etc/containers/systemd/x.container",
             "[Container]\nImage=x\nVolume=/:/host\n",

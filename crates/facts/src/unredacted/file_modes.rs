@@ -3,6 +3,7 @@
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::Gather;
+use assay_host::FileKind;
 use assay_model::FactPlace;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,6 +149,13 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let Some(mode) = modes.get(&run.program) else {
             continue;
         };
+        // Directories and data among the arguments are no programs.
+        let script = [".sh", ".py", ".pl"]
+            .iter()
+            .any(|end| run.program.ends_with(end));
+        if !is_regular(g, &run.program) || (mode & 0o111 == 0 && !script) {
+            continue;
+        }
         let dir = parent(&run.program)
             .and_then(|dir| modes.get(&dir).copied())
             .unwrap_or(0);
@@ -167,6 +175,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         );
     }
     search_paths(g);
+}
+
+fn is_regular(g: &Gather<'_>, path: &str) -> bool {
+    let stat = g.host.stat(std::path::Path::new(path));
+    stat.is_ok_and(|stat| stat.kind == FileKind::Regular)
 }
 
 fn parent(path: &str) -> Option<String> {
@@ -355,10 +368,22 @@ mod tests {
     #[test]
     fn programs_of_root() {
         let host = Recorded::new()
-            .file("/etc/cron.d/own", "SHELL=/bin/sh\n0 3 * * * root /opt/own/backup.sh > /var/log/x\n1 * * * * bob /opt/own/other\n")
+            .file(
+                "/etc/cron.d/own",
+                "SHELL=/bin/sh\n0 3 * * * root /opt/own/backup.sh /opt/own\n\
+             1 * * * * bob /opt/own/other\n",
+            )
             .file("/opt/own/backup.sh", "#!/bin/sh\n")
             .command(
-                &["stat", "--dereference", "--format=%a %n", "--", "/opt/own", "/opt/own/backup.sh"],
+                &[
+                    "stat",
+                    "--dereference",
+                    "--format=%a %n",
+                    "--",
+                    "/opt",
+                    "/opt/own",
+                    "/opt/own/backup.sh",
+                ],
                 "755 /opt/own\n757 /opt/own/backup.sh\n",
             );
         let mut g = Gather::new(&host);

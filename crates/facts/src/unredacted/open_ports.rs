@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn ports_and_rules() {
-        let tcp = "  sl  local_address rem_address   st\n   0: 00000000:18EB 00000000:0000 0A 0\n   1: 0100007F:0CEA 00000000:0000 0A 0\n";
+        let tcp = "  sl  local_address rem_address   st\n   0: 00000000:18EB 00000000:0000 0A 0\n\
+                   \x20  1: 0100007F:0CEA 00000000:0000 0A 0\n";
         let get = |rules: &str| {
             let host = Recorded::new()
                 .file("/proc/net/tcp", tcp)

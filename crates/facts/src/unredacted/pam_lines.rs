@@ -176,7 +176,8 @@ mod tests {
                 true,
             ),
             (
-                "auth [success=1 default=ignore] pam_unix.so nullok\nauth requisite pam_deny.so\nauth required pam_permit.so\n",
+                "auth [success=1 default=ignore] pam_unix.so nullok\nauth requisite pam_deny.so\n\
+                 auth required pam_permit.so\n",
                 false,
             ),
             (

@@ -1,7 +1,8 @@
 //! Rules of sudo that give more than they seem to: sudoers(5). Rules that ask for no password at all are in `accounts`.
 
-use super::lines_of_files::{files, note, read};
+use super::lines_of_files::{Line, files, note, read};
 use crate::gather::Gather;
+use std::collections::BTreeMap;
 
 const SUDOERS: &str = "/etc/sudoers";
 const SUDOERS_DIR: &str = "/etc/sudoers.d";
@@ -67,6 +68,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 .split(',')
                 .any(|one| matches!(one.trim(), "targetpw" | "rootpw" | "runaspw"))
     });
+    let aliases = command_aliases(&lines);
     for (number, line) in lines.iter().enumerate() {
         let (who, rest) = split(&line.text);
         let which = (number + 1).to_string();
@@ -79,7 +81,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             continue;
         } else {
             let commands = rest.split_once('=').map_or("", |(_, commands)| commands);
-            let named: Vec<&str> = commands.split(',').map(without_tags).collect();
+            let named: Vec<&str> = commands
+                .split(',')
+                .map(without_tags)
+                .flat_map(|one| aliases.get(one).cloned().unwrap_or_else(|| vec![one]))
+                .collect();
             let all = named.contains(&"ALL");
             let free = commands.contains("NOPASSWD:") && !commands.contains("NOEXEC:");
             let negated = all && named.iter().any(|one| one.starts_with('!'));
@@ -96,6 +102,24 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         };
         note(g, "sudo.line", &which, &line.place, &properties);
     }
+}
+
+/// The commands of each Cmnd_Alias; one line may define several, with colons between.
+fn command_aliases(lines: &[Line]) -> BTreeMap<&str, Vec<&str>> {
+    let mut aliases = BTreeMap::new();
+    for line in lines {
+        let (who, rest) = split(&line.text);
+        if who != "Cmnd_Alias" && who != "Cmd_Alias" {
+            continue;
+        }
+        for one in rest.split(" : ") {
+            if let Some((name, commands)) = one.split_once('=') {
+                let commands = commands.split(',').map(str::trim).collect();
+                aliases.insert(name.trim(), commands);
+            }
+        }
+    }
+    aliases
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -167,6 +191,10 @@ mod tests {
             ("bob ALL=(ALL) ALL, !/bin/su\n", "negated"),
             ("ALL ALL=(ALL:ALL) ALL\n", "everybody"),
             ("bob ALL=(root) NOPASSWD: /usr/bin/vim\n", "shell"),
+            (
+                "Cmnd_Alias E = /bin/ls, /usr/bin/vim\nbob ALL=(root) NOPASSWD: E\n",
+                "shell",
+            ),
             ("bob ALL=(root) NOPASSWD: /bin/cat /var/log/*\n", "pattern"),
         ] {
             assert_eq!(holds(text), [fact], "{text}");

@@ -76,43 +76,44 @@ pub(crate) const BEGINNINGS: [&str; 13] = [
 
 /// Words that are kept, whatever their case.
 pub(crate) const WORDS: &str = "\
-    -1 -l -m -s -u -v -::1 0 0.0.0.0 0.0.0.0/0 0/0 0777 1 10255 11211 127.0.0.1 127.0.0.0/8 127.0.0.1:631 127.0.0.1:3128 2 3 \
-    * + :: ::/0 ::1 ::1/128 :631 *:631 0.0.0.0:631 localhost localhost:631 _local_ any all none default \
-    @include @local @seclevel @system default@seclevel all@seclevel \
-    yes no true false on off enable enabled disable disabled allow deny allow_snoop \
-    accel access-control acl acl_file acquire::allowinsecurerepositories acquire::https::verify-host \
-    acquire::https::verify-peer acquire allowinsecurerepositories https verify-host verify-peer \
-    address agentaddress agentaddresses allow-query allow-query-cache allow-recursion allow-transfer allow-update \
-    allow_anonymous allow_url_include allowall anon_mkdir_write_enable anon_other_write_enable anon_upload_enable \
-    anonymous anonymous_enable ap_pin ap_setup_locked append appenddirname appendfsync appendonly apt \
-    apt::get::allowunauthenticated apt::periodic::unattended-upgrade get allowunauthenticated periodic \
-    unattended-upgrade auth_algs auth_tcp auth_unix_rw authentication authorization alwaysallow webhook mode \
-    autocheck authtype basic batterylevel bind bind_address bindip bindipall bss cipherstring \
-    community config_methods push_button label keypad display connect control-enable control-interface \
-    control-use-cert control_sock daily dc_relay_nets deb deb-src types uris suites components trusted enabled \
-    main contrib non-free non-free-firmware universe multiverse restricted signed-by arch \
-    bullseye bullseye-security bullseye-updates bullseye/updates bookworm bookworm-security bookworm-updates \
-    trixie trixie-security trixie-updates buster buster/updates sid unstable testing stable \
-    jammy jammy-security jammy-updates noble noble-security noble-updates \
-    denyall devicescan defaultauthtype display_errors dnssec-validation auto encrypt_method des md5 sha256 sha512 \
-    yescrypt bcrypt end everysec always exec execinc exim satellite smarthost internet local \
-    etcd_listen_client_urls fasteracl forcelocallogins force_local_logins_ssl force_local_data_ssl forwardtosyslog \
-    hosts http_access http_port https_port ieee80211w ieee8021x include include-dir include_dir includedir intercept \
-    interface interface-automatic journal key_mgmt keyfile limit listen listen-on listen-on-v6 listen.allowed_clients \
-    listen_addr listen_tcp listen_tls listener local_enable location login shell telnet mailaddr program protected-mode \
-    server servers memcached minprotocol minutes net network network.host host http http.host no_tls order options zone view type \
-    master primary secondary slave hint forward static owe padding password_file per_listener_settings port \
-    proftpd public private rdp read only readonly readonlyport recursion remote-control request require \
-    require_certificate require_pass requirepass rocommunity rwcommunity rocommunity6 rwcommunity6 root rootlogin \
-    rsn_pairwise rw safe_ports ssl_ports save sasl secure security security.limit_extensions security_driver \
-    service service_mgmt setup ssl_enable ssl_sslv2 ssl_sslv3 ssl_tlsv1 sslv2 sslv3 ssid stor storage \
-    volatile persistent stop-writes-on-bgsave-error systemonly tftp_options --create --secure -c timeout tkip ccmp \
-    gcmp-256 gcmp tls_psk tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tproxy unix_sock_rw_perms unix_sock_auth user users \
-    allow_url_fopen auth val-permissive-mode vhost vnc_listen vnc_password vnc_sasl vnc_tls vnc_tls_x509_verify wep_key0 \
-    wep_default_key wpa wpa_key_mgmt wpa_pairwise wpa-psk wpa-eap wpa-psk-sha256 sae wps_state write write_enable \
-    /admin /admin/conf /admin/log / /location /limit /anonymous directory /directory xpack.security.enabled xpack apparmor selinux socket socket_type wait stream tcp \
-    disable /usr/sbin/in.telnetd in.telnetd in.rshd in.rlogind in.rexecd /usr/sbin/in.rshd /usr/sbin/in.rlogind \
-    /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients port1";
+    -1 -l -m -s -u -v -::1 0 0.0.0.0 0.0.0.0/0 0/0 0777 1 10255 11211 127.0.0.1 127.0.0.0/8 127.0.0.1:631 \
+    127.0.0.1:3128 2 3 * + :: ::/0 ::1 ::1/128 :631 *:631 0.0.0.0:631 localhost localhost:631 _local_ any all \
+    none default @include @local @seclevel @system default@seclevel all@seclevel yes no true false on off enable \
+    enabled disable disabled allow deny allow_snoop accel access-control acl acl_file \
+    acquire::allowinsecurerepositories acquire::https::verify-host acquire::https::verify-peer acquire \
+    allowinsecurerepositories https verify-host verify-peer address agentaddress agentaddresses allow-query \
+    allow-query-cache allow-recursion allow-transfer allow-update allow_anonymous allow_url_include allowall \
+    anon_mkdir_write_enable anon_other_write_enable anon_upload_enable anonymous anonymous_enable ap_pin \
+    ap_setup_locked append appenddirname appendfsync appendonly apt apt::get::allowunauthenticated \
+    apt::periodic::unattended-upgrade get allowunauthenticated periodic unattended-upgrade auth_algs auth_tcp \
+    auth_unix_rw authentication authorization alwaysallow webhook mode autocheck authtype basic batterylevel \
+    bind bind_address bindip bindipall bss cipherstring community config_methods push_button label keypad \
+    display connect control-enable control-interface control-use-cert control_sock daily dc_relay_nets deb \
+    deb-src types uris suites components trusted main contrib non-free non-free-firmware universe multiverse \
+    restricted signed-by arch bullseye bullseye-security bullseye-updates bullseye/updates bookworm \
+    bookworm-security bookworm-updates trixie trixie-security trixie-updates buster buster/updates sid unstable \
+    testing stable jammy jammy-security jammy-updates noble noble-security noble-updates denyall devicescan \
+    defaultauthtype display_errors dnssec-validation auto encrypt_method des md5 sha256 sha512 yescrypt bcrypt \
+    end everysec always exec execinc exim satellite smarthost internet local etcd_listen_client_urls fasteracl \
+    forcelocallogins force_local_logins_ssl force_local_data_ssl forwardtosyslog hosts http_access http_port \
+    https_port ieee80211w ieee8021x include include-dir include_dir includedir intercept interface \
+    interface-automatic journal key_mgmt keyfile limit listen listen-on listen-on-v6 listen.allowed_clients \
+    listen_addr listen_tcp listen_tls listener local_enable location login shell telnet mailaddr program \
+    protected-mode server servers memcached minprotocol minutes net network network.host host http http.host \
+    no_tls order options zone view type master primary secondary slave hint forward static owe padding \
+    password_file per_listener_settings port proftpd public private rdp read only readonly readonlyport \
+    recursion remote-control request require require_certificate require_pass requirepass rocommunity \
+    rwcommunity rocommunity6 rwcommunity6 root rootlogin rsn_pairwise rw safe_ports ssl_ports save sasl secure \
+    security security.limit_extensions security_driver service service_mgmt setup ssl_enable ssl_sslv2 ssl_sslv3 \
+    ssl_tlsv1 sslv2 sslv3 ssid stor storage volatile persistent stop-writes-on-bgsave-error systemonly \
+    tftp_options --create --secure -c timeout tkip ccmp gcmp-256 gcmp tls_psk tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 \
+    tlsv1.3 tproxy unix_sock_rw_perms unix_sock_auth user users allow_url_fopen auth val-permissive-mode vhost \
+    vnc_listen vnc_password vnc_sasl vnc_tls vnc_tls_x509_verify wep_key0 wep_default_key wpa wpa_key_mgmt \
+    wpa_pairwise wpa-psk wpa-eap wpa-psk-sha256 sae wps_state write write_enable /admin /admin/conf /admin/log / \
+    /location /limit /anonymous directory /directory xpack.security.enabled xpack apparmor selinux socket \
+    socket_type wait stream tcp /usr/sbin/in.telnetd in.telnetd in.rshd in.rlogind in.rexecd /usr/sbin/in.rshd \
+    /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
+    port1";
 
 /// Whether a path is one of these files.
 pub(crate) fn is_file(path: &str) -> bool {

@@ -58,7 +58,7 @@ fn bind(g: &mut Gather<'_>) {
     let mut number = 0;
     for (path, one) in &statements {
         let list = head(one);
-        let place = at_line(&path, one.line);
+        let place = at_line(path, one.line);
         if LISTS.contains(&list) {
             number += 1;
             let which = number.to_string();

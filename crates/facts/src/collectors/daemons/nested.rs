@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn blocks_of_named() {
-        let text = "// c\noptions {\n  recursion yes; # x\n  allow-recursion { any; };\n};\n/* a\n b */ zone \"a\" { type master; };\n";
+        let text = "// c\noptions {\n  recursion yes; # x\n  allow-recursion { any; };\n};\n\
+         /* a\n b */ zone \"a\" { type master; };\n";
         let read = read_braces(text);
         assert_eq!(read[0].words, ["recursion", "yes"]);
         assert_eq!((read[1].line, read[1].words[0].as_str()), (4, "any"));

@@ -205,7 +205,8 @@ mod tests {
             )
             .file(
                 "/etc/apt/sources.list.d/x.sources",
-                "Types: deb\nURIs: https://b/\nSuites: bookworm-security\nTrusted: yes\n\nTypes: deb-src\nTrusted: yes\n",
+                "Types: deb\nURIs: https://b/\nSuites: bookworm-security\nTrusted: yes\n\nTypes: deb-src\n\
+                 Trusted: yes\n",
             )
             .file(
                 "/etc/apt/apt.conf.d/20x",
