@@ -95,6 +95,13 @@ fn settle(
     let own = own_pages(args)?;
     let pages = choose_pages(args, catalogue.all(), &own)?;
     let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let for_all = given.keys().find(|name| !name.contains('.'));
+    if let (Some(name), true) = (for_all, args.only.is_empty()) {
+        anyhow::bail!(
+            "--set {name}=… would go to every page that has a `{name}`, whatever it is about: write \
+             --set ADVICE.{name}=…, or name the pages with --only"
+        );
+    }
     let request = CandidateRequest {
         pages: &pages,
         given: &given,
@@ -149,6 +156,7 @@ fn settle(
     Ok(TuneRecord {
         uid: context::random_uid()?,
         assay_version: env.version.to_owned(),
+        command: command_line(),
         started: (env.now)(),
         ended: None,
         state: TuneState::Running,
@@ -168,6 +176,14 @@ fn settle(
         kept: KeptState::Nothing,
         remarks: Vec::new(),
     })
+}
+
+/// The words after the name of the program, without those that only say how the answer is wanted.
+fn command_line() -> Vec<String> {
+    let words = std::env::args_os().skip(1);
+    let text = words.map(|word| word.to_string_lossy().into_owned());
+    let form = ["--json", "--markdown", "--quiet", "-q", "--yes", "-y"];
+    text.filter(|word| !form.contains(&word.as_str())).collect()
 }
 
 /// What steps take, before any was measured.
