@@ -75,6 +75,7 @@ fn of_twins_one_is_kept_and_a_later_change_is_not_overwritten() {
     assert_eq!(undone.code, Some(1), "{}", undone.stderr);
     assert!(undone.stdout.contains(key), "{}", undone.stdout);
     assert!(planted.text().contains(&format!("{key} = 7")));
+    planted.forget_open_changes();
 }
 
 #[test]
@@ -112,6 +113,7 @@ fn a_setting_that_somebody_else_changes_ends_the_session_and_is_left_alone() {
     assert!(planted.text().contains("mode = mine"), "{}", planted.text());
     assert!(ran.stderr.contains("app.conf"), "{}", ran.stderr);
     assert_eq!(json(&ran)["state"], "stopped");
+    planted.forget_open_changes();
 }
 
 #[test]

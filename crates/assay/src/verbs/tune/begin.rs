@@ -15,7 +15,9 @@ use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates};
 use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
 use assay_render::Style;
-use assay_tune::{Costs, Goal, KeptState, LoadShape, TuneId, TunePlan, TuneRecord, TuneState};
+use assay_tune::{
+    Costs, Goal, KeptState, LEAST_CANDIDATES, LoadShape, TuneId, TunePlan, TuneRecord, TuneState,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -139,7 +141,7 @@ fn settle(
         .into_iter()
         .map(|FoundCandidate { candidate, change }| (candidate, change))
         .unzip();
-    let plan = TunePlan {
+    let mut plan = TunePlan {
         goal,
         candidates,
         allowed: goal::read_allowed(args)?,
@@ -153,6 +155,8 @@ fn settle(
         screen: true,
         seed,
     };
+    // With few candidates each is proved at once, and one that is given up stays so.
+    plan.screen = plan.diagnose(0).0.len() >= LEAST_CANDIDATES;
     Ok(TuneRecord {
         uid: context::random_uid()?,
         assay_version: env.version.to_owned(),
