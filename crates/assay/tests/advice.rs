@@ -136,7 +136,7 @@ fn pages_of_the_user_are_read_and_their_faults_named() {
     std::fs::write(own.join("mine.md"), shipped.replace("title =", "titel =")).unwrap();
     let broken = advice(&home, &["mine"]);
     assert_eq!(broken.code, Some(3));
-    insta::assert_snapshot!(home.told(&broken.stderr), @"assay: HOME/assay/advice/kernel/mine.md:2: unknown field `titel`, expected one of `title`, `statement`, `synonyms`, `source`, `when`, `predicts`, `risk`, `literature`, `parameters`, `trial`, `moderators`, `check`; did you mean `title`?");
+    insta::assert_snapshot!(home.told(&broken.stderr), @"assay: HOME/assay/advice/kernel/mine.md:2: unknown field `titel`, expected one of `title`, `statement`, `synonyms`, `source`, `when`, `predicts`, `risk`, `literature`, `parameters`, `trial`, `acts`, `moderators`, `check`; did you mean `title`?");
     let none = advice(&home, &["--advice-dir", "/nonexistent/advice"]);
     assert_eq!(none.code, Some(3));
     assert!(none.stderr.contains("DIR/DOMAIN/ID.md"), "{}", none.stderr);

@@ -28,6 +28,11 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         "/sys/kernel/mm/transparent_hugepage/enabled",
         chosen,
     );
+    g.value(
+        "memory.transparent_hugepages_defrag",
+        "/sys/kernel/mm/transparent_hugepage/defrag",
+        chosen,
+    );
     g.flag("memory.zswap", "/sys/module/zswap/parameters/enabled");
     errors(g);
     let node = "/sys/devices/system/node";

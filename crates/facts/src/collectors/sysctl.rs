@@ -7,7 +7,7 @@ use assay_config::effective::{Program, ScopeId, Trouble, read_effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const NAMES: [&str; 38] = [
+pub(crate) const NAMES: [&str; 45] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -46,7 +46,17 @@ pub(crate) const NAMES: [&str; 38] = [
     "net.ipv4.tcp_abort_on_overflow",
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.ip_no_pmtu_disc",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_autocorking",
+    "net.core.busy_read",
+    "kernel.numa_balancing",
+    "kernel.sched_autogroup_enabled",
+    "vm.watermark_scale_factor",
 ];
+
+/// Sizes of TCP's buffers in bytes, three each: least, default and largest.
+pub(crate) const TCP_BUFFERS: [&str; 2] = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];
 
 /// `sysctl --system` reads it after its drop-ins; Debian links it as 99-sysctl.conf.
 const LAST: &str = "/etc/sysctl.conf";
@@ -70,6 +80,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     for name in NAMES {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         g.value(&format!("sysctl.{name}"), &path, |text| Some(scalar(text)));
+    }
+    for name in TCP_BUFFERS {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        g.value(&format!("sysctl.{name}"), &path, |text| {
+            Some(text.split_whitespace().map(scalar).collect::<Vec<_>>())
+        });
     }
     let all = match read_effective(Program::Sysctl, Path::new(LAST), &OfHost(g.host)) {
         Ok(all) => all,
