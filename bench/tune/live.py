@@ -3,7 +3,7 @@
 
     bench/tune/live.py ASSAY [--sessions N] [--budget SECONDS] [MACHINE ...]
 
-ASSAY is the program to test. Machines: still, gains, tail. A planted program sleeps for 40 ms divided by its speed,
+ASSAY is the program to test. Machines: still, gains, one. A planted program sleeps for 40 ms divided by its speed,
 which its configuration file decides. Prints how often each setting was kept, how far the wall time went beyond the
 budget, and how often the file was not as before after `--undo`.
 """
