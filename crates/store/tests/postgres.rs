@@ -186,7 +186,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
             "postgres",
             "SELECT count(*), max(version) FROM assay.version"
         ),
-        "1|4"
+        "1|5"
     );
 }
 

@@ -73,6 +73,9 @@ pub struct TuneRecord {
     pub uid: String,
     /// Version of assay that began it.
     pub assay_version: String,
+    /// The command line that began it, without the name of the program.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// When it began.
     pub started: Timestamp,
     /// When it ended.

@@ -341,3 +341,44 @@ fn took(seen: &StepOutcome) -> Nanos {
         | StepOutcome::Reverted { took } => *took,
     }
 }
+
+#[test]
+fn a_whole_that_the_clock_ends_is_judged_by_the_pairs_that_there_are() {
+    let world = with(2, &[(0, 0.5)]);
+    let mut machine = machine(world, Kind::Even, 1);
+    let mut session = TuneSession::begin(plan(&[MORE], &[0.4; 2], 60.0, 1)).unwrap();
+    let mut measured = 0;
+    // The machine becomes so slow in the whole that the time ends with its fourteenth pair.
+    carry_out(&mut session, &mut machine).unwrap();
+    let mut again = TuneSession::begin(session.plan().clone()).unwrap();
+    for seen in machine.seen.clone() {
+        let is_whole =
+            matches!(again.next(), Step::Pair(order) if matches!(order.stage, Stage::Whole { .. }));
+        let seen = match seen {
+            StepOutcome::Pair {
+                outcome, figures, ..
+            } if is_whole => {
+                measured += 1;
+                let seconds = if measured == 14 { 3600 } else { 0 };
+                StepOutcome::Pair {
+                    outcome,
+                    figures,
+                    took: Nanos(seconds * 1_000_000_000),
+                }
+            }
+            seen => seen,
+        };
+        if again.ending().is_some() {
+            break;
+        }
+        again.observe(seen).unwrap();
+    }
+    assert_eq!(measured, 14);
+    assert_eq!(
+        again.ending(),
+        Some(&Ending::Kept {
+            row: Row::from([0])
+        })
+    );
+    assert_eq!(again.wholes()[0].pairs.len(), 14);
+}

@@ -70,8 +70,8 @@ pub struct Args {
     /// Try only these pages, by id or file
     #[arg(long, value_name = "ADVICE", value_delimiter = ',')]
     only: Vec<String>,
-    /// Set a parameter of the pages that know it (repeatable)
-    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    /// Set a parameter of a page; without ADVICE, of all in --only
+    #[arg(long, value_name = "[ADVICE.]NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
 
     /// Show what would be done and stop

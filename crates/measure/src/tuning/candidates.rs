@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub struct CandidateRequest<'a> {
     /// Pages in their order; those without a trial are passed over.
     pub pages: &'a [&'a Advice],
-    /// Values of parameters; each goes to the pages that know its name.
+    /// Values of parameters: `NAME` for all pages that know it, `ADVICE.NAME` for one.
     pub given: &'a BTreeMap<String, String>,
     /// The target as named.
     pub target: Option<&'a str>,
@@ -58,8 +58,13 @@ fn look_at(
     request: CandidateRequest<'_>,
     host: &dyn HostMut,
 ) -> Vec<FoundCandidate> {
-    let mut given = request.given.clone();
-    given.retain(|name, _| page.parameters.contains_key(name));
+    let mut given = BTreeMap::new();
+    for name in page.parameters.keys() {
+        let own = request.given.get(&format!("{}.{name}", page.id));
+        if let Some(value) = own.or_else(|| request.given.get(name)) {
+            given.insert(name.clone(), value.clone());
+        }
+    }
     let open = |(name, one): &(&String, &Parameter)| {
         (2..=MOST_CHOICES).contains(&one.choices.len()) && !given.contains_key(*name)
     };
@@ -70,7 +75,13 @@ fn look_at(
     let one = |value: &String| {
         let mut given = given.clone();
         given.insert(name.clone(), value.clone());
-        look_at_value(page, format!("{}={value}", page.id), &given, request, host)
+        let id = format!("{}={value}", page.id);
+        let mut found = look_at_value(page, id, &given, request, host);
+        if parameter.default.as_ref() != Some(value) {
+            // The page advises its default; its expectation is for that.
+            found.candidate.prior.helps /= 2.0;
+        }
+        found
     };
     parameter.choices.iter().map(one).collect()
 }

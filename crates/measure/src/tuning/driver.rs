@@ -303,7 +303,6 @@ fn run_guard_command(host: &dyn Host, argv: &[String]) -> Option<String> {
     let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let limits = Limits {
         timeout: GUARD_LIMIT,
-        ..Limits::default()
     };
     match host.run(&argv, limits) {
         Err(error) => Some(error.to_string()),

@@ -354,26 +354,12 @@ fn certainty_section() -> NotebookSection {
 fn repeat_section(view: &TuneView<'_>) -> NotebookSection {
     let record = view.record;
     let plan = &record.plan;
-    let mut command = "assay tune".to_owned();
-    let mut add = |word: &str| {
-        command.push(' ');
-        command.push_str(word);
-    };
-    if !record.target.is_empty() {
-        add(&quote_word(&record.target));
+    let words = record.command.iter().map(|word| quote_word(word));
+    let mut command: Vec<String> = ["assay".to_owned()].into_iter().chain(words).collect();
+    if !record.command.iter().any(|word| word.starts_with("--seed")) {
+        command.push(format!("--seed {}", plan.seed));
     }
-    if let assay_model::Load::Command { argv } = &record.load {
-        let words: Vec<String> = argv.iter().map(|word| quote_word(word)).collect();
-        add(&format!("--load {}", quote_word(&words.join(" "))));
-    }
-    for want in &plan.goal.wants {
-        add(&format!("--want {}", quote_word(&want.to_string())));
-    }
-    add(&format!(
-        "--budget {}",
-        plan.budget.to_string().replace(' ', "")
-    ));
-    add(&format!("--seed {}", plan.seed));
+    let command = command.join(" ");
     NotebookSection {
         heading: "How to repeat it".to_owned(),
         paragraphs: vec![format!(

@@ -184,9 +184,12 @@ impl TuneSession {
             SessionPhase::Whole { mut proof } => {
                 proof.pairs.push(outcome);
                 proof.figures.extend(figures);
-                let late = (self.clock.left(self.plan.costs.set_back) == Nanos(0))
-                    .then_some(ProofEnd::Open);
-                proof.end = proof.examine_whole(self.terms()).or(late);
+                if self.clock.left(self.plan.costs.set_back) == Nanos(0) {
+                    // The clock ends it and not what the pairs show, so that their number is as good as one
+                    // that was settled before.
+                    proof.max_pairs = proof.pairs.len() as u32;
+                }
+                proof.end = proof.examine_whole(self.terms());
                 if proof.end.is_none() {
                     self.phase = SessionPhase::Whole { proof };
                 } else {

@@ -15,7 +15,9 @@ use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates};
 use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
 use assay_render::Style;
-use assay_tune::{Costs, Goal, KeptState, LoadShape, TuneId, TunePlan, TuneRecord, TuneState};
+use assay_tune::{
+    Costs, Goal, KeptState, LEAST_CANDIDATES, LoadShape, TuneId, TunePlan, TuneRecord, TuneState,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -95,6 +97,13 @@ fn settle(
     let own = own_pages(args)?;
     let pages = choose_pages(args, catalogue.all(), &own)?;
     let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let for_all = given.keys().find(|name| !name.contains('.'));
+    if let (Some(name), true) = (for_all, args.only.is_empty()) {
+        anyhow::bail!(
+            "--set {name}=… would go to every page that has a `{name}`, whatever it is about: write \
+             --set ADVICE.{name}=…, or name the pages with --only"
+        );
+    }
     let request = CandidateRequest {
         pages: &pages,
         given: &given,
@@ -132,7 +141,7 @@ fn settle(
         .into_iter()
         .map(|FoundCandidate { candidate, change }| (candidate, change))
         .unzip();
-    let plan = TunePlan {
+    let mut plan = TunePlan {
         goal,
         candidates,
         allowed: goal::read_allowed(args)?,
@@ -146,9 +155,12 @@ fn settle(
         screen: true,
         seed,
     };
+    // With few candidates each is proved at once, and one that is given up stays so.
+    plan.screen = plan.diagnose(0).0.len() >= LEAST_CANDIDATES;
     Ok(TuneRecord {
         uid: context::random_uid()?,
         assay_version: env.version.to_owned(),
+        command: command_line(),
         started: (env.now)(),
         ended: None,
         state: TuneState::Running,
@@ -168,6 +180,14 @@ fn settle(
         kept: KeptState::Nothing,
         remarks: Vec::new(),
     })
+}
+
+/// The words after the name of the program, without those that only say how the answer is wanted.
+fn command_line() -> Vec<String> {
+    let words = std::env::args_os().skip(1);
+    let text = words.map(|word| word.to_string_lossy().into_owned());
+    let form = ["--json", "--markdown", "--quiet", "-q", "--yes", "-y"];
+    text.filter(|word| !form.contains(&word.as_str())).collect()
 }
 
 /// What steps take, before any was measured.

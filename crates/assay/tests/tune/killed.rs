@@ -1,0 +1,71 @@
+//! A session that is killed or interrupted: the machine is as before without another start of assay, and a resume
+//! ends as the session would have.
+
+use super::LESS;
+use super::planted::{Planted, json, names, until};
+use crate::common::ran;
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Child, Stdio};
+
+/// Kills by default at so many changes; `ASSAY_ATTACK` multiplies.
+const KILLS: [u32; 4] = [1, 2, 5, 12];
+
+fn begin(planted: &Planted, words: &[String]) -> Child {
+    let mut command = planted.home.command(words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    child.spawn().unwrap()
+}
+
+/// Waits for the change to be made so many times.
+fn wait_for_changes(planted: &Planted, changes: u32) {
+    for number in 0..changes {
+        if number > 0 {
+            until("its end", || !planted.text().contains("mode = fast"));
+        }
+        until("a change", || planted.text().contains("mode = fast"));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn after_a_kill_the_machine_is_as_before_and_a_resume_goes_on() {
+    let planted = Planted::new();
+    let mut words = planted.words(LESS, &["fast", "idle"], &[]);
+    for changes in KILLS {
+        let mut child = begin(&planted, &words);
+        wait_for_changes(&planted, changes);
+        signal(&child, Signal::KILL);
+        child.wait().unwrap();
+        // Nobody starts assay: the stand-by process reverts.
+        until("everything is reverted", || {
+            planted.is_as_before() && planted.has_no_open_session()
+        });
+        words = ["tune", "--resume", "--json"].map(str::to_owned).into();
+        let listed = planted.home.assay(&["tune", "--list"]);
+        assert_eq!(listed.stdout.lines().count(), 2, "{}", listed.stdout);
+    }
+    let child = begin(&planted, &words);
+    let ran = ran(child.wait_with_output().unwrap());
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
+    assert_eq!(names(&document, "kept"), ["fast"]);
+    assert_eq!(planted.home.assay(&["tune", "--undo"]).code, Some(0));
+    assert!(planted.is_as_before());
+}
+
+#[test]
+fn an_interrupted_session_reverts_and_keeps_what_was_measured() {
+    let planted = Planted::new();
+    let child = begin(&planted, &planted.words(LESS, &["fast"], &[]));
+    wait_for_changes(&planted, 3);
+    signal(&child, Signal::INT);
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    assert!(planted.is_as_before(), "{}", planted.text());
+    let document = json(&ran);
+    assert_eq!(document["state"], "stopped");
+    assert!(!document["seen"].as_array().unwrap().is_empty());
+}
