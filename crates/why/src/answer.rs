@@ -8,6 +8,7 @@ use assay_render::text::escape_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Waiting of one kind.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -92,8 +93,17 @@ pub fn judge_window(
 ) -> Result<SlownessAnswer, SuspectPageError> {
     let pages = load_suspects()?;
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
-    for page in &pages {
-        let mut found = find_candidates(page, window, thing);
+    let things: Vec<(&WatchedEntity, Rc<Scope>)> = std::iter::once(&window.machine)
+        .chain(
+            window
+                .entities
+                .iter()
+                .filter(|entity| thing.concerns(entity, &window.groups)),
+        )
+        .map(|entity| (entity, Rc::new(Scope::new(window, entity))))
+        .collect();
+    for page in pages {
+        let mut found = find_candidates(page, window, thing, &things);
         found.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
         found.truncate(page.most);
         candidates.extend(found);
@@ -153,7 +163,7 @@ pub fn judge_window(
 struct Candidate<'a> {
     page: &'a SuspectPage,
     entity: &'a WatchedEntity,
-    scope: Scope,
+    scope: Rc<Scope>,
     /// Waiting that it would explain, by class, in tasks.
     claims: Vec<(&'a str, f64)>,
     weight: f64,
@@ -197,36 +207,35 @@ fn find_candidates<'a>(
     page: &'a SuspectPage,
     window: &'a WatchWindow,
     thing: &Thing,
+    things: &[(&'a WatchedEntity, Rc<Scope>)],
 ) -> Vec<Candidate<'a>> {
-    let entities: Vec<&WatchedEntity> = match page.of {
-        EntityKind::Machine => vec![&window.machine],
-        kind => window
-            .of_kind(kind)
-            .filter(|entity| thing.concerns(entity, &window.groups))
-            .collect(),
-    };
     let mut found = Vec::new();
-    for entity in entities {
-        let scope = Scope::new(window, entity);
-        if !page.when.is_true(&scope) {
+    for (entity, scope) in things.iter().filter(|(entity, _)| entity.kind == page.of) {
+        if !page.when.is_true(scope) {
             continue;
         }
         let mut claims = Vec::new();
         for (class, share) in &page.explains {
             let waited = window.waiting.get(class).copied().unwrap_or(0.0);
-            let share = share.number(&scope).unwrap_or(0.0).clamp(0.0, 1.0);
+            let share = share.number(scope).unwrap_or(0.0).clamp(0.0, 1.0);
             if share * waited > 0.0 {
                 claims.push((class.as_str(), share * waited));
             }
         }
-        let weight = page
-            .weight
-            .as_ref()
-            .and_then(|weight| weight.number(&scope));
+        // What others do is a suspect for a part only where the part waits for it.
+        let is_foreign = match page.of {
+            EntityKind::Process | EntityKind::Group => !entity.is_asked,
+            EntityKind::Disk => true,
+            _ => page.machine_only,
+        };
+        if *thing != Thing::Machine && is_foreign && claims.is_empty() {
+            continue;
+        }
+        let weight = page.weight.as_ref().and_then(|weight| weight.number(scope));
         found.push(Candidate {
             page,
             entity,
-            scope,
+            scope: Rc::clone(scope),
             claims,
             weight: weight.unwrap_or(0.0).max(0.0),
         });

@@ -168,7 +168,7 @@ impl Gathered {
         }
         for (key, level) in self.levels {
             // Who waited in few of the looks waited little.
-            let count = match key.starts_with("wait.") {
+            let count = match key.starts_with("wait.") || key == "ready" {
                 true => looks as f64,
                 false => level.count,
             };

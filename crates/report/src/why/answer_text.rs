@@ -44,6 +44,7 @@ pub(super) fn name_class(class: &str) -> &str {
         "raid" => "a RAID array",
         "lock" => "locks of the kernel",
         "frozen" => "a frozen group",
+        "file-system-frozen" => "a frozen file system",
         "name-server" => "answers of a name server",
         "connection" => "connections to be opened",
         "accept-queue" => "a server that accepts connections",

@@ -52,6 +52,10 @@ pub(super) struct ProcessTable {
     pause: u32,
     /// Waits that were sampled since the last look: process, class, function.
     waits: BTreeMap<(u32, &'static str), (f64, String)>,
+    /// Threads of each process that were ready to run in the samples since the last look.
+    ready: BTreeMap<u32, f64>,
+    /// Children of each process at the last look, and whether they change.
+    children: BTreeMap<u32, (String, bool)>,
     samples: f64,
     groups: BTreeSet<String>,
 }
@@ -71,11 +75,50 @@ impl ProcessTable {
                 let Some(line) = reader.text(&format!("{dir}/stat")) else {
                     continue;
                 };
-                if StatLine::parse(&line).is_some_and(|stat| stat.state == 'D') {
-                    self.add_wait(reader, pid, &dir, weight);
+                match StatLine::parse(&line).map(|stat| stat.state) {
+                    Some('D') => self.add_wait(reader, pid, &dir, weight),
+                    Some('R') => *self.ready.entry(pid).or_default() += weight,
+                    _ => {}
                 }
             }
+            if self.children.get(&pid).is_some_and(|(_, changes)| *changes) {
+                self.sample_children(reader, pid);
+            }
         }
+    }
+
+    /// Looks at the children of a process that starts many: what they wait for counts as its own waiting.
+    fn sample_children(&mut self, reader: &mut MachineReader, pid: u32) {
+        let children = reader.text(&format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        let children = children
+            .split_ascii_whitespace()
+            .filter_map(|word| word.parse::<u32>().ok());
+        for child in children.take(SAMPLED_THREADS) {
+            if self.tracked.contains(&child) {
+                continue;
+            }
+            let dir = format!("/proc/{child}");
+            let line = reader.text(&format!("{dir}/stat"));
+            let state = line
+                .and_then(|line| StatLine::parse(&line))
+                .map(|stat| stat.state);
+            if state == Some('D') {
+                self.add_wait(reader, pid, &dir, 1.0);
+            }
+        }
+    }
+
+    /// Notes whether the children of a process change from look to look.
+    fn note_children(&mut self, reader: &mut MachineReader, pid: u32) {
+        let now = reader
+            .text(&format!("/proc/{pid}/task/{pid}/children"))
+            .unwrap_or_default();
+        let changes = self
+            .children
+            .get(&pid)
+            .is_some_and(|(before, _)| *before != now);
+        self.children.insert(pid, (now, changes));
     }
 
     fn add_wait(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
@@ -116,7 +159,10 @@ impl ProcessTable {
             }
         }
         look.set("processes", self.all.len() as f64);
+        let tracked = &self.tracked;
+        self.children.retain(|pid, _| tracked.contains(pid));
         self.waits.clear();
+        self.ready.clear();
         self.samples = 0.0;
     }
 
@@ -262,7 +308,13 @@ impl ProcessTable {
                 entity.set("files.limit", limit);
             }
         }
+        if !stat.is_kernel() {
+            self.note_children(reader, pid);
+        }
         if self.samples > 0.0 {
+            if let Some(count) = self.ready.get(&pid) {
+                entity.set("ready", count / self.samples);
+            }
             let of = |(waiter, _): &&(u32, &str)| *waiter == pid;
             for key in self.waits.keys().filter(of).copied().collect::<Vec<_>>() {
                 if let Some((count, function)) = self.waits.get(&key) {
@@ -327,6 +379,9 @@ fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine) -> Lastin
             lasting.groups.push(path.to_owned());
         }
     }
+    lasting
+        .texts
+        .insert("groups".to_owned(), lasting.groups.join("\n"));
     if let Some(longest) = lasting.groups.iter().max_by_key(|path| path.len()) {
         lasting.texts.insert("group".to_owned(), longest.clone());
     }

@@ -36,11 +36,11 @@ fn mark_asked(window: &mut WatchWindow, thing: &Thing) {
         entity.is_asked = match thing {
             Thing::Machine | Thing::Path { .. } => true,
             Thing::Process(pid) => ancestors.contains(pid),
-            Thing::Group(path) => is_below(text("group"), path),
+            Thing::Group(path) => text("groups").lines().any(|group| is_below(group, path)),
             Thing::Named(name) => entity.name == *name || text("guest") == name,
         };
-        if entity.is_asked && !text("group").is_empty() {
-            groups.push(text("group").to_owned());
+        if entity.is_asked {
+            groups.extend(text("groups").lines().map(str::to_owned));
         }
     }
     if let Thing::Group(path) = thing {
@@ -158,6 +158,7 @@ fn complete_disks(window: &mut WatchWindow) {
                 disk.number(&format!("{kind}.wait")),
             );
             wait_all += wait;
+            disk.numbers.entry(format!("{kind}.ops")).or_insert(0.0);
             set(
                 disk,
                 &format!("{kind}.await"),
@@ -326,6 +327,11 @@ fn complete_processes(window: &mut WatchWindow) {
         .filter(|entity| entity.kind == EntityKind::Process)
     {
         let cpu = process.number("cpu");
+        // The kernel adds time in the run queue only when a task runs at last: one that never does is seen there.
+        let seen = process.number("ready") - cpu;
+        if seen >= 0.3 && seen > process.number("queue") {
+            set(process, "queue", seen);
+        }
         set(process, "cpu_share", (cpu / used).min(1.0));
         set(process, "cpu_of_all", cpu / cpus);
         if cpu / cpus >= 0.25 {
@@ -376,7 +382,12 @@ fn complete_processes(window: &mut WatchWindow) {
 fn complete_group_waits(window: &mut WatchWindow) {
     let processes: Vec<(String, Numbers)> = window
         .of_kind(EntityKind::Process)
-        .filter_map(|process| Some((process.texts.get("group")?.clone(), process.numbers.clone())))
+        .filter_map(|process| {
+            Some((
+                process.texts.get("groups")?.clone(),
+                process.numbers.clone(),
+            ))
+        })
         .collect();
     for group in window
         .entities
@@ -384,7 +395,10 @@ fn complete_group_waits(window: &mut WatchWindow) {
         .filter(|entity| entity.kind == EntityKind::Group)
     {
         let id = group.id.clone();
-        for (_, numbers) in processes.iter().filter(|(path, _)| is_below(path, &id)) {
+        for (_, numbers) in processes
+            .iter()
+            .filter(|(path, _)| path.lines().any(|path| is_below(path, &id)))
+        {
             for (key, value) in numbers.iter().filter(|(key, _)| is_wait(key)) {
                 *group
                     .numbers
@@ -510,6 +524,7 @@ fn add_waiting(window: &mut WatchWindow, thing: &Thing) {
         "journal",
         "lock",
         "frozen",
+        "file-system-frozen",
         "other",
         "cpu-queue",
         "cpu-limit",
