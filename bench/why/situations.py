@@ -247,7 +247,7 @@ def disk_full_of_reads(plant):
     """Random reads, more than the disk answers at once."""
     plant.file("x.0.0", 256 << 20)
     plant.group("cpu")
-    plant.fio(f"--filename={plant.dir}/x.0.0", "--rw=randread", "--bs=64k", "--direct=1", "--numjobs=8")
+    plant.fio(f"--filename={plant.dir}/x.0.0", "--rw=randread", "--bs=1m", "--direct=1", "--numjobs=8")
     return plant.name, [{"disk-saturated", "io-hog"}]
 
 

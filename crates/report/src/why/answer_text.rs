@@ -26,6 +26,14 @@ pub(super) fn describe_thing(answer: &SlownessAnswer) -> String {
     }
 }
 
+/// Returns the heading of an answer, escaped.
+pub(super) fn format_heading(answer: &SlownessAnswer) -> String {
+    match answer.suspects.is_empty() {
+        true => format!("What {} waits for", describe_thing(answer)),
+        false => format!("Why {} is slow", describe_thing(answer)),
+    }
+}
+
 /// Names a class of waiting for people.
 pub(super) fn name_class(class: &str) -> &str {
     match class {
@@ -118,10 +126,7 @@ pub fn summarize_answer(answer: &SlownessAnswer) -> Vec<String> {
 /// Renders an answer as Markdown.
 #[must_use]
 pub fn render_answer_markdown(answer: &SlownessAnswer) -> String {
-    let mut out = format!(
-        "# Why {} is slow\n\n",
-        escape_markdown(&describe_thing(answer))
-    );
+    let mut out = format!("# {}\n\n", escape_markdown(&format_heading(answer)));
     for line in summarize_answer(answer) {
         out += &format!("- {}\n", escape_markdown(&line));
     }
