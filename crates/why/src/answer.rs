@@ -1,7 +1,7 @@
 //! The answer: ranked suspects, the waiting that was seen and how much of it they explain. All texts are escaped.
 
-use crate::Thing;
-use crate::look::EntityKind;
+use crate::WatchSubject;
+use crate::machine_look::EntityKind;
 use crate::suspect_page::{Scope, SuspectPage, SuspectPageError, load_suspects};
 use crate::window::{Curve, WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
@@ -53,7 +53,7 @@ pub struct RankedSuspect {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SlownessAnswer {
     /// What was asked about.
-    pub thing: Thing,
+    pub subject: WatchSubject,
     /// Name of the machine.
     pub machine: String,
     /// Start of the first look in milliseconds since 1970.
@@ -89,7 +89,7 @@ pub const HARDLY_WAITING: f64 = 0.05;
 /// A page that is built in is wrong.
 pub fn judge_window(
     window: &WatchWindow,
-    thing: &Thing,
+    thing: &WatchSubject,
 ) -> Result<SlownessAnswer, SuspectPageError> {
     let pages = load_suspects()?;
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
@@ -135,7 +135,7 @@ pub fn judge_window(
         .map(|candidate| candidate.describe(window, total))
         .collect();
     Ok(SlownessAnswer {
-        thing: thing.clone(),
+        subject: thing.clone(),
         machine: String::new(),
         started_ms: 0,
         seconds: window.seconds,
@@ -206,7 +206,7 @@ impl Candidate<'_> {
 fn find_candidates<'a>(
     page: &'a SuspectPage,
     window: &'a WatchWindow,
-    thing: &Thing,
+    thing: &WatchSubject,
     things: &[(&'a WatchedEntity, Rc<Scope>)],
 ) -> Vec<Candidate<'a>> {
     let mut found = Vec::new();
@@ -228,7 +228,7 @@ fn find_candidates<'a>(
             EntityKind::Disk => true,
             _ => page.machine_only,
         };
-        if *thing != Thing::Machine && is_foreign && claims.is_empty() {
+        if *thing != WatchSubject::Machine && is_foreign && claims.is_empty() {
             continue;
         }
         let weight = page.weight.as_ref().and_then(|weight| weight.number(scope));

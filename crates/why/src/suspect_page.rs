@@ -7,7 +7,7 @@ mod sentence;
 pub(crate) use expression::{Expression, Scope};
 pub(crate) use sentence::Sentence;
 
-use crate::look::EntityKind;
+use crate::machine_look::EntityKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

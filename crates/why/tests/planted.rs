@@ -7,7 +7,9 @@
 
 use assay_host::{Host, LiveHost};
 use assay_testing::skipped;
-use assay_why::{Look, SlownessAnswer, Thing, WatchPace, WatchWindow, judge_window, watch};
+use assay_why::{
+    MachineLook, SlownessAnswer, WatchPace, WatchSubject, WatchWindow, judge_window, watch,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -84,9 +86,9 @@ impl Group {
         })
     }
 
-    fn thing(&self) -> Thing {
+    fn thing(&self) -> WatchSubject {
         let name = self.0.file_name().unwrap().to_str().unwrap();
-        Thing::Group(format!("/{name}"))
+        WatchSubject::Group(format!("/{name}"))
     }
 }
 
@@ -107,9 +109,9 @@ impl Drop for Group {
     }
 }
 
-fn look_at(thing: &Thing, seconds: u64) -> SlownessAnswer {
+fn look_at(thing: &WatchSubject, seconds: u64) -> SlownessAnswer {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
-    let mut looks: Vec<Look> = Vec::new();
+    let mut looks: Vec<MachineLook> = Vec::new();
     let pace = WatchPace::lasting(Duration::from_secs(seconds));
     watch(&host, thing, pace, &|| false, &mut |look| looks.push(look));
     judge_window(&WatchWindow::new(&looks, thing), thing).unwrap()
@@ -165,7 +167,7 @@ fn a_process_without_a_free_file_is_named() {
     let script = "ulimit -n 20; for i in 3 4 5 6 7 8 9; do eval \"exec $i</dev/null\"; done; ulimit -n 10; \
                   while :; do :; done";
     let planted = Planted::start(script, None);
-    let answer = look_at(&Thing::Process(planted.pid()), 2);
+    let answer = look_at(&WatchSubject::Process(planted.pid()), 2);
     // A limit below sixteen files is no server's.
     assert!(!names(&answer).contains(&"files-exhausted"), "{answer:#?}");
 }
@@ -173,14 +175,14 @@ fn a_process_without_a_free_file_is_named() {
 #[test]
 fn a_stopped_process_is_named() {
     let planted = Planted::start("kill -STOP $$; sleep 60", None);
-    let answer = look_at(&Thing::Process(planted.pid()), 2);
+    let answer = look_at(&WatchSubject::Process(planted.pid()), 2);
     assert_eq!(names(&answer), ["stopped"], "{answer:#?}");
 }
 
 #[test]
 fn a_process_that_sleeps_has_no_suspect() {
     let planted = Planted::start("sleep 60; true", None);
-    let answer = look_at(&Thing::Process(planted.pid()), 2);
+    let answer = look_at(&WatchSubject::Process(planted.pid()), 2);
     let of_processes: Vec<&str> = answer
         .suspects
         .iter()
@@ -208,7 +210,7 @@ fn programs_that_wait_for_a_frozen_file_system_are_named() {
         return skipped("loop-device", "cannot freeze a file system of one's own");
     }
     let planted = Planted::start(&format!("echo x > {place}/mnt/x"), None);
-    let answer = look_at(&Thing::Process(planted.pid()), 2);
+    let answer = look_at(&WatchSubject::Process(planted.pid()), 2);
     undo();
     assert_eq!(
         names(&answer).first(),
@@ -261,15 +263,19 @@ impl Host for Hanging {
 fn a_read_that_never_returns_is_given_up_and_named() {
     let host: Arc<dyn Host> = Arc::new(Hanging);
     let begin = Instant::now();
-    let mut looks: Vec<Look> = Vec::new();
+    let mut looks: Vec<MachineLook> = Vec::new();
     let pace = WatchPace {
         length: Duration::from_secs(4),
         interval: Duration::from_millis(500),
         deadline: Duration::from_millis(500),
     };
-    watch(&host, &Thing::Machine, pace, &|| false, &mut |look| {
-        looks.push(look)
-    });
+    watch(
+        &host,
+        &WatchSubject::Machine,
+        pace,
+        &|| false,
+        &mut |look| looks.push(look),
+    );
     assert!(begin.elapsed() < Duration::from_secs(60));
     assert!(looks.len() >= 2, "{}", looks.len());
     let missing: Vec<&String> = looks.iter().flat_map(|look| &look.missing).collect();

@@ -1,6 +1,8 @@
 //! Every suspect fires on a machine that shows it, and stays quiet on one that does not.
 
-use assay_why::{Entity, EntityKind, Look, Thing, WatchWindow, judge_window, load_suspects};
+use assay_why::{
+    Entity, EntityKind, MachineLook, WatchSubject, WatchWindow, judge_window, load_suspects,
+};
 use std::collections::BTreeSet;
 
 /// Numbers of a healthy machine: rates of counters, and levels.
@@ -606,16 +608,16 @@ fn cases() -> Vec<Case> {
 }
 
 /// Looks of ten seconds at a machine that is healthy but for the case.
-fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> Vec<Look> {
+fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> Vec<MachineLook> {
     let value = |key: &str, rate: f64, at: f64| match key.ends_with("_total") {
         true => 1e6 + rate * at,
         false => rate,
     };
     let look = |second: u32| {
         let at = f64::from(second);
-        let mut look = Look {
+        let mut look = MachineLook {
             at_ms: u64::from(second) * 1000,
-            ..Look::default()
+            ..MachineLook::default()
         };
         for (key, rate) in HEALTHY.iter().chain(machine) {
             look.set(*key, value(key, *rate, at));
@@ -640,7 +642,7 @@ fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> Vec<Look> {
     (0..=10).map(look).collect()
 }
 
-fn suspected(looks: &[Look], thing: &Thing) -> Vec<String> {
+fn suspected(looks: &[MachineLook], thing: &WatchSubject) -> Vec<String> {
     let answer = judge_window(&WatchWindow::new(looks, thing), thing).unwrap();
     assert!((0.0..=1.0).contains(&answer.unexplained));
     let shares: f64 = answer.suspects.iter().filter_map(|one| one.share).sum();
@@ -664,7 +666,10 @@ fn suspected(looks: &[Look], thing: &Thing) -> Vec<String> {
 #[test]
 fn a_healthy_machine_has_no_suspect() {
     assert_eq!(
-        suspected(&looks(&[], &[("clocksource", "tsc")], &[]), &Thing::Machine),
+        suspected(
+            &looks(&[], &[("clocksource", "tsc")], &[]),
+            &WatchSubject::Machine
+        ),
         [""; 0]
     );
 }
@@ -672,7 +677,7 @@ fn a_healthy_machine_has_no_suspect() {
 #[test]
 fn each_suspect_fires_where_it_is_to_blame() {
     for (page, machine, texts, parts) in cases() {
-        let found = suspected(&looks(machine, texts, parts), &Thing::Machine);
+        let found = suspected(&looks(machine, texts, parts), &WatchSubject::Machine);
         assert!(found.iter().any(|one| one == page), "{page}: {found:?}");
     }
 }
@@ -682,7 +687,9 @@ fn each_suspect_stays_quiet_on_most_other_faults() {
     let all = cases();
     let found: Vec<Vec<String>> = all
         .iter()
-        .map(|(_, machine, texts, parts)| suspected(&looks(machine, texts, parts), &Thing::Machine))
+        .map(|(_, machine, texts, parts)| {
+            suspected(&looks(machine, texts, parts), &WatchSubject::Machine)
+        })
         .collect();
     for (page, ..) in &all {
         let fires = found
@@ -723,7 +730,7 @@ fn a_part_that_computes_or_is_stopped_is_told_and_others_are_not_to_blame() {
             &[("pid", "7"), ("ancestors", "7 1")],
         )
     };
-    let thing = Thing::Process(7);
+    let thing = WatchSubject::Process(7);
     let hog: Values = &[
         ("cpu_total", 1.0),
         ("queue_total", 0.0),
@@ -764,7 +771,7 @@ fn several_causes_are_all_named() {
         &[],
     );
     let machine: Values = &[("dns.open", 1.0), ("tcp.retransmitted_total", 9.0)];
-    let found = suspected(&looks(machine, &[], &[group]), &Thing::Machine);
+    let found = suspected(&looks(machine, &[], &[group]), &WatchSubject::Machine);
     let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
     assert_eq!(
         found,
@@ -786,7 +793,7 @@ fn a_reused_process_number_is_another_process_and_a_counter_that_falls_counts_no
         look.entities.push(entity);
         look.set("swap.in_total", if number < 5 { 9e9 } else { 1.0 });
     }
-    assert_eq!(suspected(&seen, &Thing::Machine), [""; 0]);
+    assert_eq!(suspected(&seen, &WatchSubject::Machine), [""; 0]);
 }
 
 #[test]
@@ -806,7 +813,11 @@ fn hostile_names_are_escaped_and_never_stand_in_a_command() {
         group.set("cpu.quota", 0.2);
         look.entities.push(group);
     }
-    let answer = judge_window(&WatchWindow::new(&seen, &Thing::Machine), &Thing::Machine).unwrap();
+    let answer = judge_window(
+        &WatchWindow::new(&seen, &WatchSubject::Machine),
+        &WatchSubject::Machine,
+    )
+    .unwrap();
     let suspect = answer.suspects.first().expect("a suspect");
     let all = format!(
         "{}{}{}",

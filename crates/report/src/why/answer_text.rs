@@ -2,23 +2,23 @@
 
 use assay_render::markdown::{escape_markdown, render_table};
 use assay_render::text::escape_line;
-use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, Thing};
+use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, WatchSubject};
 
 /// Suspects that a terminal shows in full.
 pub(super) const SHOWN: usize = 4;
 
 /// Returns what was asked about, escaped.
 pub(super) fn describe_thing(answer: &SlownessAnswer) -> String {
-    match &answer.thing {
-        Thing::Machine => match answer.machine.is_empty() {
+    match &answer.subject {
+        WatchSubject::Machine => match answer.machine.is_empty() {
             true => "this machine".to_owned(),
             false => escape_line(&answer.machine),
         },
-        Thing::Process(pid) => format!("process {pid} and those below it"),
-        Thing::Group(path) => format!("control group {}", escape_line(path)),
-        Thing::Named(name) => format!("{} (by name)", escape_line(name)),
-        Thing::Path { path, disks } if disks.is_empty() => escape_line(path),
-        Thing::Path { path, disks } => format!(
+        WatchSubject::Process(pid) => format!("process {pid} and those below it"),
+        WatchSubject::Group(path) => format!("control group {}", escape_line(path)),
+        WatchSubject::Named(name) => format!("{} (by name)", escape_line(name)),
+        WatchSubject::Path { path, disks } if disks.is_empty() => escape_line(path),
+        WatchSubject::Path { path, disks } => format!(
             "{} (on {})",
             escape_line(path),
             escape_line(&disks.join(", "))

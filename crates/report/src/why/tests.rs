@@ -3,15 +3,17 @@
 use super::{answer_to_json, render_answer_markdown, render_answer_page, render_answer_text};
 use assay_render::Style;
 use assay_render::text::measure_width;
-use assay_why::{Entity, EntityKind, Look, SlownessAnswer, Thing, WatchWindow, judge_window};
+use assay_why::{
+    Entity, EntityKind, MachineLook, SlownessAnswer, WatchSubject, WatchWindow, judge_window,
+};
 
 /// Judges ten seconds of a group at its quota, of unanswered questions to a name server, and of a healthy machine.
 fn answer(is_slow: bool) -> SlownessAnswer {
     let look = |second: u64| {
         let at = second as f64;
-        let mut look = Look {
+        let mut look = MachineLook {
             at_ms: second * 1000,
-            ..Look::default()
+            ..MachineLook::default()
         };
         look.set("cpu.count", 2.0);
         look.set("cpu.user_total", 0.4 * at);
@@ -33,8 +35,12 @@ fn answer(is_slow: bool) -> SlownessAnswer {
         }
         look
     };
-    let looks: Vec<Look> = (0..=10).map(look).collect();
-    judge_window(&WatchWindow::new(&looks, &Thing::Machine), &Thing::Machine).unwrap()
+    let looks: Vec<MachineLook> = (0..=10).map(look).collect();
+    judge_window(
+        &WatchWindow::new(&looks, &WatchSubject::Machine),
+        &WatchSubject::Machine,
+    )
+    .unwrap()
 }
 
 fn text(answer: &SlownessAnswer, width: usize) -> String {

@@ -1,7 +1,7 @@
 //! Control groups of both versions: limits, throttling, memory events, pressure and transfers.
 
 use super::{MachineReader, parse_pairs, parse_pressure};
-use crate::look::{Entity, EntityKind, Look};
+use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::mountinfo;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl GroupDirs {
         &self,
         reader: &mut MachineReader,
         paths: &BTreeSet<String>,
-        look: &mut Look,
+        look: &mut MachineLook,
     ) {
         for path in paths.iter().take(MOST) {
             let name = path.rsplit('/').next().unwrap_or(path);

@@ -1,14 +1,16 @@
 //! Processes: all of them seldom when there are many, and the busy ones and those that wait at each look, with
 //! their threads, transfers, control group, and what they wait for.
 
+mod lasting;
 mod stat_line;
 
 use super::cpu::TICKS;
 use super::wait_class::{classify_stack, parse_stack};
 use super::{MachineReader, parse_pairs};
-use crate::Thing;
-use crate::look::{Entity, EntityKind, Look};
+use crate::WatchSubject;
+use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
+use lasting::{Lasting, read_lasting};
 use stat_line::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,15 +31,6 @@ struct Last {
     start: u64,
     parent: u32,
     busy: u64,
-}
-
-/// What does not change while a process lives.
-#[derive(Clone, Debug, Default)]
-struct Lasting {
-    start: u64,
-    texts: BTreeMap<String, String>,
-    groups: Vec<String>,
-    open_files_limit: Option<f64>,
 }
 
 /// All processes, and those that are looked at closely.
@@ -142,7 +135,7 @@ impl ProcessTable {
     }
 
     /// Reads the processes of a look.
-    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut Look) {
+    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         self.sample_states(reader);
         match self.pause {
             0 => self.scan(reader, look),
@@ -167,7 +160,7 @@ impl ProcessTable {
     }
 
     /// Lists all processes and chooses those that are looked at closely.
-    fn scan(&mut self, reader: &mut MachineReader, look: &mut Look) {
+    fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let begin = thread_seconds();
         let mut all = BTreeMap::new();
         let mut ranked: Vec<(u64, u32)> = Vec::new();
@@ -341,10 +334,10 @@ impl ProcessTable {
     }
 
     /// Groups of the processes that are looked at closely, with those above them, and the group that is asked about.
-    pub(super) fn group_paths(&self, thing: &Thing) -> BTreeSet<String> {
+    pub(super) fn group_paths(&self, thing: &WatchSubject) -> BTreeSet<String> {
         let mut paths = BTreeSet::new();
         let asked = match thing {
-            Thing::Group(path) => Some(path),
+            WatchSubject::Group(path) => Some(path),
             _ => None,
         };
         for path in self.groups.iter().chain(asked) {
@@ -362,45 +355,6 @@ fn list_threads(reader: &mut MachineReader, pid: u32) -> Vec<u32> {
     let names = reader.names(&format!("/proc/{pid}/task"));
     let threads = names.iter().filter_map(|name| name.parse().ok());
     threads.take(MOST_THREADS).collect()
-}
-
-fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine) -> Lasting {
-    let mut lasting = Lasting {
-        start: stat.start,
-        ..Lasting::default()
-    };
-    lasting.texts.insert("pid".to_owned(), pid.to_string());
-    for line in reader
-        .text(&format!("/proc/{pid}/cgroup"))
-        .unwrap_or_default()
-        .lines()
-    {
-        if let Some(path) = line.splitn(3, ':').nth(2).filter(|path| *path != "/") {
-            lasting.groups.push(path.to_owned());
-        }
-    }
-    lasting
-        .texts
-        .insert("groups".to_owned(), lasting.groups.join("\n"));
-    if let Some(longest) = lasting.groups.iter().max_by_key(|path| path.len()) {
-        lasting.texts.insert("group".to_owned(), longest.clone());
-    }
-    if let Some(text) = reader.text(&format!("/proc/{pid}/limits")) {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Max open files"));
-        let soft = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
-        lasting.open_files_limit = soft;
-    }
-    if qemu::is_qemu(&stat.name)
-        && let Some(text) = reader.text(&format!("/proc/{pid}/cmdline"))
-    {
-        let machine = qemu::parse(&qemu::argv(text.as_bytes()));
-        if let Some(name) = machine.name.or(machine.id) {
-            lasting.texts.insert("guest".to_owned(), name);
-        }
-    }
-    lasting
 }
 
 /// CPU time of this thread in seconds.
