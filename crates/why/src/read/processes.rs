@@ -200,6 +200,7 @@ impl ProcessTable {
             };
             all.insert(pid, last);
         }
+        let is_first = self.all.is_empty();
         self.all = all;
         ranked.sort_unstable_by(|a, b| b.cmp(a));
         // Those that were busy before stay, so that their counters have no gaps.
@@ -227,7 +228,11 @@ impl ProcessTable {
             look.set(format!("states.{state}"), count);
         }
         let cost = thread_seconds() - begin;
-        self.pause = (cost / SCAN_SHARE).min(60.0) as u32;
+        // What a process did is known at its second look only.
+        self.pause = match is_first {
+            true => 0,
+            false => (cost / SCAN_SHARE).min(60.0) as u32,
+        };
     }
 
     fn read_process(&mut self, reader: &mut MachineReader, pid: u32) -> Option<Entity> {
