@@ -228,6 +228,8 @@ fn what_is_said_of_a_machine() {
     holds("cert", &certificates, &["/sources/0/items/0/pin"]);
     let stack = said(&["stack", text(home.dir.path()), "--json"]);
     holds("stack", &stack, &["/layers/0"]);
+    let why = said(&["why", "--for", "1s", "--json"]);
+    holds("why", &why, &["/classes", "/suspects", "/figures/0"]);
     holds(
         "study-list",
         &said(&["study", "--json"]),

@@ -32,3 +32,6 @@ pub fn answer_to_json(answer: &SlownessAnswer) -> String {
     });
     format!("{document:#}\n")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,14 @@
 //! The answer: ranked suspects, the waiting that was seen and how much of it they explain. All texts are escaped.
 
-use crate::Thing;
-use crate::look::EntityKind;
+use crate::WatchSubject;
+use crate::machine_look::EntityKind;
 use crate::suspect_page::{Scope, SuspectPage, SuspectPageError, load_suspects};
 use crate::window::{Curve, WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Waiting of one kind.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -52,7 +53,7 @@ pub struct RankedSuspect {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SlownessAnswer {
     /// What was asked about.
-    pub thing: Thing,
+    pub subject: WatchSubject,
     /// Name of the machine.
     pub machine: String,
     /// Start of the first look in milliseconds since 1970.
@@ -88,12 +89,21 @@ pub const HARDLY_WAITING: f64 = 0.05;
 /// A page that is built in is wrong.
 pub fn judge_window(
     window: &WatchWindow,
-    thing: &Thing,
+    thing: &WatchSubject,
 ) -> Result<SlownessAnswer, SuspectPageError> {
     let pages = load_suspects()?;
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
-    for page in &pages {
-        let mut found = find_candidates(page, window, thing);
+    let things: Vec<(&WatchedEntity, Rc<Scope>)> = std::iter::once(&window.machine)
+        .chain(
+            window
+                .entities
+                .iter()
+                .filter(|entity| thing.concerns(entity, &window.groups)),
+        )
+        .map(|entity| (entity, Rc::new(Scope::new(window, entity))))
+        .collect();
+    for page in pages {
+        let mut found = find_candidates(page, window, thing, &things);
         found.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
         found.truncate(page.most);
         candidates.extend(found);
@@ -125,7 +135,7 @@ pub fn judge_window(
         .map(|candidate| candidate.describe(window, total))
         .collect();
     Ok(SlownessAnswer {
-        thing: thing.clone(),
+        subject: thing.clone(),
         machine: String::new(),
         started_ms: 0,
         seconds: window.seconds,
@@ -153,7 +163,7 @@ pub fn judge_window(
 struct Candidate<'a> {
     page: &'a SuspectPage,
     entity: &'a WatchedEntity,
-    scope: Scope,
+    scope: Rc<Scope>,
     /// Waiting that it would explain, by class, in tasks.
     claims: Vec<(&'a str, f64)>,
     weight: f64,
@@ -196,37 +206,36 @@ impl Candidate<'_> {
 fn find_candidates<'a>(
     page: &'a SuspectPage,
     window: &'a WatchWindow,
-    thing: &Thing,
+    thing: &WatchSubject,
+    things: &[(&'a WatchedEntity, Rc<Scope>)],
 ) -> Vec<Candidate<'a>> {
-    let entities: Vec<&WatchedEntity> = match page.of {
-        EntityKind::Machine => vec![&window.machine],
-        kind => window
-            .of_kind(kind)
-            .filter(|entity| thing.concerns(entity, &window.groups))
-            .collect(),
-    };
     let mut found = Vec::new();
-    for entity in entities {
-        let scope = Scope::new(window, entity);
-        if !page.when.is_true(&scope) {
+    for (entity, scope) in things.iter().filter(|(entity, _)| entity.kind == page.of) {
+        if !page.when.is_true(scope) {
             continue;
         }
         let mut claims = Vec::new();
         for (class, share) in &page.explains {
             let waited = window.waiting.get(class).copied().unwrap_or(0.0);
-            let share = share.number(&scope).unwrap_or(0.0).clamp(0.0, 1.0);
+            let share = share.number(scope).unwrap_or(0.0).clamp(0.0, 1.0);
             if share * waited > 0.0 {
                 claims.push((class.as_str(), share * waited));
             }
         }
-        let weight = page
-            .weight
-            .as_ref()
-            .and_then(|weight| weight.number(&scope));
+        // What others do is a suspect for a part only where the part waits for it.
+        let is_foreign = match page.of {
+            EntityKind::Process | EntityKind::Group => !entity.is_asked,
+            EntityKind::Disk => true,
+            _ => page.machine_only,
+        };
+        if *thing != WatchSubject::Machine && is_foreign && claims.is_empty() {
+            continue;
+        }
+        let weight = page.weight.as_ref().and_then(|weight| weight.number(scope));
         found.push(Candidate {
             page,
             entity,
-            scope,
+            scope: Rc::clone(scope),
             claims,
             weight: weight.unwrap_or(0.0).max(0.0),
         });

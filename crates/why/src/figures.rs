@@ -1,6 +1,6 @@
 //! Figures of a machine that stand beside the suspects: utilisation, saturation and who uses most.
 
-use crate::look::EntityKind;
+use crate::machine_look::EntityKind;
 use crate::window::WatchWindow;
 
 /// Lists the figures as pairs of name and text.

@@ -4,20 +4,20 @@
 
 mod answer;
 mod figures;
-mod look;
+mod machine_look;
 mod read;
 mod recording;
 mod resolve;
 mod sampler;
 mod suspect_page;
-mod thing;
+mod watch_subject;
 mod window;
 
 pub use answer::{ClassOfWaiting, HARDLY_WAITING, RankedSuspect, SlownessAnswer, judge_window};
-pub use look::{Entity, EntityKind, Look, Numbers};
+pub use machine_look::{Entity, EntityKind, MachineLook, Numbers};
 pub use recording::{RecordingError, RecordingHeader, WatchRecording, read_recording, write_line};
 pub use resolve::{NothingMeant, resolve_word};
 pub use sampler::{WatchPace, watch};
 pub use suspect_page::{SuspectPage, SuspectPageError, load_suspects};
-pub use thing::Thing;
+pub use watch_subject::WatchSubject;
 pub use window::{Curve, WatchWindow, WatchedEntity};

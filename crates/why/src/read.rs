@@ -11,8 +11,8 @@ mod sockets;
 mod storage;
 mod wait_class;
 
-use crate::Thing;
-use crate::look::Look;
+use crate::WatchSubject;
+use crate::machine_look::MachineLook;
 use assay_host::Host;
 use groups::GroupDirs;
 use processes::ProcessTable;
@@ -34,7 +34,7 @@ pub(crate) type SharedProgress = Arc<Mutex<ReadProgress>>;
 pub(crate) struct MachineReader {
     host: Arc<dyn Host>,
     progress: SharedProgress,
-    thing: Thing,
+    thing: WatchSubject,
     looks: u64,
     group_dirs: Option<GroupDirs>,
     processes: ProcessTable,
@@ -46,7 +46,7 @@ pub(crate) struct MachineReader {
 const SELDOM: u64 = 5;
 
 impl MachineReader {
-    pub(crate) fn new(host: Arc<dyn Host>, progress: SharedProgress, thing: Thing) -> Self {
+    pub(crate) fn new(host: Arc<dyn Host>, progress: SharedProgress, thing: WatchSubject) -> Self {
         Self {
             host,
             progress,
@@ -75,10 +75,10 @@ impl MachineReader {
     }
 
     /// Looks at everything. `at_ms` is the time of the look.
-    pub(crate) fn look(&mut self, at_ms: u64) -> Look {
-        let mut look = Look {
+    pub(crate) fn look(&mut self, at_ms: u64) -> MachineLook {
+        let mut look = MachineLook {
             at_ms,
-            ..Look::default()
+            ..MachineLook::default()
         };
         cpu::read(self, &mut look);
         memory::read(self, &mut look);

@@ -1,7 +1,7 @@
 //! Recordings: JSON Lines, a header and then one look a line. A recording is read strictly: what is damaged,
 //! too long or out of order is an error with its line.
 
-use crate::look::Look;
+use crate::machine_look::MachineLook;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Read as _, Write};
 
@@ -29,19 +29,24 @@ pub struct RecordingHeader {
     pub started_ms: u64,
     /// What was asked about; not escaped.
     #[serde(default)]
-    pub thing: crate::Thing,
+    pub subject: crate::WatchSubject,
 }
 
 impl RecordingHeader {
     /// Returns a header of the present format.
     #[must_use]
-    pub fn new(machine: String, kernel: String, started_ms: u64, thing: crate::Thing) -> Self {
+    pub fn new(
+        machine: String,
+        kernel: String,
+        started_ms: u64,
+        thing: crate::WatchSubject,
+    ) -> Self {
         Self {
             format: FORMAT,
             machine,
             kernel,
             started_ms,
-            thing,
+            subject: thing,
         }
     }
 }
@@ -52,7 +57,7 @@ pub struct WatchRecording {
     /// Where and when.
     pub header: RecordingHeader,
     /// The looks, in their order.
-    pub looks: Vec<Look>,
+    pub looks: Vec<MachineLook>,
 }
 
 /// What is wrong with a recording.
@@ -89,7 +94,7 @@ pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), Reco
 pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, RecordingError> {
     let fault = |line: usize, message: String| RecordingError::Line { line, message };
     let mut header: Option<RecordingHeader> = None;
-    let mut looks: Vec<Look> = Vec::new();
+    let mut looks: Vec<MachineLook> = Vec::new();
     let mut bytes = 0;
     let mut text = Vec::new();
     for line in 1.. {
@@ -128,7 +133,7 @@ pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, Recordi
             header = Some(read);
             continue;
         }
-        let look: Look = serde_json::from_slice(&text).map_err(damaged)?;
+        let look: MachineLook = serde_json::from_slice(&text).map_err(damaged)?;
         if looks.last().is_some_and(|last| look.at_ms <= last.at_ms) {
             return Err(fault(
                 line,

@@ -1,6 +1,6 @@
 //! Finds out what a word of the user means: a process, a control group, a guest or a name.
 
-use crate::Thing;
+use crate::WatchSubject;
 use assay_facts::qemu;
 use assay_host::Host;
 use std::path::Path;
@@ -20,13 +20,13 @@ pub struct NothingMeant {
 ///
 /// # Errors
 /// Nothing here has this name.
-pub fn resolve_word(host: &dyn Host, word: &str) -> Result<Thing, NothingMeant> {
+pub fn resolve_word(host: &dyn Host, word: &str) -> Result<WatchSubject, NothingMeant> {
     if let Ok(pid) = word.parse::<u32>()
         && host
             .exists(Path::new(&format!("/proc/{pid}/stat")))
             .unwrap_or(false)
     {
-        return Ok(Thing::Process(pid));
+        return Ok(WatchSubject::Process(pid));
     }
     let mut group = None;
     let mut is_name = false;
@@ -55,8 +55,8 @@ pub fn resolve_word(host: &dyn Host, word: &str) -> Result<Thing, NothingMeant> 
         }
     }
     match (group, is_name) {
-        (Some(path), _) => Ok(Thing::Group(path)),
-        (None, true) => Ok(Thing::Named(word.to_owned())),
+        (Some(path), _) => Ok(WatchSubject::Group(path)),
+        (None, true) => Ok(WatchSubject::Named(word.to_owned())),
         (None, false) => Err(NothingMeant {
             word: word.to_owned(),
         }),
@@ -124,19 +124,19 @@ mod tests {
     fn a_word_is_a_process_a_unit_a_container_or_a_guest() {
         let host = machine();
         let find = |word: &str| resolve_word(&host, word).ok();
-        assert_eq!(find("7"), Some(Thing::Process(7)));
+        assert_eq!(find("7"), Some(WatchSubject::Process(7)));
         assert_eq!(
             find("web.service"),
-            Some(Thing::Group("/system.slice/web.service".to_owned()))
+            Some(WatchSubject::Group("/system.slice/web.service".to_owned()))
         );
         assert_eq!(find("web"), find("web.service"));
         assert!(
-            matches!(find("ffffffffffff"), Some(Thing::Group(path)) if path.starts_with("/docker-"))
+            matches!(find("ffffffffffff"), Some(WatchSubject::Group(path)) if path.starts_with("/docker-"))
         );
-        assert_eq!(find("db"), Some(Thing::Named("db".to_owned())));
+        assert_eq!(find("db"), Some(WatchSubject::Named("db".to_owned())));
         assert_eq!(
             find("qemu-system-x86"),
-            Some(Thing::Named("qemu-system-x86".to_owned()))
+            Some(WatchSubject::Named("qemu-system-x86".to_owned()))
         );
         assert!(find("12345").is_none() && find("nothing").is_none());
     }

@@ -5,8 +5,8 @@
     reason = "keeps the pace of the looks by the clock"
 )]
 
-use crate::Thing;
-use crate::look::Look;
+use crate::WatchSubject;
+use crate::machine_look::MachineLook;
 use crate::read::{MachineReader, SharedProgress};
 use assay_host::Host;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ const SAMPLES: u32 = 5;
 
 /// A thread that looks.
 struct Worker {
-    looks: Receiver<Look>,
+    looks: Receiver<MachineLook>,
     stop: Arc<AtomicBool>,
 }
 
@@ -57,10 +57,10 @@ impl Drop for Worker {
 /// Watches a machine, and hands each look to `see`. `is_cancelled` is asked about twenty times a second.
 pub fn watch(
     host: &Arc<dyn Host>,
-    thing: &Thing,
+    thing: &WatchSubject,
     pace: WatchPace,
     is_cancelled: &dyn Fn() -> bool,
-    see: &mut dyn FnMut(Look),
+    see: &mut dyn FnMut(MachineLook),
 ) {
     let begin = Instant::now();
     let progress = SharedProgress::default();
@@ -112,7 +112,7 @@ fn own_cpu_seconds() -> f64 {
 
 fn start_worker(
     host: &Arc<dyn Host>,
-    thing: &Thing,
+    thing: &WatchSubject,
     pace: WatchPace,
     begin: Instant,
     progress: &SharedProgress,

@@ -7,9 +7,10 @@ mod sentence;
 pub(crate) use expression::{Expression, Scope};
 pub(crate) use sentence::Sentence;
 
-use crate::look::EntityKind;
+use crate::machine_look::EntityKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// A page as it is written.
 #[derive(Deserialize)]
@@ -28,6 +29,8 @@ struct WrittenPage {
     against: Vec<WrittenDoubt>,
     next: Vec<String>,
     most: Option<usize>,
+    #[serde(default)]
+    machine_only: bool,
 }
 
 #[derive(Deserialize)]
@@ -56,6 +59,8 @@ pub struct SuspectPage {
     pub(crate) evidence: Vec<Sentence>,
     pub(crate) against: Vec<(Expression, Sentence)>,
     pub(crate) next: Vec<Sentence>,
+    /// Whether it is no suspect for a part of a machine that does not wait for it.
+    pub(crate) machine_only: bool,
     /// Most entities that are named.
     pub(crate) most: usize,
 }
@@ -109,6 +114,7 @@ impl SuspectPage {
                 .map(|doubt| Ok((expression(&doubt.when)?, sentence(&doubt.text)?)))
                 .collect::<Result<_, _>>()?,
             next: page.next.iter().map(sentence).collect::<Result<_, _>>()?,
+            machine_only: page.machine_only,
             most: page.most.unwrap_or(2),
         })
     }
@@ -121,11 +127,18 @@ const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/suspects.r
 ///
 /// # Errors
 /// The first page that is wrong; tests parse all of them.
-pub fn load_suspects() -> Result<Vec<SuspectPage>, SuspectPageError> {
-    BUILTIN
-        .iter()
-        .map(|(id, text)| SuspectPage::parse(id, text))
-        .collect()
+pub fn load_suspects() -> Result<&'static [SuspectPage], SuspectPageError> {
+    static PAGES: OnceLock<Result<Vec<SuspectPage>, SuspectPageError>> = OnceLock::new();
+    let parse = || {
+        BUILTIN
+            .iter()
+            .map(|(id, text)| SuspectPage::parse(id, text))
+            .collect()
+    };
+    match PAGES.get_or_init(parse) {
+        Ok(pages) => Ok(pages),
+        Err(error) => Err(error.clone()),
+    }
 }
 
 #[cfg(test)]

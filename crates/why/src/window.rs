@@ -1,9 +1,12 @@
 //! Looks over time: rates of counters, means of levels, and what follows from them. Pure.
 
+mod curves;
 mod derived;
+mod disk_numbers;
+mod waiting;
 
-use crate::Thing;
-use crate::look::{EntityKind, Look, Numbers, TOTAL};
+use crate::WatchSubject;
+use crate::machine_look::{EntityKind, MachineLook, Numbers, TOTAL};
 use std::collections::BTreeMap;
 
 /// An entity over the whole time.
@@ -58,7 +61,7 @@ pub struct WatchWindow {
 impl WatchWindow {
     /// Puts looks together. There must be two or more; with fewer, all is zero.
     #[must_use]
-    pub fn new(looks: &[Look], thing: &Thing) -> Self {
+    pub fn new(looks: &[MachineLook], thing: &WatchSubject) -> Self {
         let first = looks.first().map_or(0, |look| look.at_ms);
         let last = looks.last().map_or(0, |look| look.at_ms);
         let seconds = last.saturating_sub(first) as f64 / 1000.0;
@@ -74,7 +77,7 @@ impl WatchWindow {
             machine.add(&look.machine, false);
             machine.texts.extend(look.texts.clone());
             if let Some(previous) = previous {
-                derived::add_points(&mut curves, previous, look, first);
+                curves::add_points(&mut curves, previous, look, first);
             }
             for entity in &look.entities {
                 let key = (entity.kind, entity.id.as_str());
@@ -168,7 +171,7 @@ impl Gathered {
         }
         for (key, level) in self.levels {
             // Who waited in few of the looks waited little.
-            let count = match key.starts_with("wait.") {
+            let count = match key.starts_with("wait.") || key == "ready" {
                 true => looks as f64,
                 false => level.count,
             };

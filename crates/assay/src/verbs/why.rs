@@ -14,7 +14,8 @@ use assay_report::why::{
     answer_to_json, render_answer_markdown, render_answer_page, render_answer_text,
 };
 use assay_why::{
-    Look, RecordingHeader, Thing, WatchPace, WatchWindow, judge_window, resolve_word, watch,
+    MachineLook, RecordingHeader, WatchPace, WatchSubject, WatchWindow, judge_window, resolve_word,
+    watch,
 };
 use recorded_file::RecordingFile;
 use std::path::{Path, PathBuf};
@@ -90,8 +91,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if looks.len() < 2 {
         anyhow::bail!("interrupted before the second look: nothing is known yet");
     }
-    let window = WatchWindow::new(&looks, &header.thing);
-    let mut answer = judge_window(&window, &header.thing)?;
+    let window = WatchWindow::new(&looks, &header.subject);
+    let mut answer = judge_window(&window, &header.subject)?;
     answer.machine = header.machine;
     answer.started_ms = header.started_ms;
     args.shape.report(|| render_answer_page(&answer))?;
@@ -108,10 +109,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 /// Watches this machine; the last value is true when the user ended it.
-fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<Look>, bool)> {
+fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLook>, bool)> {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
     let thing = match &args.thing {
-        None => Thing::Machine,
+        None => WatchSubject::Machine,
         Some(word) => find_thing(&host, word)?,
     };
     let line = |path: &str| {
@@ -131,10 +132,10 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<Look>, boo
     };
     let cancel = context::on_signals()?;
     let mut meter = Meter::new(args.quiet, Nanos::from(args.length));
-    let mut looks: Vec<Look> = Vec::new();
+    let mut looks: Vec<MachineLook> = Vec::new();
     let mut fault = None;
     meter.say("watching".to_owned());
-    let mut see = |look: Look| {
+    let mut see = |look: MachineLook| {
         meter.say(format!("look {}", looks.len() + 1));
         if let Some(file) = &mut file
             && fault.is_none()
@@ -161,7 +162,7 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<Look>, boo
 }
 
 /// A word with a slash, or that is a file, is a path; any other is a name.
-fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<Thing> {
+fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject> {
     let name = word.to_str();
     if let Some(name) = name.filter(|name| !name.contains('/') && !name.starts_with('.')) {
         match resolve_word(host.as_ref(), name) {

@@ -2,27 +2,35 @@
 
 use assay_render::markdown::{escape_markdown, render_table};
 use assay_render::text::escape_line;
-use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, Thing};
+use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, WatchSubject};
 
 /// Suspects that a terminal shows in full.
 pub(super) const SHOWN: usize = 4;
 
 /// Returns what was asked about, escaped.
 pub(super) fn describe_thing(answer: &SlownessAnswer) -> String {
-    match &answer.thing {
-        Thing::Machine => match answer.machine.is_empty() {
+    match &answer.subject {
+        WatchSubject::Machine => match answer.machine.is_empty() {
             true => "this machine".to_owned(),
             false => escape_line(&answer.machine),
         },
-        Thing::Process(pid) => format!("process {pid} and those below it"),
-        Thing::Group(path) => format!("control group {}", escape_line(path)),
-        Thing::Named(name) => format!("{} (by name)", escape_line(name)),
-        Thing::Path { path, disks } if disks.is_empty() => escape_line(path),
-        Thing::Path { path, disks } => format!(
+        WatchSubject::Process(pid) => format!("process {pid} and those below it"),
+        WatchSubject::Group(path) => format!("control group {}", escape_line(path)),
+        WatchSubject::Named(name) => format!("{} (by name)", escape_line(name)),
+        WatchSubject::Path { path, disks } if disks.is_empty() => escape_line(path),
+        WatchSubject::Path { path, disks } => format!(
             "{} (on {})",
             escape_line(path),
             escape_line(&disks.join(", "))
         ),
+    }
+}
+
+/// Returns the heading of an answer, escaped.
+pub(super) fn format_heading(answer: &SlownessAnswer) -> String {
+    match answer.suspects.is_empty() {
+        true => format!("What {} waits for", describe_thing(answer)),
+        false => format!("Why {} is slow", describe_thing(answer)),
     }
 }
 
@@ -44,6 +52,7 @@ pub(super) fn name_class(class: &str) -> &str {
         "raid" => "a RAID array",
         "lock" => "locks of the kernel",
         "frozen" => "a frozen group",
+        "file-system-frozen" => "a frozen file system",
         "name-server" => "answers of a name server",
         "connection" => "connections to be opened",
         "accept-queue" => "a server that accepts connections",
@@ -117,10 +126,7 @@ pub fn summarize_answer(answer: &SlownessAnswer) -> Vec<String> {
 /// Renders an answer as Markdown.
 #[must_use]
 pub fn render_answer_markdown(answer: &SlownessAnswer) -> String {
-    let mut out = format!(
-        "# Why {} is slow\n\n",
-        escape_markdown(&describe_thing(answer))
-    );
+    let mut out = format!("# {}\n\n", escape_markdown(&format_heading(answer)));
     for line in summarize_answer(answer) {
         out += &format!("- {}\n", escape_markdown(&line));
     }

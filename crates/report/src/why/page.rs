@@ -1,7 +1,7 @@
 //! The HTML page of an answer: the suspects, and the time as curves.
 
 use super::answer_text::{
-    describe_thing, format_part, format_suspect_share, name_class, summarize_answer,
+    format_heading, format_part, format_suspect_share, name_class, summarize_answer,
 };
 use assay_render::html::render_page;
 use assay_render::svg::line_chart::{ChartLine, LineChart, build_value_scale, draw_lines};
@@ -58,7 +58,7 @@ pub fn render_answer_page(answer: &SlownessAnswer) -> String {
             draw_chart(answer, number, prefix, title, *is_share)
         })
         .collect();
-    let head = format!("Why {} is slow", describe_thing(answer));
+    let head = format_heading(answer);
     render_page(
         &head,
         "",

@@ -1,7 +1,7 @@
 //! The terminal report of what makes a machine slow: one screen.
 
 use super::answer_text::{
-    SHOWN, describe_thing, format_part, format_suspect_share, name_class, summarize_answer,
+    SHOWN, format_heading, format_part, format_suspect_share, name_class, summarize_answer,
 };
 use assay_render::Style;
 use assay_render::table::TableColumns;
@@ -13,8 +13,8 @@ use assay_why::{RankedSuspect, SlownessAnswer};
 pub fn render_answer_text(answer: &SlownessAnswer, style: Style) -> String {
     let mut out = String::new();
     let head = format!(
-        "Why {} is slow: {:.0} s, {} looks",
-        describe_thing(answer),
+        "{}: {:.0} s, {} looks",
+        format_heading(answer),
         answer.seconds,
         answer.looks
     );

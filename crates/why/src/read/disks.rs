@@ -1,7 +1,7 @@
 //! Disks: operations, bytes and time by direction, what is in flight, and what each disk is.
 
 use super::MachineReader;
-use crate::look::{Entity, EntityKind, Look};
+use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
 
 /// Most disks that are looked at: those with the most operations.
@@ -33,7 +33,7 @@ pub(super) struct DiskTexts {
 }
 
 impl DiskTexts {
-    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut Look) {
+    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let Some(text) = reader.text("/proc/diskstats") else {
             return;
         };

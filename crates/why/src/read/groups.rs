@@ -1,7 +1,7 @@
 //! Control groups of both versions: limits, throttling, memory events, pressure and transfers.
 
 use super::{MachineReader, parse_pairs, parse_pressure};
-use crate::look::{Entity, EntityKind, Look};
+use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::mountinfo;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ pub(super) struct GroupDirs {
     cpu: Option<PathBuf>,
     memory: Option<PathBuf>,
     blkio: Option<PathBuf>,
+    pids: Option<PathBuf>,
 }
 
 impl GroupDirs {
@@ -35,6 +36,7 @@ impl GroupDirs {
                         "cpu" => &mut dirs.cpu,
                         "memory" => &mut dirs.memory,
                         "blkio" => &mut dirs.blkio,
+                        "pids" => &mut dirs.pids,
                         _ => continue,
                     };
                     place.get_or_insert(mount.point.clone());
@@ -48,7 +50,7 @@ impl GroupDirs {
         &self,
         reader: &mut MachineReader,
         paths: &BTreeSet<String>,
-        look: &mut Look,
+        look: &mut MachineLook,
     ) {
         for path in paths.iter().take(MOST) {
             let name = path.rsplit('/').next().unwrap_or(path);
@@ -63,6 +65,9 @@ impl GroupDirs {
             }
             if let Some(dir) = below(&self.memory) {
                 read_memory(reader, &dir, &mut group);
+            }
+            if let Some(dir) = below(&self.pids) {
+                read_pids(reader, &dir, &mut group);
             }
             if let Some(dir) = below(&self.blkio) {
                 read_blkio(reader, &dir, &mut group);
@@ -80,6 +85,7 @@ impl GroupDirs {
 }
 
 fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
+    read_pids(reader, dir, group);
     let mut text = |name: &str| reader.text_at(&dir.join(name));
     if let Some(text) = text("cpu.stat") {
         set_pairs(
@@ -107,8 +113,6 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
         ("memory.current", "mem.current"),
         ("memory.max", "mem.max"),
         ("memory.high", "mem.high"),
-        ("pids.current", "pids.current"),
-        ("pids.max", "pids.max"),
     ] {
         if let Some(number) = text(file).and_then(|text| text.trim().parse().ok()) {
             group.set(key, number);
@@ -136,9 +140,6 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
                 ("pswpout", "mem.swap_out_total", 1.0),
             ],
         );
-    }
-    if let Some(text) = text("pids.events") {
-        set_pairs(&text, group, &[("max", "pids.refused_total", 1.0)]);
     }
     if let Some(text) = text("cgroup.events") {
         set_pairs(&text, group, &[("frozen", "frozen", 1.0)]);
@@ -236,6 +237,20 @@ fn read_memory(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
     }
     if let Some(text) = reader.text_at(&dir.join("memory.oom_control")) {
         set_pairs(&text, group, &[("oom_kill", "mem.oom_kill_total", 1.0)]);
+    }
+}
+
+fn read_pids(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
+    for name in ["pids.current", "pids.max"] {
+        let number = reader
+            .text_at(&dir.join(name))
+            .and_then(|text| text.trim().parse().ok());
+        if let Some(number) = number {
+            group.set(name, number);
+        }
+    }
+    if let Some(text) = reader.text_at(&dir.join("pids.events")) {
+        set_pairs(&text, group, &[("max", "pids.refused_total", 1.0)]);
     }
 }
 

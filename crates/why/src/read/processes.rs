@@ -1,14 +1,16 @@
 //! Processes: all of them seldom when there are many, and the busy ones and those that wait at each look, with
 //! their threads, transfers, control group, and what they wait for.
 
+mod lasting;
 mod stat_line;
 
 use super::cpu::TICKS;
 use super::wait_class::{classify_stack, parse_stack};
 use super::{MachineReader, parse_pairs};
-use crate::Thing;
-use crate::look::{Entity, EntityKind, Look};
+use crate::WatchSubject;
+use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
+use lasting::{Lasting, read_lasting};
 use stat_line::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,15 +33,6 @@ struct Last {
     busy: u64,
 }
 
-/// What does not change while a process lives.
-#[derive(Clone, Debug, Default)]
-struct Lasting {
-    start: u64,
-    texts: BTreeMap<String, String>,
-    groups: Vec<String>,
-    open_files_limit: Option<f64>,
-}
-
 /// All processes, and those that are looked at closely.
 #[derive(Default)]
 pub(super) struct ProcessTable {
@@ -52,6 +45,10 @@ pub(super) struct ProcessTable {
     pause: u32,
     /// Waits that were sampled since the last look: process, class, function.
     waits: BTreeMap<(u32, &'static str), (f64, String)>,
+    /// Threads of each process that were ready to run in the samples since the last look.
+    ready: BTreeMap<u32, f64>,
+    /// Children of each process at the last look, and whether they change.
+    children: BTreeMap<u32, (String, bool)>,
     samples: f64,
     groups: BTreeSet<String>,
 }
@@ -71,11 +68,50 @@ impl ProcessTable {
                 let Some(line) = reader.text(&format!("{dir}/stat")) else {
                     continue;
                 };
-                if StatLine::parse(&line).is_some_and(|stat| stat.state == 'D') {
-                    self.add_wait(reader, pid, &dir, weight);
+                match StatLine::parse(&line).map(|stat| stat.state) {
+                    Some('D') => self.add_wait(reader, pid, &dir, weight),
+                    Some('R') => *self.ready.entry(pid).or_default() += weight,
+                    _ => {}
                 }
             }
+            if self.children.get(&pid).is_some_and(|(_, changes)| *changes) {
+                self.sample_children(reader, pid);
+            }
         }
+    }
+
+    /// Looks at the children of a process that starts many: what they wait for counts as its own waiting.
+    fn sample_children(&mut self, reader: &mut MachineReader, pid: u32) {
+        let children = reader.text(&format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        let children = children
+            .split_ascii_whitespace()
+            .filter_map(|word| word.parse::<u32>().ok());
+        for child in children.take(SAMPLED_THREADS) {
+            if self.tracked.contains(&child) {
+                continue;
+            }
+            let dir = format!("/proc/{child}");
+            let line = reader.text(&format!("{dir}/stat"));
+            let state = line
+                .and_then(|line| StatLine::parse(&line))
+                .map(|stat| stat.state);
+            if state == Some('D') {
+                self.add_wait(reader, pid, &dir, 1.0);
+            }
+        }
+    }
+
+    /// Notes whether the children of a process change from look to look.
+    fn note_children(&mut self, reader: &mut MachineReader, pid: u32) {
+        let now = reader
+            .text(&format!("/proc/{pid}/task/{pid}/children"))
+            .unwrap_or_default();
+        let changes = self
+            .children
+            .get(&pid)
+            .is_some_and(|(before, _)| *before != now);
+        self.children.insert(pid, (now, changes));
     }
 
     fn add_wait(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
@@ -99,7 +135,7 @@ impl ProcessTable {
     }
 
     /// Reads the processes of a look.
-    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut Look) {
+    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         self.sample_states(reader);
         match self.pause {
             0 => self.scan(reader, look),
@@ -116,12 +152,15 @@ impl ProcessTable {
             }
         }
         look.set("processes", self.all.len() as f64);
+        let tracked = &self.tracked;
+        self.children.retain(|pid, _| tracked.contains(pid));
         self.waits.clear();
+        self.ready.clear();
         self.samples = 0.0;
     }
 
     /// Lists all processes and chooses those that are looked at closely.
-    fn scan(&mut self, reader: &mut MachineReader, look: &mut Look) {
+    fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let begin = thread_seconds();
         let mut all = BTreeMap::new();
         let mut ranked: Vec<(u64, u32)> = Vec::new();
@@ -161,6 +200,7 @@ impl ProcessTable {
             };
             all.insert(pid, last);
         }
+        let is_first = self.all.is_empty();
         self.all = all;
         ranked.sort_unstable_by(|a, b| b.cmp(a));
         // Those that were busy before stay, so that their counters have no gaps.
@@ -188,7 +228,11 @@ impl ProcessTable {
             look.set(format!("states.{state}"), count);
         }
         let cost = thread_seconds() - begin;
-        self.pause = (cost / SCAN_SHARE).min(60.0) as u32;
+        // What a process did is known at its second look only.
+        self.pause = match is_first {
+            true => 0,
+            false => (cost / SCAN_SHARE).min(60.0) as u32,
+        };
     }
 
     fn read_process(&mut self, reader: &mut MachineReader, pid: u32) -> Option<Entity> {
@@ -262,7 +306,13 @@ impl ProcessTable {
                 entity.set("files.limit", limit);
             }
         }
+        if !stat.is_kernel() {
+            self.note_children(reader, pid);
+        }
         if self.samples > 0.0 {
+            if let Some(count) = self.ready.get(&pid) {
+                entity.set("ready", count / self.samples);
+            }
             let of = |(waiter, _): &&(u32, &str)| *waiter == pid;
             for key in self.waits.keys().filter(of).copied().collect::<Vec<_>>() {
                 if let Some((count, function)) = self.waits.get(&key) {
@@ -289,10 +339,10 @@ impl ProcessTable {
     }
 
     /// Groups of the processes that are looked at closely, with those above them, and the group that is asked about.
-    pub(super) fn group_paths(&self, thing: &Thing) -> BTreeSet<String> {
+    pub(super) fn group_paths(&self, thing: &WatchSubject) -> BTreeSet<String> {
         let mut paths = BTreeSet::new();
         let asked = match thing {
-            Thing::Group(path) => Some(path),
+            WatchSubject::Group(path) => Some(path),
             _ => None,
         };
         for path in self.groups.iter().chain(asked) {
@@ -310,42 +360,6 @@ fn list_threads(reader: &mut MachineReader, pid: u32) -> Vec<u32> {
     let names = reader.names(&format!("/proc/{pid}/task"));
     let threads = names.iter().filter_map(|name| name.parse().ok());
     threads.take(MOST_THREADS).collect()
-}
-
-fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine) -> Lasting {
-    let mut lasting = Lasting {
-        start: stat.start,
-        ..Lasting::default()
-    };
-    lasting.texts.insert("pid".to_owned(), pid.to_string());
-    for line in reader
-        .text(&format!("/proc/{pid}/cgroup"))
-        .unwrap_or_default()
-        .lines()
-    {
-        if let Some(path) = line.splitn(3, ':').nth(2).filter(|path| *path != "/") {
-            lasting.groups.push(path.to_owned());
-        }
-    }
-    if let Some(longest) = lasting.groups.iter().max_by_key(|path| path.len()) {
-        lasting.texts.insert("group".to_owned(), longest.clone());
-    }
-    if let Some(text) = reader.text(&format!("/proc/{pid}/limits")) {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Max open files"));
-        let soft = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
-        lasting.open_files_limit = soft;
-    }
-    if qemu::is_qemu(&stat.name)
-        && let Some(text) = reader.text(&format!("/proc/{pid}/cmdline"))
-    {
-        let machine = qemu::parse(&qemu::argv(text.as_bytes()));
-        if let Some(name) = machine.name.or(machine.id) {
-            lasting.texts.insert("guest".to_owned(), name);
-        }
-    }
-    lasting
 }
 
 /// CPU time of this thread in seconds.

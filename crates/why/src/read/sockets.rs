@@ -2,13 +2,13 @@
 //! answer.
 
 use super::MachineReader;
-use crate::look::{Entity, EntityKind, Look};
+use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
 
 /// With more sockets than this, the kernel's list of them takes too long to read.
 const MOST: f64 = 5000.0;
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut Look) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     let mut sockets = 0.0;
     for path in ["/proc/net/sockstat", "/proc/net/sockstat6"] {
         let Some(text) = reader.text(path) else {

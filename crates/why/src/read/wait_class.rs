@@ -2,7 +2,16 @@
 
 /// Functions, and the class of waiting that they mean. The first function of a stack, from the innermost outwards,
 /// that stands in an earlier row decides.
-const CLASSES: [(&str, &[&str]); 14] = [
+const CLASSES: [(&str, &[&str]); 15] = [
+    (
+        "file-system-frozen",
+        &[
+            "sb_start_write",
+            "sb_start_pagefault",
+            "sb_start_intwrite",
+            "mnt_want_write",
+        ],
+    ),
     (
         "swap",
         &[

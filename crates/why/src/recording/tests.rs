@@ -1,5 +1,5 @@
 use super::*;
-use crate::Thing;
+use crate::WatchSubject;
 use proptest::prelude::*;
 
 fn sample() -> Vec<u8> {
@@ -8,13 +8,13 @@ fn sample() -> Vec<u8> {
         "box\u{1b}[31m".to_owned(),
         "6.1".to_owned(),
         7,
-        Thing::Machine,
+        WatchSubject::Machine,
     );
     write_line(&mut out, &header).unwrap();
     for at in [0, 1000, 2000] {
-        let mut look = Look {
+        let mut look = MachineLook {
             at_ms: at,
-            ..Look::default()
+            ..MachineLook::default()
         };
         look.set("cpu.user_total", at as f64);
         write_line(&mut out, &look).unwrap();

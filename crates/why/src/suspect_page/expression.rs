@@ -1,7 +1,7 @@
 //! CEL expressions over numbers and texts: `m` of the machine, `e` of the entity, `texts` of the entity, and
 //! `machine_texts`.
 
-use crate::look::Numbers;
+use crate::machine_look::Numbers;
 use crate::window::{WatchWindow, WatchedEntity};
 use cel::{Context, Program, Value};
 use std::collections::{BTreeMap, HashMap};

@@ -3,7 +3,7 @@
 use crate::context::unwritten;
 use crate::status::Unreadable;
 use assay_host::OutputFile;
-use assay_why::{Look, RecordingHeader, WatchRecording, read_recording, write_line};
+use assay_why::{MachineLook, RecordingHeader, WatchRecording, read_recording, write_line};
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ impl RecordingFile {
     }
 
     /// Adds a look.
-    pub(super) fn add(&mut self, look: &Look) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, look: &MachineLook) -> anyhow::Result<()> {
         Ok(write_line(&mut self.out, look)?)
     }
 

@@ -3,7 +3,7 @@
 use assay_host::Host;
 use assay_model::stack::Stack;
 use assay_stack::{StackTarget, discover};
-use assay_why::Thing;
+use assay_why::WatchSubject;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Finds the disks under a path.
-pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Thing> {
+pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<WatchSubject> {
     let path = std::path::absolute(path)?;
     let (sender, answer) = channel();
     let (asked, machine) = (path.clone(), Arc::clone(host));
@@ -34,7 +34,7 @@ pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Thing
             Vec::new()
         }
     };
-    Ok(Thing::Path {
+    Ok(WatchSubject::Path {
         path: path.to_string_lossy().into_owned(),
         disks,
     })

@@ -1,13 +1,13 @@
 //! What the user asks about: the machine, a process, a control group or what has a name.
 
-use crate::look::EntityKind;
+use crate::machine_look::EntityKind;
 use crate::window::WatchedEntity;
 use serde::{Deserialize, Serialize};
 
 /// What the user asks about. Names are not escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Thing {
+pub enum WatchSubject {
     /// The whole machine.
     #[default]
     Machine,
@@ -26,7 +26,7 @@ pub enum Thing {
     },
 }
 
-impl Thing {
+impl WatchSubject {
     /// Whether a process is asked for by its number or name.
     #[must_use]
     pub fn is_process(&self, pid: u32, name: &str) -> bool {

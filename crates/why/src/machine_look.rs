@@ -75,7 +75,7 @@ impl Entity {
 /// One look at a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Look {
+pub struct MachineLook {
     /// Milliseconds of the monotonic clock since the first look began.
     pub at_ms: u64,
     /// Numbers of the machine as a whole.
@@ -92,7 +92,7 @@ pub struct Look {
     pub missing: Vec<String>,
 }
 
-impl Look {
+impl MachineLook {
     /// Sets a number of the machine.
     pub fn set(&mut self, key: impl Into<String>, value: f64) {
         self.machine.insert(key.into(), value);

@@ -1,0 +1,55 @@
+//! What does not change while a process lives: its control groups, its limit of open files, its guest.
+
+use super::MachineReader;
+use super::stat_line::StatLine;
+use assay_facts::qemu;
+use std::collections::BTreeMap;
+
+/// What does not change while a process lives.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lasting {
+    pub(super) start: u64,
+    pub(super) texts: BTreeMap<String, String>,
+    pub(super) groups: Vec<String>,
+    pub(super) open_files_limit: Option<f64>,
+}
+
+/// Reads it once for each process.
+pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine) -> Lasting {
+    let mut lasting = Lasting {
+        start: stat.start,
+        ..Lasting::default()
+    };
+    lasting.texts.insert("pid".to_owned(), pid.to_string());
+    for line in reader
+        .text(&format!("/proc/{pid}/cgroup"))
+        .unwrap_or_default()
+        .lines()
+    {
+        if let Some(path) = line.splitn(3, ':').nth(2).filter(|path| *path != "/") {
+            lasting.groups.push(path.to_owned());
+        }
+    }
+    lasting
+        .texts
+        .insert("groups".to_owned(), lasting.groups.join("\n"));
+    if let Some(longest) = lasting.groups.iter().max_by_key(|path| path.len()) {
+        lasting.texts.insert("group".to_owned(), longest.clone());
+    }
+    if let Some(text) = reader.text(&format!("/proc/{pid}/limits")) {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Max open files"));
+        let soft = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
+        lasting.open_files_limit = soft;
+    }
+    if qemu::is_qemu(&stat.name)
+        && let Some(text) = reader.text(&format!("/proc/{pid}/cmdline"))
+    {
+        let machine = qemu::parse(&qemu::argv(text.as_bytes()));
+        if let Some(name) = machine.name.or(machine.id) {
+            lasting.texts.insert("guest".to_owned(), name);
+        }
+    }
+    lasting
+}

@@ -1,0 +1,136 @@
+//! Waiting by class, and those that use most of each resource.
+
+use super::derived::{is_wait, set};
+use super::{WatchWindow, WatchedEntity};
+use crate::WatchSubject;
+use crate::machine_look::EntityKind;
+use std::collections::BTreeMap;
+
+pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
+    let mut waiting: BTreeMap<String, f64> = BTreeMap::new();
+    let mut add = |class: &str, amount: f64| {
+        if amount > 0.0 {
+            *waiting.entry(class.to_owned()).or_default() += amount;
+        }
+    };
+    let is_waiting = |process: &&WatchedEntity| {
+        // Threads of the kernel wait for others; nobody waits for a stopped task.
+        process.is_asked
+            && (*thing != WatchSubject::Machine || !process.numbers.contains_key("kernel"))
+    };
+    for process in window.of_kind(EntityKind::Process).filter(is_waiting) {
+        for (key, value) in process.numbers.iter().filter(|(key, _)| is_wait(key)) {
+            add(&key["wait.".len()..], *value);
+        }
+        add("cpu-queue", process.number("queue"));
+    }
+    for group in window
+        .of_kind(EntityKind::Group)
+        .filter(|group| group.is_asked)
+    {
+        add("cpu-limit", group.number("cpu.throttled_s"));
+    }
+    let machine = &window.machine;
+    if *thing == WatchSubject::Machine {
+        add("name-server", machine.number("dns.open"));
+        add("connection", machine.number("tcp.connecting"));
+        let queues: f64 = window
+            .of_kind(EntityKind::Listener)
+            .map(|listener| listener.number("queue"))
+            .sum();
+        add("accept-queue", queues);
+    }
+    // Time in the run queue holds the time in which a quota kept the task there.
+    let limited = waiting.get("cpu-limit").copied().unwrap_or(0.0);
+    if let Some(queue) = waiting.get_mut("cpu-queue") {
+        *queue = (*queue - limited).max(0.0);
+    }
+    if *thing == WatchSubject::Machine {
+        // Tasks that lived shorter than the time between two looks are seen in the run queue only.
+        let level = machine.number("cpu.queue");
+        let queue = waiting.entry("cpu-queue".to_owned()).or_default();
+        *queue = queue.max(level);
+    }
+    waiting.retain(|_, amount| *amount >= 0.001);
+    for (class, amount) in &waiting {
+        window
+            .machine
+            .numbers
+            .insert(format!("waiting.{class}"), *amount);
+    }
+    let total: f64 = waiting.values().sum();
+    set(&mut window.machine, "waiting", total);
+    for class in [
+        "disk",
+        "flush",
+        "swap",
+        "reclaim",
+        "memory-limit",
+        "io-limit",
+        "dirty-limit",
+        "network-share",
+        "zfs",
+        "raid",
+        "journal",
+        "lock",
+        "frozen",
+        "file-system-frozen",
+        "other",
+        "cpu-queue",
+        "cpu-limit",
+        "name-server",
+        "connection",
+        "accept-queue",
+    ] {
+        window
+            .machine
+            .numbers
+            .entry(format!("waiting.{class}"))
+            .or_insert(0.0);
+    }
+    window.waiting = waiting;
+}
+
+/// A text of the machine: its name, the number of a process that ranks, the least of it, and its form.
+type ConsumerList<'a> = (&'a str, &'a str, f64, &'a dyn Fn(f64) -> String);
+
+/// Names those that use most of each resource, in texts of the machine.
+pub(super) fn add_consumers(window: &mut WatchWindow) {
+    let percent = |value: f64| format!("{:.0} % of a CPU", value * 100.0);
+    let bytes = |value: f64| format!("{:.1} MB/s", value / 1e6);
+    let tasks = |value: f64| format!("{:.0} % of the time", value * 100.0);
+    let lists: [ConsumerList<'_>; 8] = [
+        ("top.cpu", "cpu", 0.05, &percent),
+        ("top.io", "io", 1e4, &bytes),
+        ("top.read", "io.read", 1e4, &bytes),
+        ("top.write", "io.write", 1e4, &bytes),
+        ("top.flush", "wait.flush", 0.01, &tasks),
+        ("top.disk", "wait.disk", 0.01, &tasks),
+        ("top.queue", "queue", 0.02, &tasks),
+        ("top.memory", "memory", 64e6, &|value| {
+            format!("{:.0} MB", value / 1e6)
+        }),
+    ];
+    for (name, key, least, format) in lists {
+        let mut all: Vec<(&WatchedEntity, f64)> = window
+            .of_kind(EntityKind::Process)
+            .map(|process| (process, process.number(key)))
+            .filter(|(_, value)| *value >= least)
+            .collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let parts: Vec<String> = all
+            .iter()
+            .take(3)
+            .map(|(process, value)| {
+                let label = process.texts.get("label").map_or("?", String::as_str);
+                format!("{label} {}", format(*value))
+            })
+            .collect();
+        let text = if parts.is_empty() {
+            "no single process".to_owned()
+        } else {
+            parts.join(", ")
+        };
+        window.machine.texts.insert(name.to_owned(), text);
+    }
+}
