@@ -24,6 +24,7 @@ pub mod probe;
 pub mod report;
 pub mod run;
 pub mod runs;
+mod serve;
 pub mod show;
 pub mod stack;
 pub mod store;
@@ -61,6 +62,7 @@ pub enum Verb {
     Trial(trial::Args),
     Pool(pool::Args),
     Store(store::Args),
+    Serve(serve::Args),
     Study(study::Args),
     Probe(probe::Args),
     Pins(pins::Args),
@@ -109,6 +111,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Store(args)) => store::run(&args, global),
+        Some(Verb::Serve(args)) => serve::run(&args, global),
         Some(Verb::Pool(args)) => pool::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
@@ -151,6 +154,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Plan(_)
             | Verb::Pool(_)
             | Verb::Store(_)
+            | Verb::Serve(_)
             | Verb::Demo(_)
             | Verb::Version(_)
             | Verb::Dev(_)
