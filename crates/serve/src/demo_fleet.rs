@@ -127,7 +127,7 @@ pub fn fill(
 ) -> Result<(), Fault> {
     let mut store = Store::open(store_path)?;
     let history = History::at(history_dir.to_owned());
-    let mut random = Random(7);
+    let mut random = Random(21);
     for machine in &MACHINES {
         // A check two months ago, and after each change of its configuration.
         for &days in CHECKS.iter().skip(CHECKS.len().saturating_sub(size.checks)) {

@@ -48,7 +48,7 @@ pub(crate) fn build_trial(
                 Side::Changed => demo.ratio,
             };
             let operations =
-                fill_operations(MEAN * ratio * (random.bell() * 0.02).exp(), 16.0, random);
+                fill_operations(MEAN * ratio * (random.bell() * 0.015).exp(), 16.0, random);
             slots.push(Slot {
                 pair,
                 side,

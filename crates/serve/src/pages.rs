@@ -92,6 +92,12 @@ fn machine_link(name: &str) -> LinkView {
     }
 }
 
+/// Returns the end of the id of a finding on the page of its machine.
+fn finding_anchor(rule: &str) -> String {
+    let start: String = rule.chars().take(MOST_NAME).collect();
+    encode_segment(&start)
+}
+
 /// Joins values for a tooltip or a cell: `a, b and 3 more`.
 fn join_some(names: &[String], most: usize) -> String {
     let shown: Vec<String> = names
@@ -153,7 +159,8 @@ fn filter_options<'a>(
     values: impl Iterator<Item = &'a str>,
     chosen: Option<&str>,
 ) -> Vec<OptionView> {
-    let values = values.filter(|value| value.len() <= MOST_LINKED);
+    // A value that could deceive, or is too long for an address, is no choice; lists show it all the same.
+    let values = values.filter(|value| value.len() <= MOST_LINKED && escape_line(value) == *value);
     let values: std::collections::BTreeSet<&str> = values.collect();
     values
         .into_iter()

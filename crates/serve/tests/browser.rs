@@ -6,6 +6,7 @@
 )]
 
 #[path = "../../assay/tests/common/browser.rs"]
+#[allow(dead_code, reason = "pictures of a phone are taken elsewhere")]
 mod browser;
 mod common;
 

@@ -1,7 +1,7 @@
 //! What needs the user: new and severe findings, missed criteria, shifted figures, failed runs, verdicts that wait.
 
 use super::figure_views::{describe_shift, series_href};
-use super::{LinkView, TimeView, join_some, machine_link, short_name};
+use super::{LinkView, MOST_LINKED, TimeView, finding_anchor, join_some, machine_link, short_name};
 use crate::fleet_state::{FleetState, RecentShift, machine_name, short_host};
 use crate::query::encode_segment;
 use crate::site::Site;
@@ -82,11 +82,8 @@ fn find_findings(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
         let severity = rule.severity.unwrap_or(Severity::Info);
         let advice = site.find_advice(id);
         let href = match rule.machines.as_slice() {
-            [one] => format!(
-                "/machines/{}#finding-{}",
-                encode_segment(one),
-                encode_segment(id)
-            ),
+            [one] => format!("{}#finding-{}", machine_link(one).href, finding_anchor(id)),
+            _ if id.len() > MOST_LINKED => "/advice".to_owned(),
             _ => format!("/advice/{}", encode_segment(id)),
         };
         let weight = match severity {

@@ -2,7 +2,9 @@
 
 use super::run_row::RunView;
 use super::trial_row::TrialRowView;
-use super::{TimeView, figure_chart, figure_views, machine_row, overview, short_name};
+use super::{
+    TimeView, figure_chart, figure_views, finding_anchor, machine_row, overview, short_name,
+};
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::{FleetState, MachineState};
 use crate::machine_check::MachineCheck;
@@ -21,6 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Runs and trials on the page; lists have all.
@@ -70,10 +73,17 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         )));
     };
     let (check, unreadable) = read_check(site, machine);
-    let findings = match &check {
+    let mut findings = match &check {
         Some(check) => list_findings(machine, check),
         None => list_stored_findings(site, machine),
     };
+    // Links lead to the first finding of a rule: an id stands on a page once.
+    let mut ids = BTreeSet::new();
+    for finding in &mut findings {
+        if !ids.insert(finding.id.clone()) {
+            finding.id.clear();
+        }
+    }
     let runs: Vec<RunView> = machine
         .runs
         .iter()
@@ -175,7 +185,7 @@ fn list_findings(machine: &MachineState, check: &MachineCheck) -> Vec<FindingVie
             evidence.push(row);
         }
         FindingView {
-            id: encode_segment(&finding.rule),
+            id: finding_anchor(&finding.rule),
             severity: finding.severity.name(),
             rule_href: super::catalogue::advice_href(&finding.rule, Some(&machine.name)),
             rule: short_name(&finding.rule),
@@ -198,9 +208,9 @@ fn list_stored_findings(site: &Site, machine: &MachineState) -> Vec<FindingView>
     let view = |finding: &crate::fleet_state::StandingFinding| {
         let advice = site.find_advice(&finding.rule);
         FindingView {
-            id: encode_segment(&finding.rule),
+            id: finding_anchor(&finding.rule),
             severity: finding.severity.name(),
-            rule_href: super::catalogue::advice_href(&finding.rule, None),
+            rule_href: super::catalogue::advice_href(&finding_anchor(&finding.rule), None),
             rule: short_name(&finding.rule),
             title: advice.map_or_else(|| short_name(&finding.rule), |one| short_name(&one.title)),
             about: short_name(&finding.subject),

@@ -147,13 +147,15 @@ pub fn links(page: &str) -> Vec<String> {
         .split("href=\"")
         .skip(1)
         .filter_map(|rest| rest.split('"').next());
-    let own = links.filter(|link| link.starts_with('/'));
-    own.map(|link| {
+    let decode = |link: &str| {
         link.replace("&amp;", "&")
             .replace("&#x2f;", "/")
             .replace("&#x27;", "'")
-    })
-    .collect()
+    };
+    links
+        .map(decode)
+        .filter(|link| link.starts_with('/'))
+        .collect()
 }
 
 /// Names that are markup, direction marks, escapes, and too long.
