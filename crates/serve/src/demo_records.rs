@@ -10,7 +10,8 @@ use assay_model::{Bytes, FactKind, Facts, Histogram, Nanos, Run, RunId, Sample, 
 use jiff::{SignedDuration, Timestamp};
 
 /// What every made-up record says.
-pub(crate) const REMARK: &str = "made up by `assay lab demo --serve`: the figures come from a formula, and nobody measured them";
+pub(crate) const REMARK: &str =
+    "made up by `assay lab demo --serve` from a formula; nobody measured it";
 
 /// Length of a sample.
 const SAMPLE: Nanos = Nanos(2_000_000_000);
