@@ -9,7 +9,10 @@ use std::fmt::Write as _;
 /// The groups of `assay --help`, in the order of what people want.
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Diagnose", &["why", "check", "stack", "facts", "probe"]),
-    ("Measure", &["run", "web", "net", "login", "lint", "report"]),
+    (
+        "Measure",
+        &["run", "web", "net", "login", "lint", "report", "serve"],
+    ),
     ("Improve", &["tune", "trial", "advice", "study"]),
     ("Plan", &["plan", "dups"]),
     ("Many machines", &["fleet"]),

@@ -25,6 +25,7 @@ pub mod probe;
 pub mod report;
 pub mod run;
 pub mod runs;
+mod serve;
 pub mod show;
 pub mod stack;
 pub mod store;
@@ -65,6 +66,7 @@ pub enum Verb {
     Tune(tune::Args),
     Pool(pool::Args),
     Store(store::Args),
+    Serve(serve::Args),
     Study(study::Args),
     Probe(probe::Args),
     Pins(pins::Args),
@@ -117,6 +119,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Tune(args)) => tune::run(&args, global),
         Some(Verb::Store(args)) => store::run(&args, global),
+        Some(Verb::Serve(args)) => serve::run(&args, global),
         Some(Verb::Pool(args)) => pool::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
@@ -161,6 +164,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Plan(_)
             | Verb::Pool(_)
             | Verb::Store(_)
+            | Verb::Serve(_)
             | Verb::Demo(_)
             | Verb::Version(_)
             | Verb::Dev(_)

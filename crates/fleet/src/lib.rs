@@ -8,6 +8,7 @@
 
 pub mod alarms;
 pub mod changed;
+mod followed_state;
 pub mod history;
 pub mod inventory;
 mod lanes;
@@ -17,6 +18,7 @@ pub mod resolve;
 pub mod round;
 pub mod session;
 
+pub use followed_state::collect_seen;
 pub use history::{Entry, History};
 pub use inventory::{Inventory, InventoryError, Machine};
 pub use lanes::IN_LANE;

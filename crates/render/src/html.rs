@@ -44,6 +44,18 @@ pub fn render_page(
     body: &'static str,
     values: minijinja::Value,
 ) -> String {
+    render_page_of(title, style, body, &[], values)
+}
+
+/// Renders a page as [`render_page`] does. `more` contains the names and texts of templates that the body includes.
+#[must_use]
+pub fn render_page_of(
+    title: &str,
+    style: &str,
+    body: &'static str,
+    more: &[(&'static str, &'static str)],
+    values: minijinja::Value,
+) -> String {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
@@ -58,11 +70,13 @@ pub fn render_page(
     });
     let values = context! {
         page_title => escape_line(title),
-        page_style => format!("{}\n{STYLE}\n{style}", palette::format_css()),
+        page_style => format!("{}\n{style}", base_style()),
         ..values
     };
-    let rendered = environment
-        .add_template("parts.html", PARTS)
+    let mut more = more.iter();
+    let rendered = more
+        .try_for_each(|(name, text)| environment.add_template(name, text))
+        .and_then(|()| environment.add_template("parts.html", PARTS))
         .and_then(|()| environment.add_template("body.html", body))
         .and_then(|()| environment.add_template("shell.html", SHELL))
         .and_then(|()| environment.get_template("shell.html")?.render(values));
@@ -70,6 +84,41 @@ pub fn render_page(
         Ok(page) => page,
         Err(error) => unreachable!("the template is part of the program: {error:#}"),
     }
+}
+
+/// A page of [`render_page`] in its parts, for a server that puts navigation around the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageParts<'a> {
+    /// The title, escaped for HTML.
+    pub title: &'a str,
+    /// CSS that only this page needs.
+    pub style: &'a str,
+    /// Everything between `<body>` and `</body>`.
+    pub body: &'a str,
+}
+
+/// Splits a page of [`render_page`]. Returns `None` for any other text.
+#[must_use]
+pub fn split_page(page: &str) -> Option<PageParts<'_>> {
+    // The title and all foreign text are escaped, so that the first of these tags are those of the shell.
+    let (head, rest) = page.split_once("<style>\n")?;
+    let (style, rest) = rest.split_once("\n</style>")?;
+    let (_, title) = head.split_once("<title>")?;
+    let (title, _) = title.split_once("</title>")?;
+    let (_, body) = rest.split_once("<body>\n")?;
+    let (body, _) = body.rsplit_once("</body>")?;
+    let own = style.strip_prefix(base_style().as_str())?;
+    Some(PageParts {
+        title,
+        style: own.trim(),
+        body,
+    })
+}
+
+/// Returns the CSS that every page has: the palette, and the style of all parts.
+#[must_use]
+pub fn base_style() -> String {
+    format!("{}\n{STYLE}", palette::format_css())
 }
 
 /// Escapes text for element content and quoted attributes, and makes deceptive characters visible.
@@ -133,5 +182,21 @@ mod tests {
         assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
         assert!(!page.contains("<b>") && !page.contains("<i>") && !page.contains('\u{202e}'));
         assert!(page.contains("name=\"viewport\"") && page.contains("prefers-color-scheme"));
+    }
+
+    #[test]
+    fn a_page_is_split_into_what_it_was_made_of() {
+        let values = context! { said => "</body><style>" };
+        let page = render_page(
+            "</title><body>\n",
+            "p { color: red }",
+            "<p>{{ said }}</p>",
+            values,
+        );
+        let parts = split_page(&page).unwrap();
+        assert_eq!(parts.style, "p { color: red }");
+        assert_eq!(parts.body.trim(), "<p>&lt;&#x2f;body&gt;&lt;style&gt;</p>");
+        assert!(parts.title.starts_with("&lt;"));
+        assert_eq!(split_page("<html><body>\n</body></html>"), None);
     }
 }

@@ -6,6 +6,8 @@ mod line_charts;
 pub(crate) mod run_charts;
 pub(crate) mod run_page;
 
+pub use run_page::{FactRow, group_facts};
+
 use assay_model::result::{Judged, RunComparison};
 use assay_model::{Run, Sample};
 

@@ -8,7 +8,7 @@ mod markdown;
 mod terminal;
 mod tree_rows;
 
-pub use html::render_stack_page;
+pub use html::{draw_stack_picture, render_stack_page};
 pub use json::{StackDocument, stack_to_json};
 pub use markdown::render_stack_markdown;
 pub use terminal::render_stack_text;

@@ -6,8 +6,10 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_host::process::{Dies, Running};
 use assay_loads::Cancel;
+use assay_serve::demo_fleet::DemoSize;
 use rustix::process::Signal;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,6 +19,7 @@ Examples:
   assay lab demo          in the current directory
   assay lab demo /srv     on the storage below /srv
   assay lab demo --list   only list the steps
+  assay lab demo --serve  show a made-up fleet in the browser, without root and without measuring
 
 It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the
 end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.
@@ -36,6 +39,17 @@ pub struct Args {
     /// Only list the steps
     #[arg(long)]
     list: bool,
+    /// Show a made-up fleet in a browser instead
+    #[arg(long, conflicts_with = "list")]
+    serve: bool,
+    /// With --serve: listen on this address and port
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7878",
+        requires = "serve"
+    )]
+    listen: SocketAddr,
 }
 
 /// One step: what it shows, and the words after `assay`. `DIR` stands for the directory of the tour.
@@ -98,6 +112,9 @@ const STEPS: [Step; 6] = [
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.serve {
+        return serve_fleet(args.listen);
+    }
     if args.list {
         for step in &STEPS {
             context::print(&heading(step, global))?;
@@ -140,6 +157,41 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         ),
     }
     Ok(Status::Ok)
+}
+
+/// Fills a store with a made-up fleet and shows it. Both are removed at the end.
+fn serve_fleet(listen: SocketAddr) -> anyhow::Result<Status> {
+    let dir = tempfile::Builder::new()
+        .prefix("assay-demo-")
+        .tempdir()
+        .context(
+            "cannot create a directory for the store. Set TMPDIR to one that you can write to",
+        )?;
+    let catalogue = assay_advice::Catalogue::builtin()?;
+    let (store, history) = (dir.path().join("demo.db"), dir.path().join("fleet"));
+    eprintln!("making up five machines with 45 nights of runs ...");
+    assay_serve::demo_fleet::fill(
+        &store,
+        &history,
+        &catalogue,
+        context::now(),
+        DemoSize::WHOLE,
+    )
+    .map_err(|error| anyhow::anyhow!("cannot fill {}: {error}", store.display()))?;
+    let options = assay_serve::SiteOptions {
+        store,
+        history,
+        catalogue,
+        read_facts: Box::new(super::serve::read_facts),
+        token: None,
+        names: Vec::new(),
+        version: env!("CARGO_PKG_VERSION"),
+        notice: Some(assay_serve::demo_fleet::NOTICE.to_owned()),
+    };
+    let status = super::serve::serve_until_signal(listen, options)?;
+    dir.close()
+        .context("cannot remove the directory of the demonstration")?;
+    Ok(status)
 }
 
 fn heading(step: &Step, global: &Global) -> String {

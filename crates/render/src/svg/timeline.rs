@@ -4,10 +4,14 @@
 use super::canvas::{Svg, TextAnchor};
 use super::scale::AxisScale;
 
-const WIDTH: f64 = 620.0;
+/// Width of a chart beside another one.
+pub const HALF_WIDTH: f64 = 620.0;
+/// Width of a chart that has the page for itself.
+pub const FULL_WIDTH: f64 = 1080.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = WIDTH - 14.0;
+/// Space to the right of the last run.
+const MARGIN: f64 = 14.0;
 const TOP: f64 = 10.0;
 const FOOT: f64 = HEIGHT - 26.0;
 /// Number of time labels below the chart.
@@ -21,12 +25,18 @@ pub struct TimelineChart<'a> {
     pub title: String,
     /// Description for screen readers.
     pub description: String,
+    /// Width in pixels.
+    pub width: f64,
     /// Time and figure of each run, ascending by time.
     pub points: Vec<(f64, f64)>,
+    /// Ends of the interval of each point, where there is one; may be shorter than the points.
+    pub intervals: Vec<Option<(f64, f64)>>,
+    /// Points to be read with a doubt in mind: hollow.
+    pub doubtful: Vec<bool>,
     /// Levels: start, end, value.
     pub levels: Vec<(f64, f64, f64)>,
-    /// First and last time at which the level may have shifted.
-    pub changed: Option<(f64, f64)>,
+    /// First and last time at which the level may have shifted, for each shift.
+    pub changed: Vec<(f64, f64)>,
     /// Formats a time.
     pub time: &'a dyn Fn(f64) -> String,
     /// Formats a value.
@@ -36,8 +46,12 @@ pub struct TimelineChart<'a> {
 /// Draws a timeline.
 #[must_use]
 pub fn draw_timeline(chart: &TimelineChart) -> String {
-    let mut svg = Svg::new(WIDTH, HEIGHT);
-    let y = AxisScale::fitting(chart.points.iter().map(|(_, value)| *value), FOOT, TOP);
+    let right = chart.width - MARGIN;
+    let mut svg = Svg::new(chart.width, HEIGHT);
+    let ends = chart.intervals.iter().flatten();
+    let ends = ends.flat_map(|(low, high)| [*low, *high]);
+    let values = chart.points.iter().map(|(_, value)| *value);
+    let y = AxisScale::fitting(values.chain(ends), FOOT, TOP);
     let (first, last) = chart
         .points
         .iter()
@@ -45,14 +59,14 @@ pub fn draw_timeline(chart: &TimelineChart) -> String {
             (low.min(*at), high.max(*at))
         });
     let room = (last - first).max(1.0) * 0.02;
-    let x = AxisScale::linear(first - room, last + room, LEFT, RIGHT);
-    if let Some((from, to)) = chart.changed {
+    let x = AxisScale::linear(first - room, last + room, LEFT, right);
+    for &(from, to) in &chart.changed {
         // The band gets a minimum width, so that a shift between two close runs stays visible.
         let (from, to) = (x.pixel_of(from) - 3.0, x.pixel_of(to) + 3.0);
         svg.add_rect(from, TOP, to - from, FOOT - TOP, "band");
     }
     for tick in y.ticks(5) {
-        svg.add_line((LEFT, y.pixel_of(tick)), (RIGHT, y.pixel_of(tick)), "gr");
+        svg.add_line((LEFT, y.pixel_of(tick)), (right, y.pixel_of(tick)), "gr");
         let text = (chart.tick)(tick);
         svg.add_text(
             LEFT - 6.0,
@@ -79,8 +93,18 @@ pub fn draw_timeline(chart: &TimelineChart) -> String {
         let level = y.pixel_of(*level);
         svg.add_line((x.pixel_of(*from), level), (x.pixel_of(*to), level), "ref");
     }
-    for (at, value) in &chart.points {
-        svg.add_circle(x.pixel_of(*at), y.pixel_of(*value), 2.6, "mark");
+    for ((at, _), interval) in chart.points.iter().zip(&chart.intervals) {
+        if let Some((low, high)) = interval {
+            let at = x.pixel_of(*at);
+            svg.add_line((at, y.pixel_of(*low)), (at, y.pixel_of(*high)), "round");
+        }
+    }
+    for (number, (at, value)) in chart.points.iter().enumerate() {
+        let class = match chart.doubtful.get(number) {
+            Some(true) => "hollow",
+            _ => "mark",
+        };
+        svg.add_circle(x.pixel_of(*at), y.pixel_of(*value), 2.6, class);
     }
     svg.finish(&chart.id, &chart.title, &chart.description)
 }
@@ -96,8 +120,11 @@ mod tests {
             title: "a <b>".to_owned(),
             description: "d".to_owned(),
             levels: points.iter().map(|(at, v)| (*at, *at, *v)).collect(),
+            width: HALF_WIDTH,
             points,
-            changed,
+            intervals: vec![Some((f64::NAN, 2.0))],
+            doubtful: vec![true],
+            changed: changed.into_iter().collect(),
             time: &|at| at.to_string(),
             tick: &|value| value.to_string(),
         })

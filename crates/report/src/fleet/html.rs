@@ -5,7 +5,7 @@ use crate::trial::trial_tables::compute_median;
 use assay_model::drift::FigureChange;
 use assay_model::result;
 use assay_render::html::{Chart, ChartTable, render_page};
-use assay_render::svg::timeline::{TimelineChart, draw_timeline};
+use assay_render::svg::timeline::{HALF_WIDTH, TimelineChart, draw_timeline};
 use assay_render::text::escape_line;
 use assay_render::units::{format_timestamp, format_value, format_value_with_unit};
 use jiff::Timestamp;
@@ -146,7 +146,10 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
             .map(|(t, value)| (at(*t), *value))
             .collect(),
         levels: [before, after].into_iter().filter_map(level).collect(),
-        changed: Some((at(one.between[0]), at(one.between[1]))),
+        changed: vec![(at(one.between[0]), at(one.between[1]))],
+        width: HALF_WIDTH,
+        intervals: Vec::new(),
+        doubtful: Vec::new(),
         time: &|second| {
             let time = Timestamp::from_second(second as i64).unwrap_or(Timestamp::UNIX_EPOCH);
             time.strftime(form).to_string()

@@ -96,8 +96,9 @@ struct ComparisonView {
     summary: String,
 }
 
+/// A fact as pages list it.
 #[derive(Serialize)]
-pub(crate) struct FactRow {
+pub struct FactRow {
     key: String,
     value: String,
     unknown: bool,
@@ -447,8 +448,9 @@ fn build_comparison_view(
     }
 }
 
-/// Groups facts by the first part of their keys.
-pub(crate) fn group_facts(facts: &Facts) -> Vec<(String, Vec<FactRow>)> {
+/// Groups facts by the first part of their keys, for the macro `environment` of pages.
+#[must_use]
+pub fn group_facts(facts: &Facts) -> Vec<(String, Vec<FactRow>)> {
     let mut groups: Vec<(String, Vec<FactRow>)> = Vec::new();
     for (key, fact) in &facts.map {
         let group = escape_line(key.split('.').next().unwrap_or(key));

@@ -37,9 +37,9 @@ struct LayerView {
     settings: Vec<(String, String)>,
 }
 
-/// Renders the page of a stack.
+/// Draws the layers of a stack as SVG. The page needs the classes `box`, `noted` and `head`.
 #[must_use]
-pub fn render_stack_page(view: &StackView<'_>) -> String {
+pub fn draw_stack_picture(view: &StackView<'_>) -> String {
     let layers = &view.stack.layers;
     let items: Vec<LayerBox> = build_rows(view.stack)
         .iter()
@@ -54,8 +54,15 @@ pub fn render_stack_page(view: &StackView<'_>) -> String {
             marks: list_hint_numbers(view, row.at),
         })
         .collect();
-    let head = format_heading(view);
     let description = format!("{} layers, each on the next", layers.len());
+    draw_stack("layers", &format_heading(view), &description, &items)
+}
+
+/// Renders the page of a stack.
+#[must_use]
+pub fn render_stack_page(view: &StackView<'_>) -> String {
+    let layers = &view.stack.layers;
+    let head = format_heading(view);
     let hints: Vec<HintView> = view
         .hints
         .iter()
@@ -79,7 +86,7 @@ pub fn render_stack_page(view: &StackView<'_>) -> String {
         TEMPLATE,
         context! {
             head => &head,
-            picture => draw_stack("layers", &head, &description, &items),
+            picture => draw_stack_picture(view),
             hints => Serde(&hints),
             unknown => Serde(&list_unknown(view)),
             layers => Serde(&table),

@@ -70,7 +70,7 @@ impl Timeline for Postgres {
 
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError> {
         let key = ask.key.unwrap_or_default();
-        let counted = counts(key, DIALECT.schema);
+        let counted = counts(ask, DIALECT.schema);
         let counted = self.one(&counted, &[&key], |row| {
             [row.get(0), row.get(1), row.get(2)]
         })?;

@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct Ask<'a> {
     /// Machines; empty means all.
     pub hosts: &'a [String],
+    /// Only facts, or only findings.
+    pub about: Option<About>,
     /// Prefix of the keys.
     pub key: Option<&'a str>,
     /// Only changes after this time; `None` means current values.
@@ -86,15 +88,23 @@ pub(crate) enum Way {
 const SHARE: u64 = 16;
 
 /// SQL that counts matching keys, all keys, and all machines, for [`way`]. The parameter is the key.
-pub(crate) fn counts(key: &str, schema: &str) -> String {
+pub(crate) fn counts(ask: &Ask<'_>, schema: &str) -> String {
     format!(
-        "SELECT (SELECT count(*) FROM {schema}subject WHERE substr(key, 1, {}) = $1),
+        "SELECT (SELECT count(*) FROM {schema}subject WHERE substr(key, 1, {}) = $1{}),
                 (SELECT count(*) FROM {schema}subject), (SELECT count(*) FROM {schema}host)",
-        key.chars().count()
+        ask.key.unwrap_or_default().chars().count(),
+        of_kind(ask)
     )
 }
 
-/// Chooses the way for a query by the counts of the store.
+/// Restricts subjects to facts or findings.
+fn of_kind(ask: &Ask<'_>) -> String {
+    ask.about.map_or_else(String::new, |about| {
+        format!(" AND kind = {}", about.number())
+    })
+}
+
+/// The way to the rows that are asked for, by the counts of the store.
 pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
     let number = |count: i64| u64::try_from(count).unwrap_or(0);
     let asked = match ask.hosts.len() as u64 {
@@ -144,11 +154,17 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
             format!("SELECT id FROM {schema}host WHERE name IN ({names})"),
         );
     }
-    if let Some(key) = ask.key {
-        let (name, letters) = (next(), key.chars().count());
+    let begins = ask
+        .key
+        .map(|key| format!("substr(key, 1, {}) = {}", key.chars().count(), next()));
+    if begins.is_some() || ask.about.is_some() {
+        let begins = begins.unwrap_or_else(|| "true".to_owned());
         named(
             "subject",
-            format!("SELECT id FROM {schema}subject WHERE substr(key, 1, {letters}) = {name}"),
+            format!(
+                "SELECT id FROM {schema}subject WHERE {begins}{}",
+                of_kind(ask)
+            ),
         );
     }
     match ask.since {

@@ -74,7 +74,7 @@ impl Timeline for Sqlite {
 
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError> {
         let key = ask.key.unwrap_or_default();
-        let counted = counts(key, DIALECT.schema).replace('$', "?");
+        let counted = counts(ask, DIALECT.schema).replace('$', "?");
         let counted = self.all(&counted, &[&key], |row| {
             Ok([row.get(0)?, row.get(1)?, row.get(2)?])
         })?;

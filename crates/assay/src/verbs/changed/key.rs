@@ -41,6 +41,7 @@ pub(super) fn run(
     };
     let ask = Ask {
         hosts: machines,
+        about: None,
         key: Some(key),
         since,
         most: MOST,
@@ -144,6 +145,7 @@ pub(super) fn when(
     let hosts = [machine.to_owned()];
     let ask = Ask {
         hosts: &hosts,
+        about: None,
         key: None,
         since: Some(old.at),
         most: MOST,

@@ -2,13 +2,12 @@
 
 use crate::context;
 use crate::global::Global;
-use assay_fleet::changed::named;
-use assay_model::finding::{Certainty, Checked};
-use assay_model::{FactValue, Facts};
+use assay_fleet::collect_seen;
+use assay_model::Facts;
+use assay_model::finding::Checked;
 use assay_render::text::escape_line;
-use assay_store::{About, Key, SpanLook, SpanValue, Store};
+use assay_store::{SpanLook, Store};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
 
 /// How a machine was looked at: what one way does not see is not gone because of it.
 #[derive(Clone, Copy)]
@@ -67,7 +66,7 @@ fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
         Way::Here => "here",
     };
     let scope = format!("assay {} {way}", env!("CARGO_PKG_VERSION"));
-    let (seen, lost) = seen(one.facts, one.checked);
+    let (seen, lost) = collect_seen(one.facts, one.checked);
     let look = SpanLook {
         host: one.host,
         at: one.at,
@@ -79,35 +78,4 @@ fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
         Ok(_) => Ok(()),
         Err(error) => anyhow::bail!("{}: {error}", escape_line(one.host)),
     }
-}
-
-/// What there is, and the rules that could not be asked.
-fn seen(facts: &Facts, checked: &Checked) -> (BTreeMap<Key, SpanValue>, Vec<String>) {
-    let mut seen: BTreeMap<Key, SpanValue> = named(facts)
-        .into_iter()
-        .map(|(key, fact)| {
-            let value = match &fact.value {
-                FactValue::Known(value) => SpanValue::Value(value.to_string()),
-                FactValue::Unknown(_) => SpanValue::Unread,
-            };
-            ((About::Fact, key), value)
-        })
-        .collect();
-    let mut lost = Vec::new();
-    for finding in &checked.findings {
-        let key = (About::Finding, finding.fingerprint());
-        match finding.certainty {
-            Certainty::Violated => {
-                let severity = serde_json::json!(finding.severity);
-                seen.insert(key, SpanValue::Value(severity.to_string()));
-            }
-            _ => {
-                seen.entry(key).or_insert(SpanValue::Unread);
-                lost.push(finding.rule.clone());
-            }
-        }
-    }
-    lost.sort();
-    lost.dedup();
-    (seen, lost)
 }

@@ -1,0 +1,144 @@
+//! What a request gets: a page, a document, an asset, a redirection, or the reason why not.
+
+use assay_store::StoreError;
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write as _;
+
+/// Shorter answers are not compressed.
+const LEAST_COMPRESSED: usize = 1024;
+
+/// An answer with a body of text.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) kind: &'static str,
+    pub(crate) cache: &'static str,
+    pub(crate) body: String,
+    /// Where the browser shall go instead.
+    pub(crate) location: Option<String>,
+}
+
+/// Always asked for again: it shows the store as it is.
+const FRESH: &str = "no-store";
+
+impl Answer {
+    /// A page.
+    pub(crate) fn page(body: String) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind: "text/html; charset=utf-8",
+            cache: FRESH,
+            body,
+            location: None,
+        }
+    }
+
+    /// A JSON document, as `--json` prints it.
+    pub(crate) fn json(document: &serde_json::Value) -> Self {
+        Self {
+            kind: "application/json",
+            ..Self::page(format!("{document:#}\n"))
+        }
+    }
+
+    /// Plain text of a kind.
+    pub(crate) fn text(kind: &'static str, body: String) -> Self {
+        Self {
+            kind,
+            ..Self::page(body)
+        }
+    }
+
+    /// An asset whose name contains its hash: it never changes.
+    pub(crate) fn asset(kind: &'static str, body: String) -> Self {
+        Self {
+            kind,
+            cache: "public, max-age=31536000, immutable",
+            ..Self::page(body)
+        }
+    }
+
+    /// Sends the browser to another page of this site.
+    pub(crate) fn redirect(location: String) -> Self {
+        Self {
+            status: StatusCode::SEE_OTHER,
+            location: Some(location),
+            ..Self::page(String::new())
+        }
+    }
+
+    /// Builds the response, compressed if the client accepts that.
+    pub(crate) fn into_response(self, accepts_gzip: bool) -> Response<Body> {
+        let compress = accepts_gzip && self.body.len() >= LEAST_COMPRESSED;
+        let packed = compress
+            .then(|| compress_body(self.body.as_bytes()))
+            .flatten();
+        let is_packed = packed.is_some();
+        let body = packed.unwrap_or_else(|| self.body.into_bytes());
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.cache));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        if is_packed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let location = self.location.and_then(|to| HeaderValue::try_from(to).ok());
+        if let Some(location) = location {
+            headers.insert(header::LOCATION, location);
+        }
+        response
+    }
+}
+
+fn compress_body(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok()
+}
+
+/// Why a request gets nothing.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    /// What failed, as a heading.
+    pub(crate) title: String,
+    /// Why, and the way out.
+    pub(crate) text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, title: &str, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            title: title.to_owned(),
+            text: text.into(),
+        }
+    }
+
+    /// There is no such page or record.
+    pub(crate) fn missing(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Not found", text)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let (status, title) = match &error {
+            StoreError::Missing { .. } | StoreError::Ambiguous { .. } => {
+                (StatusCode::NOT_FOUND, "Not found")
+            }
+            StoreError::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "The store is locked"),
+            StoreError::Newer { .. } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The store is of a newer assay",
+            ),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "The store cannot be read"),
+        };
+        Self::new(status, title, error.to_string())
+    }
+}

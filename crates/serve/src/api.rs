@@ -1,0 +1,152 @@
+//! `/api/v1/…`: the JSON documents that `--json` prints, for programs.
+
+use crate::answer::{Answer, Refusal};
+use crate::fleet_state::MachineState;
+use crate::machine_check::MachineCheck;
+use crate::pages::machine::read_check;
+use crate::routes::PageRequest;
+use crate::site::Site;
+use crate::stored_trial::StoredTrial;
+use assay_model::SCHEMA_VERSION;
+use assay_model::finding::Severity;
+use assay_report::check::View;
+use assay_report::fleet::{AskedMachine, MachineAnswer};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Runs in one answer; `?plan=`, `?target=` and `?newest=` choose among them.
+const MOST_RUNS: usize = 10_000;
+
+/// The OpenAPI description of these paths.
+pub(crate) fn openapi(_: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    Ok(Answer::text(
+        "application/json",
+        include_str!("openapi.json").to_owned(),
+    ))
+}
+
+/// `assay report runs --json`.
+pub(crate) fn runs(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let query = &request.query;
+    let mut runs = site
+        .store
+        .read(assay_store::Store::runs)?
+        .unwrap_or_default();
+    runs.retain(|row| {
+        query.get("plan").is_none_or(|plan| row.plan == plan)
+            && query
+                .get("target")
+                .is_none_or(|target| row.targets.iter().any(|one| one == target))
+    });
+    let newest = query.get("newest").and_then(|text| text.parse().ok());
+    runs.truncate(newest.unwrap_or(MOST_RUNS).min(MOST_RUNS));
+    Ok(Answer::json(
+        &json!({ "schema": SCHEMA_VERSION, "runs": runs }),
+    ))
+}
+
+/// `assay report show RUN --json`.
+pub(crate) fn run(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| {
+        let id = store.resolve(&request.name)?;
+        Ok((store.run(id)?, store.samples(id)?))
+    })?;
+    let (run, samples) = read.ok_or_else(|| no_store(site))?;
+    let judged = assay_judge::judge_run(&run, &samples);
+    Ok(Answer::json(&assay_report::json::run_to_json(
+        &run, &judged, &samples,
+    )))
+}
+
+/// `assay trial --list --json`.
+pub(crate) fn trials(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| {
+        let mut all = Vec::new();
+        for trial in store.trials()? {
+            let slots = store.slots(trial.id)?;
+            all.push(StoredTrial::new(trial, slots));
+        }
+        Ok(all)
+    })?;
+    let all = read.unwrap_or_default();
+    let views: Vec<_> = all.iter().map(StoredTrial::view).collect();
+    Ok(Answer::json(&assay_report::trial::trials_to_json(&views)))
+}
+
+/// `assay trial --show TRIAL --json`.
+pub(crate) fn trial(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| {
+        let id = store.resolve_trial(&request.name)?;
+        StoredTrial::read(store, id)
+    })?;
+    let stored = read.ok_or_else(|| no_store(site))?;
+    Ok(Answer::json(&assay_report::trial::trial_to_json(
+        &stored.view(),
+    )))
+}
+
+/// A machine with its newest check, where its bundle is kept.
+pub(crate) type NamedCheck = (String, Option<Arc<MachineCheck>>);
+
+/// Machines with their newest checks, for `assay fleet check --json` and Prometheus.
+pub(crate) fn check_machines(site: &Site) -> Result<Vec<NamedCheck>, Refusal> {
+    let state = site.fleet_state()?;
+    let check = |machine: &MachineState| (machine.name.clone(), read_check(site, machine).0);
+    let looked = state
+        .machines
+        .iter()
+        .filter(|machine| machine.looked.is_some());
+    Ok(looked.map(check).collect())
+}
+
+/// Describes machines as `assay fleet check` does. What is kept of a machine may be gone; then there is no check.
+pub(crate) fn as_asked(checks: &[NamedCheck]) -> Vec<AskedMachine<'_>> {
+    checks
+        .iter()
+        .map(|(name, check)| AskedMachine {
+            name,
+            answer: match check {
+                Some(check) => MachineAnswer::Checked(&check.checked),
+                None => MachineAnswer::Failed("not-kept", "no bundle of this machine is kept"),
+            },
+        })
+        .collect()
+}
+
+/// `assay fleet check --json`, from the newest bundles.
+pub(crate) fn machines(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let checks = check_machines(site)?;
+    Ok(Answer::json(&assay_report::fleet::json(&as_asked(&checks))))
+}
+
+/// `assay check --json`, from the newest bundle of a machine.
+pub(crate) fn machine(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let state = site.fleet_state()?;
+    let missing = || Refusal::missing("There is no such machine, or no bundle of it is kept.");
+    let machine = state.machine(&request.name).ok_or_else(missing)?;
+    let check = read_check(site, machine).0.ok_or_else(missing)?;
+    let document = assay_report::check::json(&View {
+        checked: &check.checked,
+        fail_on: Severity::Info,
+        line: &|_, _| None,
+    });
+    Ok(Answer::json(&document))
+}
+
+/// Figures that shifted, as in the document of `assay fleet changed --json`, without causes.
+pub(crate) fn changed(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let state = site.fleet_state()?;
+    let figures: Vec<_> = state
+        .shifts
+        .iter()
+        .filter_map(crate::figure_series::describe_recent_shift)
+        .collect();
+    Ok(Answer::json(&assay_report::fleet::changes_json(
+        &[],
+        &figures,
+    )))
+}
+
+fn no_store(site: &Site) -> Refusal {
+    Refusal::missing(format!("There is no store at {}.", site.store.shown()))
+}

@@ -1,0 +1,107 @@
+//! Bundles of made-up machines: a few real configuration files each, judged by the real catalogue.
+
+use std::collections::BTreeMap;
+use tar::{Builder, EntryType, Header};
+
+/// The index of a bundle from which everything was collected.
+const INDEX: &str = r#"{"schema":1,"commands":[]}"#;
+
+/// Files of a machine by path.
+pub(crate) type Files = BTreeMap<&'static str, String>;
+
+/// Packs files into a bundle, as `assay fleet check` receives it.
+pub(crate) fn pack_bundle(files: &Files) -> std::io::Result<Vec<u8>> {
+    let mut builder = Builder::new(Vec::new());
+    let index = [("assay-capture.json", INDEX.to_owned())];
+    let all = files.iter().map(|(path, text)| (*path, text.clone()));
+    for (path, text) in all.chain(index) {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, path, text.as_bytes())?;
+    }
+    builder.into_inner()
+}
+
+/// Returns the files that every machine has.
+pub(crate) fn base_files(
+    name: &str,
+    kernel: &str,
+    cpu: &str,
+    threads: u32,
+    memory_gib: u64,
+) -> Files {
+    let processor = |number: u32| {
+        format!("processor\t: {number}\nmodel name\t: {cpu}\ncpu MHz\t\t: 2400.000\n\n")
+    };
+    let mut files = Files::new();
+    let mut add = |path, text: String| {
+        files.insert(path, text);
+    };
+    add("proc/sys/kernel/hostname", format!("{name}\n"));
+    add("proc/sys/kernel/osrelease", format!("{kernel}\n"));
+    add("proc/cpuinfo", (0..threads).map(processor).collect());
+    add(
+        "sys/devices/system/cpu/online",
+        format!("0-{}\n", threads - 1),
+    );
+    add(
+        "proc/meminfo",
+        format!("MemTotal:       {} kB\n", memory_gib * 1024 * 1024),
+    );
+    add(
+        "etc/os-release",
+        "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\n"
+            .to_owned(),
+    );
+    add(
+        "etc/ssh/sshd_config",
+        "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUsePAM yes\nX11Forwarding no\n".to_owned(),
+    );
+    files
+}
+
+/// Sets up nginx with one site.
+pub(crate) fn add_nginx(files: &mut Files, protocols: &str, autoindex: bool) {
+    files.insert(
+        "etc/nginx/nginx.conf",
+        "user www-data;\nworker_processes auto;\nevents { worker_connections 768; }\nhttp {\n  \
+         include /etc/nginx/mime.types;\n  include /etc/nginx/sites-enabled/*;\n}\n"
+            .to_owned(),
+    );
+    files.insert(
+        "etc/nginx/mime.types",
+        "types { text/html html; }\n".to_owned(),
+    );
+    let listing = if autoindex {
+        "  location /files/ { autoindex on; root /srv; }\n"
+    } else {
+        ""
+    };
+    files.insert(
+        "etc/nginx/sites-enabled/shop",
+        format!(
+            "server {{\n  listen 443 ssl;\n  server_name shop.example.org;\n  ssl_protocols {protocols};\n  \
+             ssl_certificate /etc/ssl/certs/shop.pem;\n  ssl_certificate_key /etc/ssl/private/shop.key;\n  \
+             root /srv/shop;\n{listing}}}\n"
+        ),
+    );
+}
+
+/// Sets up a mirror of two disks, whole or with one of them failed.
+pub(crate) fn add_mirror(files: &mut Files, is_whole: bool) {
+    let state = if is_whole {
+        "sda1[0] sdb1[1]"
+    } else {
+        "sda1[0] sdb1[1](F)"
+    };
+    let disks = if is_whole { "[2/2] [UU]" } else { "[2/1] [U_]" };
+    files.insert(
+        "proc/mdstat",
+        format!(
+            "Personalities : [raid1]\nmd0 : active raid1 {state}\n      976630464 blocks super 1.2 {disks}\n\n\
+             unused devices: <none>\n"
+        ),
+    );
+}

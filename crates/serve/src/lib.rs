@@ -1,0 +1,37 @@
+//! The store in a browser: machines, runs, trials and the catalogue as pages, the same documents as JSON, and figures
+//! for Prometheus. Pages have the design of the reports, whose code draws them.
+//!
+//! Everything is read-only. Names and texts of machines are data: templates escape them, and the content security
+//! policy allows no inline script.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a server reads its clock, and the identity of the store's file"
+)]
+
+mod answer;
+mod api;
+mod connection;
+mod demo_bundle;
+pub mod demo_fleet;
+mod demo_records;
+mod demo_trials;
+mod figure_series;
+mod fleet_state;
+mod live_events;
+mod machine_check;
+mod markdown_html;
+mod pages;
+mod prometheus;
+mod query;
+pub mod record_pages;
+mod request_guard;
+mod routes;
+mod server;
+mod site;
+mod site_page;
+mod store_access;
+mod stored_trial;
+
+pub use server::{ServeError, Server};
+pub use site::SiteOptions;
+pub use stored_trial::StoredTrial;

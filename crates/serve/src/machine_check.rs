@@ -1,0 +1,80 @@
+//! What the catalogue finds on a machine, with its evidence: judged from the newest bundle that was kept of it.
+
+use crate::site::Site;
+use assay_advice::findings;
+use assay_facts::CollectOptions;
+use assay_host::Bundle;
+use assay_model::Facts;
+use assay_model::finding::Checked;
+use assay_model::stack::Stack;
+use assay_stack::{StackTarget, discover};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bundles whose results are kept; all are dropped when there are more.
+const MOST_CHECKS: usize = 600;
+
+/// A machine as its newest bundle shows it.
+#[derive(Debug)]
+pub(crate) struct MachineCheck {
+    /// When the bundle was made.
+    pub(crate) at: Timestamp,
+    pub(crate) facts: Facts,
+    pub(crate) checked: Checked,
+    /// The layers below `/`; `None` if the bundle does not contain them.
+    pub(crate) stack: Option<Stack>,
+}
+
+/// Checks by the hashes of their bundles. A bundle never changes, nor does the catalogue of a running server.
+#[derive(Debug, Default)]
+pub(crate) struct CheckCache(Mutex<HashMap<String, Arc<MachineCheck>>>);
+
+impl Site {
+    /// Returns the check of the newest bundle of a machine; `None` without a bundle.
+    ///
+    /// # Errors
+    /// What was kept cannot be read, as a sentence.
+    pub(crate) fn check_machine(&self, host: &str) -> Result<Option<Arc<MachineCheck>>, String> {
+        let entries = self
+            .history
+            .entries(host)
+            .map_err(|error| error.to_string())?;
+        let Some(entry) = entries.last() else {
+            return Ok(None);
+        };
+        let known = {
+            let checks = self.checks.0.lock().unwrap_or_else(PoisonError::into_inner);
+            checks.get(&entry.bundle).cloned()
+        };
+        if let Some(known) = known {
+            return Ok(Some(known));
+        }
+        let bytes = self
+            .history
+            .bundle(host, entry)
+            .map_err(|error| error.to_string())?;
+        let bundle =
+            Bundle::read(&bytes[..], "what was kept").map_err(|error| error.to_string())?;
+        let options = CollectOptions {
+            services: true,
+            ..CollectOptions::default()
+        };
+        let facts = assay_facts::collect(&bundle, &options);
+        let checked = findings(self.options.catalogue.all(), &facts);
+        let stack = discover(&bundle, &StackTarget::Path(PathBuf::from("/"))).ok();
+        let check = Arc::new(MachineCheck {
+            at: entry.at,
+            facts,
+            checked,
+            stack: stack.filter(|stack| stack.layers.len() > 1),
+        });
+        let mut checks = self.checks.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if checks.len() >= MOST_CHECKS {
+            checks.clear();
+        }
+        checks.insert(entry.bundle.clone(), check.clone());
+        Ok(Some(check))
+    }
+}

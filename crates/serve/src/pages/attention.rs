@@ -1,0 +1,264 @@
+//! What needs the user: new and severe findings, missed criteria, shifted figures, failed runs, verdicts that wait.
+
+use super::figure_views::{describe_shift, series_href};
+use super::{LinkView, MOST_LINKED, TimeView, finding_anchor, join_some, machine_link, short_name};
+use crate::fleet_state::{FleetState, RecentShift, machine_name, short_host};
+use crate::query::encode_segment;
+use crate::site::Site;
+use assay_model::finding::Severity;
+use assay_model::result::Change;
+use assay_model::run::RunState;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Machines that an item names; the rest is counted.
+const MOST_MACHINES: usize = 6;
+/// A machine that was not checked for so many days while others were is shown.
+const SILENT_DAYS: i64 = 7;
+
+/// One thing that needs the user.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct AttentionItem {
+    /// What kind of thing it is, in a word or two.
+    kind: &'static str,
+    class: &'static str,
+    title: String,
+    href: String,
+    detail: String,
+    machines: Vec<LinkView>,
+    more: usize,
+    when: Option<TimeView>,
+    is_new: bool,
+    #[serde(skip)]
+    rank: (u32, usize),
+}
+
+/// Builds the items, the most urgent first.
+pub(super) fn find_items(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
+    let mut items = find_findings(site, state);
+    items.extend(find_missed(state));
+    items.extend(state.shifts.iter().filter_map(find_shift));
+    items.extend(find_failed(state));
+    items.extend(find_waiting(state));
+    items.extend(find_silent(state));
+    items.sort_by_key(|item| std::cmp::Reverse(item.rank));
+    items
+}
+
+/// Machines with a rule, and when its newest finding came.
+#[derive(Default)]
+struct RuleState<'a> {
+    severity: Option<Severity>,
+    is_new: bool,
+    newest: Option<Timestamp>,
+    machines: Vec<&'a str>,
+    subjects: Vec<String>,
+}
+
+/// Findings by rule: severe ones, and all that are new.
+fn find_findings(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
+    let mut rules: BTreeMap<&str, RuleState<'_>> = BTreeMap::new();
+    for machine in &state.machines {
+        for finding in &machine.findings {
+            let shown = finding.severity >= Severity::High
+                || (finding.is_new && finding.severity >= Severity::Medium);
+            if !shown {
+                continue;
+            }
+            let rule = rules.entry(&finding.rule).or_default();
+            rule.severity = rule.severity.max(Some(finding.severity));
+            rule.is_new |= finding.is_new;
+            rule.newest = rule.newest.max(Some(finding.since));
+            if rule.machines.last() != Some(&machine.name.as_str()) {
+                rule.machines.push(&machine.name);
+            }
+            if !finding.subject.is_empty() && !rule.subjects.contains(&finding.subject) {
+                rule.subjects.push(finding.subject.clone());
+            }
+        }
+    }
+    let item = |(id, rule): (&str, RuleState<'_>)| {
+        let severity = rule.severity.unwrap_or(Severity::Info);
+        let advice = site.find_advice(id);
+        let href = match rule.machines.as_slice() {
+            [one] => format!("{}#finding-{}", machine_link(one).href, finding_anchor(id)),
+            _ if id.len() > MOST_LINKED => "/advice".to_owned(),
+            _ => format!("/advice/{}", encode_segment(id)),
+        };
+        let weight = match severity {
+            Severity::Critical => 90,
+            Severity::High => 70,
+            _ => 50,
+        };
+        AttentionItem {
+            kind: severity.name(),
+            class: severity.name(),
+            title: advice.map_or_else(|| short_name(id), |advice| short_name(&advice.title)),
+            href,
+            detail: join_some(&rule.subjects, 3),
+            machines: rule
+                .machines
+                .iter()
+                .take(MOST_MACHINES)
+                .map(|name| machine_link(name))
+                .collect(),
+            more: rule.machines.len().saturating_sub(MOST_MACHINES),
+            when: rule.newest.map(TimeView::new),
+            is_new: rule.is_new,
+            rank: (
+                weight + if rule.is_new { 8 } else { 0 },
+                rule.machines.len(),
+            ),
+        }
+    };
+    rules.into_iter().map(item).collect()
+}
+
+fn find_missed(state: &FleetState) -> Vec<AttentionItem> {
+    let item = |missed: &crate::fleet_state::MissedRun| {
+        let row = state.runs.get(missed.run)?;
+        Some(AttentionItem {
+            kind: "criterion",
+            class: "high",
+            title: format!(
+                "{} missed {}",
+                short_name(&row.plan),
+                match missed.criteria.len() {
+                    1 => "a criterion".to_owned(),
+                    many => format!("{many} criteria"),
+                }
+            ),
+            href: format!("/runs/{}#criteria", row.id),
+            detail: join_some(&missed.criteria, 2),
+            machines: machine_name(row).map(machine_link).into_iter().collect(),
+            more: 0,
+            when: Some(TimeView::new(row.started)),
+            is_new: false,
+            rank: (74, missed.criteria.len()),
+        })
+    };
+    state.missed.iter().filter_map(item).collect()
+}
+
+fn find_shift(recent: &RecentShift) -> Option<AttentionItem> {
+    let (series, shift) = (&recent.series, &recent.shift);
+    let verdict = series.judge_shift(shift);
+    let at = series.points.get(shift.at)?.at;
+    Some(AttentionItem {
+        kind: match verdict {
+            Change::Worse => "slower",
+            Change::Better => "faster",
+            Change::Same | Change::Unclear => "shifted",
+        },
+        class: match verdict {
+            Change::Worse => "medium",
+            Change::Better => "good",
+            Change::Same | Change::Unclear => "low",
+        },
+        title: describe_shift(series, shift),
+        href: series_href(&series.key),
+        detail: format!(
+            "plan {} on {}",
+            short_name(&series.key.plan),
+            short_name(&series.key.target)
+        ),
+        machines: series
+            .key
+            .machine
+            .iter()
+            .map(|machine| machine_link(short_host(machine.shown())))
+            .collect(),
+        more: 0,
+        when: Some(TimeView::new(at)),
+        is_new: false,
+        rank: (
+            match verdict {
+                Change::Worse => 65,
+                Change::Better => 12,
+                Change::Same | Change::Unclear => 20,
+            },
+            series.points.len(),
+        ),
+    })
+}
+
+/// The newest run of a machine, if it failed.
+fn find_failed(state: &FleetState) -> Vec<AttentionItem> {
+    let item = |machine: &crate::fleet_state::MachineState| {
+        let row = state.runs.get(*machine.runs.first()?)?;
+        (row.state == RunState::Failed).then(|| AttentionItem {
+            kind: "failed",
+            class: "medium",
+            title: format!("The newest run of {} failed", short_name(&row.plan)),
+            href: format!("/runs/{}", row.id),
+            detail: format!("{} of {} samples are stored", row.samples, row.planned),
+            machines: vec![machine_link(&machine.name)],
+            more: 0,
+            when: Some(TimeView::new(row.started)),
+            is_new: false,
+            rank: (55, 0),
+        })
+    };
+    state.machines.iter().filter_map(item).collect()
+}
+
+/// Changes that are better and were taken back, unless a later trial of the same change was kept.
+fn find_waiting(state: &FleetState) -> Vec<AttentionItem> {
+    let mut seen = std::collections::BTreeSet::new();
+    // The newest trial of a change decides.
+    let newest = state.trials.iter().filter(|trial| {
+        seen.insert((
+            trial.machine.clone(),
+            trial.advice.clone(),
+            trial.target.clone(),
+        ))
+    });
+    newest
+        .filter(|trial| trial.waits_for_keep)
+        .map(|trial| AttentionItem {
+            kind: "keep?",
+            class: "keep",
+            title: format!("{} helps and is not kept", short_name(&trial.advice)),
+            href: format!("/trials/{}", trial.id),
+            detail: super::trial_row::describe_change(trial),
+            machines: trial
+                .machine
+                .as_deref()
+                .map(machine_link)
+                .into_iter()
+                .collect(),
+            more: 0,
+            when: Some(TimeView::new(trial.started)),
+            is_new: false,
+            rank: (40, trial.pairs as usize),
+        })
+        .collect()
+}
+
+/// Machines that were not checked for long, while others were.
+fn find_silent(state: &FleetState) -> Vec<AttentionItem> {
+    let newest = state
+        .machines
+        .iter()
+        .filter_map(|machine| machine.looked)
+        .map(|[_, last]| last)
+        .max();
+    let item = |machine: &crate::fleet_state::MachineState| {
+        let [_, last] = machine.looked?;
+        let days = newest?.duration_since(last).as_hours() / 24;
+        (days >= SILENT_DAYS).then(|| AttentionItem {
+            kind: "silent",
+            class: "medium",
+            title: "Not checked while others were".to_owned(),
+            href: machine_link(&machine.name).href,
+            detail: format!("the newest check of another machine is {days} days newer"),
+            machines: vec![machine_link(&machine.name)],
+            more: 0,
+            when: Some(TimeView::new(last)),
+            is_new: false,
+            rank: (60, 0),
+        })
+    };
+    state.machines.iter().filter_map(item).collect()
+}

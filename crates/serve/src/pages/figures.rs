@@ -1,0 +1,220 @@
+//! Figures over time: a list of all, and one with its runs.
+
+use super::figure_views::{describe_shift, metric_name, series_href};
+use super::{LinkView, figure_chart, filter_options, machine_link, short_name};
+use crate::answer::{Answer, Refusal};
+use crate::figure_series::Series;
+use crate::fleet_state::{machine_name, short_host};
+use crate::routes::PageRequest;
+use crate::site::Site;
+use crate::site_page::Section;
+use assay_render::html::Chart;
+use assay_render::svg::timeline::FULL_WIDTH;
+use assay_render::units::format_value_with_unit;
+use assay_store::RunRow;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use minijinja::context;
+use minijinja::value::Serde;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Series in the list.
+const MOST_SERIES: usize = 200;
+/// Charts on the page; more than one where a filter leaves several figures.
+const MOST_CHARTS: usize = 4;
+/// Time for reading runs that are not known yet.
+const READING: Duration = Duration::from_secs(8);
+
+/// A row of the list.
+#[derive(Serialize)]
+struct SeriesView {
+    title: String,
+    href: String,
+    machine: Option<LinkView>,
+    plan: String,
+    target: String,
+    runs: usize,
+    newest: String,
+    shift: Option<String>,
+}
+
+/// Answers `/figures`.
+pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let state = site.fleet_state()?;
+    let query = &request.query;
+    let (machine, plan) = (query.get("machine"), query.get("plan"));
+    let rows: Vec<&RunRow> = state
+        .runs
+        .iter()
+        .filter(|row| {
+            machine.is_none_or(|name| machine_name(row).map(short_host) == Some(short_host(name)))
+        })
+        .filter(|row| plan.is_none_or(|plan| row.plan == plan))
+        .collect();
+    let deadline = Instant::now() + READING;
+    let found = site
+        .store
+        .read(|store| site.fleet.series.find_series(store, &rows, Some(deadline)))?
+        .unwrap_or_default();
+    let fits = |series: &Series| {
+        query
+            .get("workload")
+            .is_none_or(|name| series.key.workload == name)
+            && query
+                .get("target")
+                .is_none_or(|name| series.key.target == name)
+            && query
+                .get("metric")
+                .is_none_or(|name| series.key.metric.to_string() == name)
+    };
+    let mut all: Vec<Series> = found.all.into_iter().filter(fits).collect();
+    all.sort_by_key(|series| {
+        (
+            series.shifts.is_empty(),
+            std::cmp::Reverse(series.points.len()),
+        )
+    });
+    let is_chosen = query.get("metric").is_some();
+    let window = read_window(query.get("from"), query.get("to"));
+    let charts: Vec<Chart> = all
+        .iter()
+        .take(if is_chosen { MOST_CHARTS } else { 0 })
+        .map(|series| cut_window(series, window))
+        .enumerate()
+        .map(|(number, series)| figure_chart::draw_series(&series, FULL_WIDTH, number))
+        .collect();
+    let shifts: Vec<String> = all
+        .iter()
+        .take(charts.len())
+        .flat_map(|series| series.shifts.iter().map(|shift| tell_shift(series, shift)))
+        .collect();
+    let views: Vec<SeriesView> = all.iter().take(MOST_SERIES).map(describe_series).collect();
+    let title = match (is_chosen, all.first()) {
+        (true, Some(series)) => format!(
+            "{}: {}",
+            short_name(&series.key.workload),
+            metric_name(series.key.metric)
+        ),
+        _ => "Figures over time".to_owned(),
+    };
+    let page = site.render_page(
+        &title,
+        Section::Runs,
+        include_str!("../templates/figures.html"),
+        context! {
+            title => &title,
+            is_chosen,
+            subject => Serde(all.first().map(describe_series)),
+            is_empty => state.runs.is_empty(),
+            charts => Serde(charts),
+            shifts,
+            series => Serde(views),
+            left_out => all.len().saturating_sub(MOST_SERIES),
+            is_partial => found.is_partial,
+            plans => Serde(filter_options(state.runs.iter().map(|row| row.plan.as_str()), plan)),
+            machines => Serde(filter_options(
+                state.runs.iter().filter_map(machine_name).map(short_host),
+                machine,
+            )),
+            from => query.get("from"),
+            to => query.get("to"),
+            all_href => format!("/figures?{}", query.with("metric", None)),
+            hidden => ["machine", "plan", "workload", "target", "metric"]
+                .into_iter()
+                .filter_map(|name| Some((name, query.get(name)?.to_owned())))
+                .collect::<Vec<_>>(),
+        },
+    );
+    Ok(Answer::page(page))
+}
+
+fn describe_series(series: &Series) -> SeriesView {
+    let key = &series.key;
+    SeriesView {
+        title: format!("{}: {}", short_name(&key.workload), metric_name(key.metric)),
+        href: series_href(key),
+        machine: key
+            .machine
+            .as_ref()
+            .map(|machine| machine_link(short_host(machine.shown()))),
+        plan: short_name(&key.plan),
+        target: short_name(&key.target),
+        runs: series.points.len(),
+        newest: series.points.last().map_or(String::new(), |point| {
+            format_value_with_unit(key.metric.quantity, point.value)
+        }),
+        shift: series
+            .shifts
+            .last()
+            .map(|shift| super::trial_row::format_signed(shift.ratio)),
+    }
+}
+
+fn tell_shift(series: &Series, shift: &assay_judge::shift::FigureShift) -> String {
+    let at = |point: usize| series.points.get(point);
+    let when = at(shift.at).map_or(String::new(), |point| {
+        format!(
+            " from run {} of {}",
+            point.run,
+            assay_render::units::format_timestamp(point.at)
+        )
+    });
+    let range = shift.interval.map_or(String::new(), |range| {
+        format!(
+            " (between {} and {})",
+            super::trial_row::format_signed(range.low),
+            super::trial_row::format_signed(range.high)
+        )
+    });
+    format!("{}{range}{when}", describe_shift(series, shift))
+}
+
+/// Reads the days of `from` and `to`; a day that is none counts as missing.
+fn read_window(from: Option<&str>, to: Option<&str>) -> (Option<Timestamp>, Option<Timestamp>) {
+    let start = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    let day = |text: &str| text.parse::<Date>().ok();
+    (
+        from.and_then(day).and_then(start),
+        to.and_then(day)
+            .and_then(|date| date.tomorrow().ok())
+            .and_then(start),
+    )
+}
+
+/// Leaves the runs of a time. Shifts stay those of all runs.
+fn cut_window(series: &Series, (from, to): (Option<Timestamp>, Option<Timestamp>)) -> Series {
+    let is_inside =
+        |at: Timestamp| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);
+    let first = series.points.iter().position(|point| is_inside(point.at));
+    let Some(first) = first else {
+        return Series {
+            points: Vec::new(),
+            shifts: Vec::new(),
+            ..series.clone()
+        };
+    };
+    let points: Vec<_> = series
+        .points
+        .iter()
+        .filter(|point| is_inside(point.at))
+        .cloned()
+        .collect();
+    let last = first + points.len();
+    let shifts = series
+        .shifts
+        .iter()
+        .filter(|shift| (first..last).contains(&shift.at));
+    let shifts = shifts.copied().map(|mut shift| {
+        shift.at -= first;
+        shift.between = shift.between.map(|at| at.clamp(first, last - 1) - first);
+        shift.noticed = shift.noticed.saturating_sub(first);
+        shift
+    });
+    Series {
+        shifts: shifts.collect(),
+        points,
+        key: series.key.clone(),
+    }
+}

@@ -1,0 +1,90 @@
+//! The landing page: what needs the user, then the machines and the newest runs.
+
+use super::run_row::RunView;
+use super::{TimeView, attention, machine_row};
+use crate::answer::{Answer, Refusal};
+use crate::fleet_state::FleetState;
+use crate::routes::PageRequest;
+use crate::site::Site;
+use crate::site_page::Section;
+use assay_model::run::RunState;
+use assay_model::trial::TrialState;
+use assay_render::units::format_plural;
+use minijinja::context;
+use minijinja::value::Serde;
+
+/// Items on the page.
+const MOST_ITEMS: usize = 40;
+/// Newest runs on the page.
+const RUNS: usize = 8;
+/// Machines on the page; the rest has its own page.
+const MACHINES: usize = 12;
+
+/// Answers `/`.
+pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let state = site.fleet_state()?;
+    let template = include_str!("../templates/overview.html");
+    let items = attention::find_items(site, &state);
+    let shown: Vec<_> = items.iter().take(MOST_ITEMS).collect();
+    let running = state
+        .runs
+        .iter()
+        .filter(|row| row.state == RunState::Running);
+    let running: Vec<RunView> = running.take(RUNS).map(|row| RunView::new(row, 0)).collect();
+    let trials = state
+        .trials
+        .iter()
+        .filter(|trial| trial.state == TrialState::Running);
+    let trials: Vec<_> = trials
+        .map(|trial| super::trial_row::TrialRowView::new(trial))
+        .collect();
+    let newest: Vec<RunView> = state
+        .runs
+        .iter()
+        .take(RUNS)
+        .enumerate()
+        .map(|(at, row)| RunView::new(row, count_missed(&state, at)))
+        .collect();
+    let mut machines: Vec<_> = state.machines.iter().collect();
+    machines
+        .sort_by_key(|machine| std::cmp::Reverse(machine.findings.first().map(|one| one.severity)));
+    let machines: Vec<_> = machines.into_iter().take(MACHINES).collect();
+    let rows = machine_row::build_rows(&state, machines.into_iter());
+    let page = site.render_page(
+        "Overview",
+        Section::Overview,
+        template,
+        context! {
+            is_empty => state.machines.is_empty() && state.runs.is_empty() && state.trials.is_empty(),
+            store => site.store.shown(),
+            items => Serde(&shown),
+            left_out => items.len().saturating_sub(MOST_ITEMS),
+            summary => summarize(&state),
+            newest_time => Serde(state.newest.map(TimeView::new)),
+            is_partial => state.is_partial,
+            running => Serde(running),
+            trials => Serde(trials),
+            machines => Serde(&rows),
+            more_machines => state.machines.len().saturating_sub(MACHINES),
+            runs => Serde(newest),
+            all_runs => state.runs.len(),
+        },
+    );
+    Ok(Answer::page(page))
+}
+
+/// Returns the number of criteria that a run missed, as far as it was judged.
+pub(super) fn count_missed(state: &FleetState, run: usize) -> usize {
+    let missed = state.missed.iter().find(|missed| missed.run == run);
+    missed.map_or(0, |missed| missed.criteria.len())
+}
+
+fn summarize(state: &FleetState) -> String {
+    let count = |n: usize, one: &str, many: &str| format_plural(n as u64, one, many);
+    format!(
+        "{}, {}, {}",
+        count(state.machines.len(), "machine", "machines"),
+        count(state.runs.len(), "run", "runs"),
+        count(state.trials.len(), "trial", "trials")
+    )
+}

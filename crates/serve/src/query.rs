@@ -1,0 +1,96 @@
+//! The query of a URL: filters and choices. The URL holds the whole state of a page.
+
+use std::collections::BTreeMap;
+
+/// Parameters that are read; a longer query is cut.
+const MOST_PARAMETERS: usize = 64;
+/// Characters of a value that are read.
+const MOST_CHARACTERS: usize = 512;
+
+/// Decoded parameters, each with its values in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueryParameters(BTreeMap<String, Vec<String>>);
+
+impl QueryParameters {
+    /// Decodes a query: `a=1&b=two+words`.
+    pub(crate) fn parse(query: &str) -> Self {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()).take(MOST_PARAMETERS) {
+            let value: String = value.trim().chars().take(MOST_CHARACTERS).collect();
+            if !value.is_empty() {
+                all.entry(name.into_owned()).or_default().push(value);
+            }
+        }
+        Self(all)
+    }
+
+    /// Returns the first value of a parameter; an empty one counts as missing.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.first().map(String::as_str)
+    }
+
+    /// Returns all values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns a number from 1 on; 1 if it is missing or none.
+    pub(crate) fn page(&self) -> usize {
+        let number = self.get("page").and_then(|text| text.parse().ok());
+        number.unwrap_or(1).clamp(1, 1_000_000)
+    }
+
+    /// Encodes the parameters with one of them replaced, or removed.
+    pub(crate) fn with(&self, name: &str, value: Option<&str>) -> String {
+        let mut encoder = form_urlencoded::Serializer::new(String::new());
+        for (key, values) in self.0.iter().filter(|(key, _)| *key != name) {
+            for value in values {
+                encoder.append_pair(key, value);
+            }
+        }
+        if let Some(value) = value {
+            encoder.append_pair(name, value);
+        }
+        encoder.finish()
+    }
+}
+
+/// Encodes parameters for a link: `a=1&b=two+words`.
+pub(crate) fn encode(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
+}
+
+/// Encodes a name as one segment of a path.
+pub(crate) fn encode_segment(name: &str) -> String {
+    // A space is `%20` in a path, `+` only in a query.
+    let encoded: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    encoded.replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_decoded_and_encoded_again() {
+        let query = QueryParameters::parse("a=1&b=two+words&b=%3Cb%3E&empty=&page=3");
+        assert_eq!(query.get("b"), Some("two words"));
+        assert_eq!(query.all("b"), ["two words", "<b>"]);
+        assert_eq!((query.get("empty"), query.page()), (None, 3));
+        assert_eq!(query.with("b", None), "a=1&page=3");
+        assert_eq!(
+            query.with("page", Some("4")),
+            "a=1&b=two+words&b=%3Cb%3E&page=4"
+        );
+        let long = QueryParameters::parse(&format!("q={}", "x".repeat(100_000)));
+        assert_eq!(long.get("q").map(str::len), Some(MOST_CHARACTERS));
+        assert_eq!(QueryParameters::parse("page=-1").page(), 1);
+    }
+
+    #[test]
+    fn a_name_is_one_segment() {
+        assert_eq!(encode_segment("a b/<c>"), "a%20b%2F%3Cc%3E");
+    }
+}

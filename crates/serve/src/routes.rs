@@ -1,0 +1,93 @@
+//! Which function answers which path.
+
+use crate::answer::{Answer, Refusal};
+use crate::query::QueryParameters;
+use crate::site::Site;
+use crate::{api, live_events, pages, prometheus, request_guard};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, Response, header};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, get};
+use std::sync::Arc;
+
+/// What a page is asked for.
+pub(crate) struct PageRequest {
+    /// The variable part of the path; empty without one.
+    pub(crate) name: String,
+    /// The query.
+    pub(crate) query: QueryParameters,
+}
+
+/// Builds a page from a request.
+pub(crate) type PageFunction = fn(&Site, &PageRequest) -> Result<Answer, Refusal>;
+
+/// Builds the router of all pages.
+pub(crate) fn build_router(site: Arc<Site>) -> Router {
+    let router = Router::new()
+        .route("/", page(pages::overview::show))
+        .route("/machines", page(pages::machines::show))
+        .route("/machines/{name}", page(pages::machine::show))
+        .route("/runs", page(pages::runs::show))
+        .route("/runs/{name}", page(pages::run::show))
+        .route("/compare", page(pages::run::compare))
+        .route("/figures", page(pages::figures::show))
+        .route("/trials", page(pages::trials::show))
+        .route("/trials/{name}", page(pages::trial::show))
+        .route("/advice", page(pages::catalogue::show))
+        .route("/advice/{name}", page(pages::advice::show))
+        .route("/about", page(pages::about::show))
+        .route("/assets/{name}", page(pages::assets::show))
+        .route("/metrics", page(prometheus::show))
+        .route("/api/v1/openapi.json", page(api::openapi))
+        .route("/api/v1/runs", page(api::runs))
+        .route("/api/v1/runs/{name}", page(api::run))
+        .route("/api/v1/trials", page(api::trials))
+        .route("/api/v1/trials/{name}", page(api::trial))
+        .route("/api/v1/machines", page(api::machines))
+        .route("/api/v1/machines/{name}", page(api::machine))
+        .route("/api/v1/changed", page(api::changed))
+        .route("/live/runs/{name}", get(live_events::run))
+        .route("/live/trials/{name}", get(live_events::trial))
+        .fallback(missing);
+    router
+        .layer(from_fn_with_state(site.clone(), request_guard::guard))
+        .with_state(site)
+}
+
+/// Answers a path by a function that runs on a thread of its own, within the limits of the site.
+fn page(function: PageFunction) -> MethodRouter<Arc<Site>> {
+    get(
+        async move |State(site): State<Arc<Site>>,
+                    name: Option<Path<String>>,
+                    RawQuery(query): RawQuery,
+                    headers: HeaderMap|
+                    -> Response<Body> {
+            let request = PageRequest {
+                name: name.map_or_else(String::new, |Path(name)| name),
+                query: QueryParameters::parse(query.as_deref().unwrap_or_default()),
+            };
+            let answer = site.draw(function, request).await;
+            answer.into_response(accepts_gzip(&headers))
+        },
+    )
+}
+
+async fn missing(State(site): State<Arc<Site>>) -> Response<Body> {
+    let refusal =
+        Refusal::missing("There is no such page. The navigation above leads to all of them.");
+    site.refusal_page(&refusal).into_response(false)
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|text| text.to_str().ok());
+    accepted.is_some_and(|text| {
+        text.split(',').any(|one| {
+            let mut parts = one.split(';').map(str::trim);
+            parts.next() == Some("gzip") && parts.next() != Some("q=0")
+        })
+    })
+}

@@ -1,0 +1,199 @@
+//! The listening socket: accepts connections within limits and hands them to the router.
+
+use crate::connection::LimitedStream;
+use crate::routes;
+use crate::site::{Site, SiteOptions};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Connections that are served at the same time.
+const MOST_CONNECTIONS: usize = 1_500;
+/// Threads that read the store and draw pages.
+const PAGE_THREADS: usize = 4;
+/// A client sends the head of its request within this time, or the connection is closed.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest head of a request.
+const MOST_HEAD_BYTES: usize = 32 << 10;
+/// How often the server looks whether it shall end.
+const STOP_INTERVAL: Duration = Duration::from_millis(250);
+/// What a client gets when there are too many connections.
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n\
+    Retry-After: 5\r\nConnection: close\r\n\r\ntoo many connections; try again in a moment\n";
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is taken or not of this machine.
+    #[error("cannot listen on {address}: {source}. {way_out}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+        /// What the user can do.
+        way_out: &'static str,
+    },
+    /// Others could reach the server without a token.
+    #[error(
+        "cannot listen on {address}: other machines could read the store. Give --token-file FILE, or listen on \
+         127.0.0.1 and use `ssh -L`."
+    )]
+    NoToken {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The token can be guessed.
+    #[error(
+        "the token has {length} characters: use at least {least}, such as those of `openssl rand -hex 16`"
+    )]
+    ShortToken {
+        /// Its length.
+        length: usize,
+        /// The shortest that is accepted.
+        least: usize,
+    },
+    /// The kernel gives no event loop.
+    #[error("cannot start the server: {0}")]
+    Runtime(#[source] io::Error),
+}
+
+/// Shortest token.
+const LEAST_TOKEN: usize = 16;
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    site: Arc<Site>,
+}
+
+impl Server {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// The port is in use or not permitted, or the address is reachable from elsewhere and no token is given.
+    pub fn bind(address: SocketAddr, options: SiteOptions) -> Result<Self, ServeError> {
+        match &options.token {
+            None if !address.ip().is_loopback() => return Err(ServeError::NoToken { address }),
+            Some(token) if token.len() < LEAST_TOKEN => {
+                return Err(ServeError::ShortToken {
+                    length: token.len(),
+                    least: LEAST_TOKEN,
+                });
+            }
+            _ => {}
+        }
+        let fail = |source: io::Error| ServeError::Listen {
+            address,
+            way_out: match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "Another program has this port: choose one with --listen, such as 127.0.0.1:7879."
+                }
+                io::ErrorKind::PermissionDenied => "Choose a port above 1023 with --listen.",
+                _ => "Choose an address of this machine with --listen.",
+            },
+            source,
+        };
+        let listener = TcpListener::bind(address).map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        Ok(Self {
+            listener,
+            site: Arc::new(Site::new(options)),
+        })
+    }
+
+    /// Returns the address that it listens on.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` returns true.
+    ///
+    /// # Errors
+    /// The event loop cannot be started.
+    pub fn run(self, stop: impl Fn() -> bool) -> Result<(), ServeError> {
+        raise_open_files();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(PAGE_THREADS)
+            .build()
+            .map_err(ServeError::Runtime)?;
+        let served = runtime.block_on(self.accept_until(stop));
+        // A page that is still drawn is not waited for.
+        runtime.shutdown_background();
+        served
+    }
+
+    async fn accept_until(self, stop: impl Fn() -> bool) -> Result<(), ServeError> {
+        let listener =
+            tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Runtime)?;
+        let router = routes::build_router(self.site);
+        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        while !stop() {
+            let Ok(accepted) = tokio::time::timeout(STOP_INTERVAL, listener.accept()).await else {
+                continue;
+            };
+            let Ok((stream, _)) = accepted else {
+                // Out of descriptors or memory: connections that end make room.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            match room.clone().try_acquire_owned() {
+                Ok(permit) => {
+                    tokio::spawn(serve_connection(stream, router.clone(), permit));
+                }
+                Err(_) => {
+                    tokio::spawn(refuse(stream));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn serve_connection(stream: TcpStream, router: axum::Router, permit: OwnedSemaphorePermit) {
+    let _ = stream.set_nodelay(true);
+    let io = TokioIo::new(LimitedStream::new(stream));
+    // An error is a client that went away, was too slow, or did not speak HTTP: it got its answer.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MOST_HEAD_BYTES)
+        .serve_connection(io, TowerToHyperService::new(router))
+        .await;
+    drop(permit);
+}
+
+async fn refuse(mut stream: TcpStream) {
+    let written = tokio::time::timeout(Duration::from_secs(1), stream.write_all(BUSY));
+    let _ = written.await;
+}
+
+/// Raises the limit of open files as far as this user may: every connection is one.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = (MOST_CONNECTIONS + 100) as u64;
+    let enough = limit.current.is_none_or(|current| current >= wanted);
+    if !enough {
+        let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(current),
+                ..limit
+            },
+        );
+    }
+}

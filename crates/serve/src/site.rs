@@ -1,0 +1,163 @@
+//! What all requests share: the store, the catalogue, caches, and the limits of drawing pages.
+
+use crate::answer::{Answer, Refusal};
+use crate::fleet_state::FleetStateCache;
+use crate::live_events::LiveCache;
+use crate::machine_check::CheckCache;
+use crate::routes::{PageFunction, PageRequest};
+use crate::site_page::{Section, StyleRegistry};
+use crate::store_access::StoreAccess;
+use crate::stored_trial::TrialCache;
+use assay_advice::Catalogue;
+use assay_fleet::History;
+use assay_model::advice::Advice;
+use assay_model::{Facts, TargetInfo};
+use axum::http::StatusCode;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Requests that wait for a thread; more are refused.
+const MOST_WAITING: usize = 256;
+/// How long a page may take, with the time that it waits for a thread.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Reads the facts of this machine, and of the file system that advice is judged for.
+pub type ReadFacts = Box<dyn Fn() -> (Facts, Option<TargetInfo>) + Send + Sync>;
+
+/// What a site shows, and to whom.
+pub struct SiteOptions {
+    /// The store: a file, or a URL.
+    pub store: PathBuf,
+    /// Directory with the bundles of machines; their findings are shown with evidence.
+    pub history: PathBuf,
+    /// The catalogue of advice.
+    pub catalogue: Catalogue,
+    /// Facts of this machine, for "applies here"; read once when they are needed first.
+    pub read_facts: ReadFacts,
+    /// Token that every visitor needs.
+    pub token: Option<String>,
+    /// Host names by which the server is reached, besides addresses and `localhost`.
+    pub names: Vec<String>,
+    /// Version of assay.
+    pub version: &'static str,
+    /// A line above every page, such as that its figures are made up.
+    pub notice: Option<String>,
+}
+
+/// The state of a running server.
+pub(crate) struct Site {
+    pub(crate) options: SiteOptions,
+    pub(crate) store: StoreAccess,
+    pub(crate) history: History,
+    pub(crate) fleet: FleetStateCache,
+    pub(crate) trials: TrialCache,
+    pub(crate) checks: CheckCache,
+    pub(crate) live: LiveCache,
+    pub(crate) styles: StyleRegistry,
+    token: Option<blake3::Hash>,
+    facts: OnceLock<(Facts, Option<TargetInfo>)>,
+    waiting: Semaphore,
+}
+
+impl Site {
+    pub(crate) fn new(options: SiteOptions) -> Self {
+        Self {
+            store: StoreAccess::new(options.store.clone()),
+            history: History::at(options.history.clone()),
+            fleet: FleetStateCache::default(),
+            trials: TrialCache::default(),
+            checks: CheckCache::default(),
+            live: LiveCache::default(),
+            styles: StyleRegistry::default(),
+            token: options
+                .token
+                .as_ref()
+                .map(|token| blake3::hash(token.as_bytes())),
+            facts: OnceLock::new(),
+            waiting: Semaphore::new(MOST_WAITING),
+            options,
+        }
+    }
+
+    /// Returns the hash of the token, if visitors need one.
+    pub(crate) fn token_hash(&self) -> Option<&blake3::Hash> {
+        self.token.as_ref()
+    }
+
+    /// Returns the names of the server besides addresses and `localhost`.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.options.names
+    }
+
+    /// Returns the facts of this machine.
+    pub(crate) fn facts(&self) -> &(Facts, Option<TargetInfo>) {
+        self.facts.get_or_init(|| (self.options.read_facts)())
+    }
+
+    /// Returns the advice of an id. Ids come from the store and may be anything.
+    pub(crate) fn find_advice(&self, id: &str) -> Option<&Advice> {
+        /// More than the longest id; an unknown one is compared with all others.
+        const MOST: usize = 100;
+        match id.len() <= MOST {
+            true => self.options.catalogue.get(id).ok(),
+            false => None,
+        }
+    }
+
+    /// Runs a page function on a thread, within the limits. Whatever happens there, there is an answer.
+    pub(crate) async fn draw(
+        self: &Arc<Self>,
+        function: PageFunction,
+        request: PageRequest,
+    ) -> Answer {
+        let Ok(_place) = self.waiting.try_acquire() else {
+            return self.refusal_page(&Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many requests",
+                "Try again in a moment.",
+            ));
+        };
+        let site = self.clone();
+        let drawn = tokio::task::spawn_blocking(move || {
+            function(&site, &request).unwrap_or_else(|refusal| site.refusal_page(&refusal))
+        });
+        match tokio::time::timeout(PAGE_TIMEOUT, drawn).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => self.refusal_page(&Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "This page could not be drawn",
+                "That is a fault of assay. The other pages are not affected.",
+            )),
+            Err(_) => self.refusal_page(&Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The page took too long",
+                "The store is locked by another process, or very large. Try again.",
+            )),
+        }
+    }
+
+    /// Returns the page of a refusal.
+    pub(crate) fn refusal_page(&self, refusal: &Refusal) -> Answer {
+        let values = minijinja::context! {
+            title => &refusal.title,
+            text => assay_render::text::escape_line(&refusal.text),
+        };
+        let template = include_str!("templates/refusal.html");
+        Answer {
+            status: refusal.status,
+            ..Answer::page(self.render_page(&refusal.title, Section::None, template, values))
+        }
+    }
+
+    /// Returns the page that asks for the token.
+    pub(crate) fn token_page(&self, was_wrong: bool) -> Answer {
+        let template = include_str!("templates/token.html");
+        let values = minijinja::context! { was_wrong };
+        Answer {
+            status: StatusCode::UNAUTHORIZED,
+            ..Answer::page(self.render_page("Token", Section::Closed, template, values))
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The frame of every page: head, navigation and assets around a body. Bodies come from templates of this crate or from
+//! the reports of `assay-report`.
+
+use crate::site::Site;
+use assay_render::html::{
+    PageParts, base_style, escape_html, render_page, render_page_of, split_page,
+};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// Part of the site that a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Overview,
+    Machines,
+    Runs,
+    Trials,
+    Catalogue,
+    /// None of these: an error, or the page about the server.
+    None,
+    /// Nothing is shown before the token is known.
+    Closed,
+}
+
+const NAVIGATION: [(Section, &str, &str); 5] = [
+    (Section::Overview, "/", "Overview"),
+    (Section::Machines, "/machines", "Machines"),
+    (Section::Runs, "/runs", "Runs"),
+    (Section::Trials, "/trials", "Trials"),
+    (Section::Catalogue, "/advice", "Catalogue"),
+];
+
+/// Templates that several pages include.
+const PARTIALS: [(&str, &str); 5] = [
+    (
+        "machine_table.html",
+        include_str!("templates/machine_table.html"),
+    ),
+    ("run_table.html", include_str!("templates/run_table.html")),
+    (
+        "trial_table.html",
+        include_str!("templates/trial_table.html"),
+    ),
+    ("pager.html", include_str!("templates/pager.html")),
+    ("filter.html", include_str!("templates/filter.html")),
+];
+
+/// An asset that is part of the program.
+pub(crate) struct Asset {
+    /// Name with the hash of the contents.
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    pub(crate) body: String,
+}
+
+impl Asset {
+    fn new(stem: &str, ending: &str, kind: &'static str, body: String) -> Self {
+        let hash = blake3::hash(body.as_bytes()).to_hex();
+        Self {
+            name: format!("{stem}-{}.{ending}", &hash[..12]),
+            kind,
+            body,
+        }
+    }
+}
+
+const CSS: &str = "text/css; charset=utf-8";
+
+/// Style of reports, style of this site, script, icon.
+pub(crate) static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
+    let own = |text: &str| text.to_owned();
+    [
+        Asset::new("assay", "css", CSS, base_style()),
+        Asset::new("site", "css", CSS, own(include_str!("assets/site.css"))),
+        Asset::new(
+            "site",
+            "js",
+            "text/javascript; charset=utf-8",
+            own(include_str!("assets/site.js")),
+        ),
+        Asset::new(
+            "icon",
+            "svg",
+            "image/svg+xml",
+            own(include_str!("assets/icon.svg")),
+        ),
+    ]
+});
+
+/// Styles that single reports bring along, by the names of their assets. They are parts of the program, so that there
+/// are only as many as there are kinds of reports.
+#[derive(Debug, Default)]
+pub(crate) struct StyleRegistry(Mutex<HashMap<String, String>>);
+
+/// More kinds of reports than there are.
+const MOST_STYLES: usize = 64;
+
+impl StyleRegistry {
+    /// Enters a style and returns the name of its asset.
+    fn enter(&self, style: &str) -> String {
+        let asset = Asset::new("page", "css", CSS, style.to_owned());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST_STYLES {
+            known.entry(asset.name.clone()).or_insert(asset.body);
+        }
+        asset.name
+    }
+
+    /// Returns a style by the name of its asset.
+    pub(crate) fn find(&self, name: &str) -> Option<String> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned()
+    }
+}
+
+impl Site {
+    /// Renders a template of this crate. Macros of `parts.html` are there, as in reports.
+    pub(crate) fn render_page(
+        &self,
+        title: &str,
+        section: Section,
+        template: &'static str,
+        values: minijinja::Value,
+    ) -> String {
+        let page = render_page_of(title, "", template, &PARTIALS, values);
+        self.frame_with_toolbar(&page, section, "")
+    }
+
+    /// Renders the toolbar above the report of a run or trial.
+    pub(crate) fn render_toolbar(&self, values: minijinja::Value) -> String {
+        let page = render_page("", "", include_str!("templates/toolbar.html"), values);
+        split_page(&page).map_or_else(String::new, |parts| parts.body.to_owned())
+    }
+
+    /// Puts the frame and a toolbar around a page of `assay-report`.
+    pub(crate) fn frame_with_toolbar(&self, page: &str, section: Section, toolbar: &str) -> String {
+        match split_page(page) {
+            Some(parts) => self.frame(&parts, section, toolbar),
+            None => unreachable!("the page comes from the shell of all pages"),
+        }
+    }
+
+    fn frame(&self, parts: &PageParts<'_>, section: Section, toolbar: &str) -> String {
+        let [base, own, script, icon] = &*ASSETS;
+        let mut out = String::with_capacity(parts.body.len() + 4096);
+        let _ = write!(
+            out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{} · assay</title>\n\
+             <link rel=\"icon\" href=\"/assets/{}\">\n<link rel=\"stylesheet\" href=\"/assets/{}\">\n",
+            parts.title, icon.name, base.name
+        );
+        if !parts.style.is_empty() {
+            let name = self.styles.enter(parts.style);
+            let _ = writeln!(out, "<link rel=\"stylesheet\" href=\"/assets/{name}\">");
+        }
+        let _ = write!(
+            out,
+            "<link rel=\"stylesheet\" href=\"/assets/{}\">\n<script src=\"/assets/{}\" defer></script>\n</head>\n\
+             <body>\n<a class=\"skip\" href=\"#content\">Skip to the content</a>\n",
+            own.name, script.name
+        );
+        out.push_str(&self.navigation(section));
+        out.push_str(toolbar);
+        // The first `<main>` is the one of the template: foreign text is escaped.
+        let body = parts
+            .body
+            .replacen("<main>", "<main id=\"content\" tabindex=\"-1\">", 1);
+        out.push_str(&body);
+        out.push_str("</body>\n</html>\n");
+        out
+    }
+
+    fn navigation(&self, section: Section) -> String {
+        let mut out = String::from(
+            "<div class=\"site\">\n<a class=\"brand\" href=\"/\">\
+             <span class=\"glyph\" aria-hidden=\"true\"></span>assay</a>\n",
+        );
+        if section != Section::Closed {
+            out.push_str("<nav aria-label=\"Site\"><ul>");
+            for (this, path, name) in NAVIGATION {
+                let current = match this == section {
+                    true => " aria-current=\"page\"",
+                    false => "",
+                };
+                let _ = write!(out, "<li><a href=\"{path}\"{current}>{name}</a></li>");
+            }
+            out.push_str(
+                "</ul></nav>\n<form class=\"find\" role=\"search\" action=\"/advice\" method=\"get\">\
+                 <input type=\"search\" name=\"q\" placeholder=\"Search advice\" aria-label=\"Search the catalogue\">\
+                 </form>\n",
+            );
+        }
+        out.push_str("</div>\n");
+        if let Some(notice) = self
+            .options
+            .notice
+            .as_ref()
+            .filter(|_| section != Section::Closed)
+        {
+            let _ = writeln!(
+                out,
+                "<p class=\"notice\" role=\"note\">{}</p>",
+                escape_html(notice)
+            );
+        }
+        out
+    }
+}

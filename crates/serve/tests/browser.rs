@@ -1,0 +1,242 @@
+//! The pages in Chromium: they load without errors, nothing overflows at three widths, names that are markup stay text,
+//! forms work with and without the script. `ASSAY_PICTURES=DIR` keeps pictures of them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests work in directories of their own"
+)]
+
+#[path = "../../assay/tests/common/browser.rs"]
+#[allow(dead_code, reason = "pictures of a phone are taken elsewhere")]
+mod browser;
+mod common;
+
+use browser::Browser;
+use common::TestServer;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Widths of a screen, a tablet and a phone, with the height of each.
+const SIZES: [(u32, u32); 3] = [(1400, 900), (800, 1000), (390, 844)];
+
+/// True if no part of the page is broader than the page, but in boxes that scroll.
+const FITS: &str = "document.documentElement.scrollWidth <= window.innerWidth";
+
+/// Names of elements that stick out, for the message of a failure.
+const STICKS_OUT: &str = "[...document.querySelectorAll('body *')].filter(e => \
+    e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, .picture, figure, pre, nav ul')) \
+    .slice(0, 5).map(e => e.tagName + '.' + e.getAttribute('class') + ' ' + e.textContent.slice(0, 60)).join('; ')";
+
+fn start() -> Option<Browser> {
+    Browser::start(&|mut command: Command| command.spawn().unwrap())
+}
+
+fn resize(browser: &mut Browser, session: &str, (width, height): (u32, u32)) {
+    let size =
+        json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500 });
+    browser.call("Emulation.setDeviceMetricsOverride", size, Some(session));
+}
+
+fn go(browser: &mut Browser, session: &str, url: &str) {
+    browser.call("Page.navigate", json!({ "url": url }), Some(session));
+    let path = url.split('#').next().unwrap_or_default();
+    let loaded =
+        format!("document.readyState == 'complete' && location.href.split('#')[0] == {path:?}");
+    browser.until(session, &loaded);
+}
+
+/// Keeps a picture of the whole page, if somebody wants pictures.
+fn keep_picture(browser: &mut Browser, session: &str, name: &str) {
+    let Some(dir) = std::env::var_os("ASSAY_PICTURES").map(PathBuf::from) else {
+        return;
+    };
+    let taken = browser.call(
+        "Page.captureScreenshot",
+        json!({ "format": "png" }),
+        Some(session),
+    );
+    let file = dir.join(format!("{name}.b64"));
+    std::fs::write(&file, taken["data"].as_str().unwrap()).unwrap();
+    let script = "base64 -d \"$0\" > \"${0%.b64}.png\" && rm \"$0\"";
+    assert!(
+        Command::new("sh")
+            .args(["-c", script])
+            .arg(&file)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+fn scheme(browser: &mut Browser, session: &str, name: &str) {
+    let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": name }] });
+    browser.call("Emulation.setEmulatedMedia", features, Some(session));
+}
+
+#[test]
+fn pages_fit_every_width_and_follow_what_is_typed() {
+    let Some(mut browser) = start() else { return };
+    let server = TestServer::start_demo();
+    let base = format!("http://{}", server.address);
+    let (_, session) = browser.open("about:blank");
+    browser.call("Page.enable", json!({}), Some(&session));
+    let pages = [
+        ("overview", "/"),
+        ("machines", "/machines"),
+        ("machine", "/machines/db1"),
+        ("machine-findings", "/machines/web2"),
+        ("runs", "/runs"),
+        ("run", "/runs/last"),
+        ("compare", "/runs/52?against=30"),
+        ("figures", "/figures"),
+        (
+            "figure",
+            "/figures?machine=db1&plan=nightly&workload=randread-4k-qd32&target=%2Fvar%2Flib%2Fpostgresql&metric=iops",
+        ),
+        ("trials", "/trials"),
+        ("trial", "/trials/2"),
+        ("catalogue", "/advice?q=scheduler"),
+        ("advice", "/advice/io-scheduler"),
+        ("missing", "/nowhere"),
+    ];
+    for (name, path) in pages {
+        go(&mut browser, &session, &format!("{base}{path}"));
+        for size in SIZES {
+            resize(&mut browser, &session, size);
+            let out = browser.evaluate(&session, STICKS_OUT);
+            assert_eq!(
+                browser.evaluate(&session, FITS),
+                Value::Bool(true),
+                "{path} at {}: {out}",
+                size.0
+            );
+            keep_picture(&mut browser, &session, &format!("{name}-{}", size.0));
+        }
+    }
+    if std::env::var_os("ASSAY_PICTURES").is_some() {
+        scheme(&mut browser, &session, "dark");
+        for (name, path) in [
+            ("overview", "/"),
+            ("machine-findings", "/machines/web2"),
+            ("trials", "/trials"),
+        ] {
+            resize(&mut browser, &session, SIZES[0]);
+            go(&mut browser, &session, &format!("{base}{path}"));
+            keep_picture(&mut browser, &session, &format!("{name}-dark"));
+        }
+        scheme(&mut browser, &session, "light");
+    }
+    // A finding of the landing page leads to its evidence.
+    resize(&mut browser, &session, SIZES[0]);
+    go(&mut browser, &session, &format!("{base}/"));
+    browser.evaluate(
+        &session,
+        "document.querySelector('.attention a.headline[href*=\"#finding-\"]').click()",
+    );
+    browser.until(
+        &session,
+        "document.querySelector('article.finding:target details') !== null",
+    );
+    // Choosing two runs and pressing the button compares them.
+    go(&mut browser, &session, &format!("{base}/runs"));
+    browser.evaluate(
+        &session,
+        "[...document.querySelectorAll('input[name=run]')].slice(0, 2).forEach(box => box.click()); \
+         document.querySelector('.act button').click()",
+    );
+    browser.until(
+        &session,
+        "location.pathname.startsWith('/runs/') && document.querySelector('#against') !== null",
+    );
+    // The catalogue follows what is typed, by real key presses; `/` leads to the search.
+    go(&mut browser, &session, &format!("{base}/advice"));
+    let all = browser.evaluate(&session, "document.querySelectorAll('.advice li').length");
+    browser.evaluate(
+        &session,
+        "document.querySelector('.filter input[type=search]').focus()",
+    );
+    browser.call(
+        "Input.insertText",
+        json!({ "text": "swappiness" }),
+        Some(&session),
+    );
+    browser.until(
+        &session,
+        &format!(
+            "location.search.includes('swappiness') && \
+        document.querySelectorAll('.advice li').length < {all}"
+        ),
+    );
+    // The keyboard alone: the first Tab reaches the link that skips the navigation.
+    go(&mut browser, &session, &format!("{base}/"));
+    let key = |kind: &str| json!({ "type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9 });
+    browser.call("Input.dispatchKeyEvent", key("rawKeyDown"), Some(&session));
+    browser.call("Input.dispatchKeyEvent", key("keyUp"), Some(&session));
+    browser.until(&session, "document.activeElement.className == 'skip'");
+    // Without the script, the same form sends the same address.
+    let filtered = server.get("/advice?q=swappiness&domain=&applies=");
+    assert!(filtered.status == 200 && filtered.body.contains("swappiness"));
+}
+
+#[test]
+fn attack_names_that_are_markup_run_no_script() {
+    let Some(mut browser) = start() else { return };
+    let server = TestServer::start(common::fill_hostile);
+    let base = format!("http://{}", server.address);
+    let (_, session) = browser.open("about:blank");
+    browser.call("Page.enable", json!({}), Some(&session));
+    for path in [
+        "/",
+        "/machines",
+        "/runs",
+        "/runs/last",
+        "/figures",
+        "/trials",
+        "/advice?q=%3Cscript%3E",
+    ] {
+        go(&mut browser, &session, &format!("{base}{path}"));
+        for size in [SIZES[0], SIZES[2]] {
+            resize(&mut browser, &session, size);
+            assert_eq!(
+                browser.evaluate(&session, "String(window.hacked)"),
+                "undefined",
+                "{path}"
+            );
+            let out = browser.evaluate(&session, STICKS_OUT);
+            let fits = browser.evaluate(&session, FITS);
+            assert!(
+                path == "/runs/last" || fits == Value::Bool(true),
+                "{path} at {}: {out}",
+                size.0
+            );
+        }
+        keep_picture(
+            &mut browser,
+            &session,
+            &format!("hostile{}", path.replace('/', "-").replace(['?', '%'], "_")),
+        );
+    }
+    // The page of a machine whose name is markup, by a click.
+    resize(&mut browser, &session, SIZES[0]);
+    go(&mut browser, &session, &format!("{base}/machines"));
+    browser.evaluate(
+        &session,
+        "document.querySelector('.machines a[href*=\"script\"]').click()",
+    );
+    browser.until(
+        &session,
+        "location.pathname.startsWith('/machines/') && document.querySelector('h1') !== null",
+    );
+    assert_eq!(
+        browser.evaluate(&session, "String(window.hacked)"),
+        "undefined"
+    );
+    // What the script of the site itself would do with an answer: nothing of the policy is loosened for it.
+    let inline = "(() => { const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; \
+                  document.body.append(s); return String(window.hacked) })()";
+    assert_eq!(
+        browser.evaluate(&session, inline),
+        "undefined",
+        "the policy allows an inline script"
+    );
+}

@@ -1,0 +1,88 @@
+//! Every page over a made-up fleet, over an empty store, and over hostile names: structure, links and escaping.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests work in directories of their own"
+)]
+
+mod common;
+
+use common::{TestServer, links};
+use std::collections::BTreeSet;
+
+/// Checks what every page has, and returns its links.
+fn check_page(server: &TestServer, path: &str, status: u16) -> Vec<String> {
+    let answer = server.get(path);
+    assert_eq!(answer.status, status, "{path}: {}", answer.body);
+    let page = &answer.body;
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/html; charset=utf-8"),
+        "{path}"
+    );
+    for (part, count) in [
+        ("<main id=\"content\"", 1),
+        ("<h1", 1),
+        ("</html>", 1),
+        ("<title>", 1),
+    ] {
+        let title_in_charts = if part == "<title>" {
+            page.matches("<rect").count()
+        } else {
+            0
+        };
+        let found = page.matches(part).count();
+        assert!(
+            found >= count && found <= count + title_in_charts,
+            "{path}: {found} times {part}"
+        );
+    }
+    assert!(
+        !page.contains("<style") && !page.contains(" style=\""),
+        "{path} has an inline style"
+    );
+    let scripts = page.matches("<script").count();
+    assert_eq!(
+        scripts,
+        page.matches("<script src=\"/assets/site-").count(),
+        "{path} has an inline script"
+    );
+    let ids: Vec<&str> = page
+        .split(" id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    let unique: BTreeSet<&&str> = ids.iter().collect();
+    assert_eq!(ids.len(), unique.len(), "{path}: an id twice: {ids:?}");
+    links(page)
+}
+
+#[test]
+fn every_link_of_the_demo_leads_to_a_page() {
+    let server = TestServer::start_demo();
+    let mut open = vec!["/".to_owned(), "/about".to_owned(), "/figures".to_owned()];
+    let mut seen: BTreeSet<String> = open.iter().cloned().collect();
+    let mut kinds: BTreeSet<String> = BTreeSet::new();
+    let mut count = 0;
+    while let Some(path) = open.pop() {
+        let path = path.split('#').next().unwrap_or_default().to_owned();
+        let kind = |path: &str| path.split('/').take(2).collect::<Vec<_>>().join("/");
+        if path.starts_with("/api/") || path.starts_with("/assets/") || path == "/metrics" {
+            let answer = server.get(&path);
+            assert_eq!(answer.status, 200, "{path}");
+            continue;
+        }
+        kinds.insert(kind(&path));
+        count += 1;
+        for link in check_page(&server, &path, 200) {
+            // Of many pages of a kind, some are enough.
+            let alike = seen.iter().filter(|other| {
+                kind(other.split('?').next().unwrap_or_default())
+                    == kind(link.split('?').next().unwrap_or_default())
+            });
+            if alike.count() < 9 && seen.insert(link.clone()) {
+                open.push(link);
+            }
+        }
+    }
+    assert!(count > 15, "{count} pages: {kinds:?}");
+}
