@@ -23,7 +23,7 @@ pub enum Credential {
     /// A certificate signing request (PKCS #10).
     Request(CertificateRequest),
     /// A public key or a private key in PEM or DER form.
-    Key(Key),
+    Key(PemKey),
     /// An OpenSSH certificate.
     SshCertificate(Box<SshCertificate>),
     /// An OpenSSH public or private key.
@@ -45,7 +45,7 @@ pub struct CertificateRequest {
 
 /// A key in PEM or DER form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Key {
+pub struct PemKey {
     /// It is a private key.
     pub private: bool,
     /// It is protected by a passphrase.
@@ -176,7 +176,7 @@ fn pem_label(line: &str) -> Option<&str> {
 
 /// Reads one PEM block. None for a block of another kind, such as DH parameters.
 fn read_pem(label: &str, block: &str) -> Option<(&'static str, Read)> {
-    let encrypted = Credential::Key(Key {
+    let encrypted = Credential::Key(PemKey {
         private: true,
         encrypted: true,
         key: None,
@@ -269,7 +269,7 @@ fn read_public_key(der: &[u8]) -> Read {
     if !rest.is_empty() {
         return Err("bytes follow the key".into());
     }
-    Ok(Credential::Key(Key {
+    Ok(Credential::Key(PemKey {
         private: false,
         encrypted: false,
         key: Some(key_name(&key).0),
@@ -287,7 +287,7 @@ fn read_private_key(key: &PrivateKeyDer<'_>) -> Credential {
         Ok(Credential::Key(key)) => Some(key),
         _ => None,
     });
-    Credential::Key(Key {
+    Credential::Key(PemKey {
         private: true,
         encrypted: false,
         key: public.as_ref().and_then(|key| key.key.clone()),

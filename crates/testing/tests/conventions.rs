@@ -27,7 +27,7 @@ const KEPT_MOD_RS: &[&str] = &["crates/changes/src/side_by_side/nbd/mod.rs"];
 const SHARED_TYPE_NAMES: &[&str] = &[];
 
 /// Lines of more than 120 columns that are still there.
-const LONG_LINES: usize = 581;
+const LONG_LINES: usize = 557;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
