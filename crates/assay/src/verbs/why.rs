@@ -39,7 +39,7 @@ The exit status is 1 when there are suspects, and 0 when there are none.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Process number, unit, container, guest, process name or path [default: this machine]
+    /// Pid, unit, container, guest, program or path [default: this machine]
     #[arg(value_name = "THING")]
     thing: Option<PathBuf>,
     /// Watch for this long: 10s, 2m
