@@ -48,7 +48,7 @@ enum Action {
     Show(ShowArgs),
 }
 
-/// Show what certificates, requests and keys say
+/// Show the contents of certificates, requests and keys
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 struct ShowArgs {
