@@ -36,6 +36,12 @@ fn json(dir: &Path, arguments: &[&str]) -> (Value, Option<i32>) {
     (value, output.status.code())
 }
 
+/// Kind and contents of an item.
+fn unpack(item: &Value) -> (String, Value) {
+    let (kind, contents) = item.as_object().unwrap().iter().next().unwrap();
+    (kind.clone(), contents.clone())
+}
+
 #[test]
 fn files_of_openssl() {
     if assay_testing::servers::skip(&["openssl"], false) {
@@ -92,8 +98,9 @@ fn files_of_openssl() {
         ],
     );
     assert_eq!(status, Some(0));
-    let items = |source: usize| found["sources"][source]["items"][0].clone();
-    let kinds: Vec<_> = (0..5).map(|at| items(at)["kind"].clone()).collect();
+    let items = |source: usize| unpack(&found["sources"][source]["items"][0]).1;
+    let kind = |source: usize| unpack(&found["sources"][source]["items"][0]).0;
+    let kinds: Vec<_> = (0..5).map(kind).collect();
     assert_eq!(
         kinds,
         ["certificate", "request", "key", "certificate", "key"]
@@ -146,7 +153,10 @@ fn an_expired_certificate_is_exit_1() {
     );
     let (found, status) = json(at, &["./old-cert.pub"]);
     assert_eq!(status, Some(1));
-    assert_eq!(found["sources"][0]["items"][0]["of"], "host");
+    assert_eq!(
+        found["sources"][0]["items"][0]["ssh-certificate"]["of"],
+        "host"
+    );
 }
 
 #[test]
@@ -197,8 +207,9 @@ fn files_of_openssh() {
             ],
         );
         assert_eq!(status, Some(0), "{name}");
-        let item = |source: usize| found["sources"][source]["items"][0].clone();
-        assert_eq!(item(0)["kind"], "ssh-certificate");
+        let item = |source: usize| unpack(&found["sources"][source]["items"][0]).1;
+        let kind = unpack(&found["sources"][0]["items"][0]).0;
+        assert_eq!(kind, "ssh-certificate");
         assert_eq!(item(0)["of"], "user");
         assert_eq!(item(0)["key_id"], "ticket 7");
         assert_eq!(item(0)["serial"], 42);
@@ -234,7 +245,10 @@ fn files_of_openssh() {
         &["-q", "-t", "ed25519", "-N", "secret", "-f", "locked"],
     );
     let (found, _) = json(at, &["./locked"]);
-    assert_eq!(found["sources"][0]["items"][0]["encrypted"], true);
+    assert_eq!(
+        found["sources"][0]["items"][0]["ssh-key"]["encrypted"],
+        true
+    );
     // A line of authorized_keys with options, and one of known_hosts.
     let key = std::fs::read_to_string(at.join("user.pub")).unwrap();
     std::fs::write(
@@ -244,8 +258,11 @@ fn files_of_openssh() {
     .unwrap();
     let (found, _) = json(at, &["./authorized_keys"]);
     let items = found["sources"][0]["items"].as_array().unwrap();
-    assert_eq!(items[0]["options"], "from=\"10.0.0.0/8\",command=\"a b\"");
-    assert_eq!(items[1]["options"], "host,192.0.2.1");
+    assert_eq!(
+        items[0]["ssh-key"]["options"],
+        "from=\"10.0.0.0/8\",command=\"a b\""
+    );
+    assert_eq!(items[1]["ssh-key"]["options"], "host,192.0.2.1");
 }
 
 #[test]

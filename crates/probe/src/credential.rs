@@ -16,7 +16,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 /// A certificate, request or key. A private key is described and never contained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[serde(rename_all = "kebab-case")]
 pub enum Credential {
     /// An X.509 certificate.
     Certificate(Box<Certificate>),

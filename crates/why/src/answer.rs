@@ -110,7 +110,8 @@ pub fn judge_window(
     }
     share_out(&mut candidates, &window.waiting);
     candidates.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
-    let total: f64 = window.waiting.values().sum();
+    // The sum of nothing is -0.0.
+    let total = window.waiting.values().sum::<f64>() + 0.0;
     let mut explained: BTreeMap<&str, f64> = BTreeMap::new();
     for candidate in &candidates {
         for (class, amount) in &candidate.claims {
