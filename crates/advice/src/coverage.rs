@@ -77,7 +77,7 @@ const SERVICES: [(&str, &[&str]); 64] = [
     ("disks", &["smart", "smartd", "disk", "dm", "edac"]),
     ("logins through PAM", &["pam"]),
     ("name resolution", &["resolver"]),
-    ("scheduled jobs", &["schedule", "cron", "ignored_file"]),
+    ("scheduled jobs", &["cron", "ignored_file"]),
     ("packages", &["packages", "package", "os"]),
     (
         "kernel",

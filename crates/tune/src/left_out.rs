@@ -275,7 +275,7 @@ fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
         && !range.contains(size)
     {
         return other(format!(
-            "acts on blocks {}; the load's are {size}",
+            "acts on blocks of {}; the load's are {size}",
             words(&range)
         ));
     }
@@ -283,7 +283,7 @@ fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
         && !range.contains(depth)
     {
         return other(format!(
-            "acts with {} in flight; the load has {depth}",
+            "acts with {} requests in flight; the load has {depth}",
             words(&range)
         ));
     }
@@ -292,10 +292,10 @@ fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
 
 fn words<T: fmt::Display>(range: &Between<T>) -> String {
     match (&range.from, &range.to) {
-        (Some(from), Some(to)) => format!("from {from} to {to}"),
-        (Some(from), None) => format!("of at least {from}"),
-        (None, Some(to)) => format!("of at most {to}"),
-        (None, None) => "of any size".to_owned(),
+        (Some(from), Some(to)) => format!("{from} to {to}"),
+        (Some(from), None) => format!("at least {from}"),
+        (None, Some(to)) => format!("at most {to}"),
+        (None, None) => "any number".to_owned(),
     }
 }
 
@@ -321,19 +321,55 @@ fn by_history(candidate: &Candidate) -> Option<LeftOut> {
     })
 }
 
+/// The word of `--may` for a risk, or what the change may cost.
+fn risk_word(level: RiskLevel) -> &'static str {
+    match level {
+        RiskLevel::None => "none",
+        RiskLevel::Low => "low",
+        RiskLevel::Service => "service",
+        RiskLevel::Lockout => "it may lock you out",
+        RiskLevel::DataLoss => "data may be lost",
+    }
+}
+
+fn first_sentence(text: &str) -> &str {
+    match text.find(". ") {
+        Some(end) => &text[..=end],
+        None => text,
+    }
+}
+
+/// At most about two lines of a text.
+fn shorten(text: &str) -> String {
+    const LONGEST: usize = 150;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DoesNotApply { because } => write!(f, "does not apply: {because}"),
+            Self::DoesNotApply { because } => {
+                write!(f, "does not apply: {}", shorten(because))
+            }
             Self::AlreadySo { value } => write!(f, "already so: {value}"),
             Self::Never { setting, because } if because.is_empty() => {
                 write!(f, "{setting} is never touched")
             }
             Self::Never { setting, because } => write!(f, "{setting} is never touched: {because}"),
-            Self::Risk { level } => write!(f, "risk {level:?} is not allowed"),
+            Self::Risk { level } => write!(
+                f,
+                "its risk is more than --may allows: {}",
+                risk_word(*level)
+            ),
             Self::NeverKept { because } => write!(f, "never kept, so not tried: {because}"),
             Self::NeedsReboot => f.write_str("takes effect at the next boot only"),
-            Self::Literature { standing, because } => write!(f, "{standing:?}: {because}"),
+            Self::Literature { standing, because } => {
+                let standing = format!("{standing:?}").to_lowercase();
+                write!(f, "{standing}: {}", first_sentence(because))
+            }
             Self::OtherLoad { loads, kind } => {
                 write!(
                     f,

@@ -3,8 +3,9 @@
 use assay_model::Nanos;
 use assay_render::Style;
 use assay_render::table::render_table;
-use assay_render::text::{escape_line, format_named_value, format_paragraph};
-use assay_tune::{CandidateChange, TunePlan};
+use assay_render::text::{escape_line, format_paragraph};
+use assay_tune::{CandidateChange, LeftOut, TunePlan};
+use std::collections::BTreeMap;
 
 /// Renders the plan of a session: goal, candidates in their order, those that are left out with their reasons, time.
 #[must_use]
@@ -67,14 +68,13 @@ pub fn render_tune_preview(
         out.push('\n');
         out.push_str(&style.bold(&format!("Left out: {}", left_out.len())));
         out.push('\n');
-        for (at, why) in &left_out {
-            let id = escape_line(&plan.candidates[*at].id);
-            out.push_str(&format_named_value(
-                &id,
-                &escape_line(&why.to_string()),
-                30,
+        for (reason, ids) in group_by_reason(plan, &left_out) {
+            out.push_str(&format_paragraph(
+                &format!("{}:", escape_line(&reason)),
+                2,
                 columns,
             ));
+            out.push_str(&format_paragraph(&escape_line(&ids.join(", ")), 6, columns));
         }
     }
     out.push('\n');
@@ -92,4 +92,27 @@ pub fn render_tune_preview(
         columns,
     ));
     out
+}
+
+/// The reasons in the order of their first candidate, each with its pages. A page with several values is named once.
+fn group_by_reason(
+    plan: &TunePlan,
+    left_out: &BTreeMap<usize, LeftOut>,
+) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (at, why) in left_out {
+        let id = plan.candidates[*at].id.as_str();
+        let page = id.split('=').next().unwrap_or(id).to_owned();
+        // What names its own page is the same reason for all pages.
+        let reason = why
+            .to_string()
+            .replace(&format!("`{page}`"), "the advice")
+            .replace(&format!("`assay trial {page}`"), "`assay trial ADVICE`");
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, pages)) if pages.last() == Some(&page) => {}
+            Some((_, pages)) => pages.push(page),
+            None => groups.push((reason, vec![page])),
+        }
+    }
+    groups
 }
