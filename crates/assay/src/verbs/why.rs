@@ -167,7 +167,7 @@ fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject>
     if let Some(name) = name.filter(|name| !name.contains('/') && !name.starts_with('.')) {
         match resolve_word(host.as_ref(), name) {
             Ok(thing) => return Ok(thing),
-            Err(error) if !matches!(std::fs::symlink_metadata(word), Ok(_)) => {
+            Err(error) if std::fs::symlink_metadata(word).is_err() => {
                 return Err(error.into());
             }
             Err(_) => {}

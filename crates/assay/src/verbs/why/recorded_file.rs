@@ -45,6 +45,10 @@ impl RecordingFile {
 }
 
 /// Reads a recording.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
 pub(super) fn read(path: &Path) -> anyhow::Result<WatchRecording> {
     let shown = path.display();
     let is_standard_input = path == Path::new("-");

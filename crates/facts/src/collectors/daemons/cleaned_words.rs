@@ -1,6 +1,9 @@
 //! What may be kept of the files of these servers: words of one list, and the signs between words. Every other word
 //! becomes `x`, so names, addresses, passwords and numbers stay on the machine, and a file keeps its form.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// Files that are read.
 pub(crate) const FILES: &[&str] = &[
     "/etc/apcupsd/apcupsd.conf",
@@ -153,8 +156,10 @@ pub(crate) fn redact(line: &str) -> String {
 }
 
 fn keep_word(word: &str) -> String {
+    static KNOWN: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| WORDS.split_ascii_whitespace().collect());
     let low = word.to_ascii_lowercase();
-    let known = |word: &str| WORDS.split_ascii_whitespace().any(|one| one == word);
+    let known = |word: &str| KNOWN.contains(word);
     if known(&low) || (low.ends_with(':') && known(low.trim_end_matches(':'))) {
         return word.to_owned();
     }
