@@ -69,8 +69,9 @@ pub fn render_tune_preview(
         out.push_str(&style.bold(&format!("Left out: {}", left_out.len())));
         out.push('\n');
         for (reason, ids) in group_by_reason(plan, &left_out) {
+            let reason = reason.trim_end_matches('.');
             out.push_str(&format_paragraph(
-                &format!("{}:", escape_line(&reason)),
+                &format!("{}:", escape_line(reason)),
                 2,
                 columns,
             ));
