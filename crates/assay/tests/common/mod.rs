@@ -82,8 +82,9 @@ impl Home {
     }
 
     /// What was said, for a snapshot: with `HOME` for the directory of this test and `TARGET` for one to measure, and
-    /// without the guests that others run on this machine.
+    /// without the guests that others run on this machine, and without what other tests left there for a moment.
     pub fn told(&self, said: &str) -> String {
+        let said = &without_notes_of_others(said);
         let said = assay_testing::normalize_output(said, &[(self.dir.path(), "HOME")]);
         let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/target");
         let mut parts = said.split(place);
@@ -220,4 +221,24 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["-d", &self.device]).status();
     }
+}
+
+/// What was said without notes on changes that an assay with another state directory left.
+fn without_notes_of_others(said: &str) -> String {
+    let end = "assay trial --recover` sets it back\n";
+    let mut rest = said;
+    let mut own = String::new();
+    while let Some((before, after)) = rest.split_once(end) {
+        match before.rsplit_once("note: ") {
+            Some((own_part, note)) if note.contains("with another state directory") => {
+                own.push_str(own_part)
+            }
+            _ => {
+                own.push_str(before);
+                own.push_str(end);
+            }
+        }
+        rest = after;
+    }
+    own + rest
 }

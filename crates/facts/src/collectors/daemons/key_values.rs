@@ -111,6 +111,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
     journald(g);
     php(g);
+    php_pools(g);
     arrays(g);
     smartd(g);
 }
@@ -158,11 +159,9 @@ fn journald(g: &mut Gather<'_>) {
     note_last(g, ("journald", "settings"), &lines, &keys);
 }
 
-/// Each version of PHP has its settings, and each pool of PHP-FPM a file.
+/// Each version of PHP has its settings.
 fn php(g: &mut Gather<'_>) {
-    let versions: Vec<String> = g.list("php", PHP).iter().map(|name| lossy(name)).collect();
-    let mut number = 0;
-    for version in versions.iter().take(20) {
+    for version in php_versions(g, "php") {
         for part in ["fpm", "apache2"] {
             let path = format!("{PHP}/{version}/{part}/php.ini");
             let lines = read(g, "php", &path, &[';', '#']);
@@ -170,6 +169,13 @@ fn php(g: &mut Gather<'_>) {
             let keys = ["allow_url_include", "display_errors"];
             note_last(g, ("php", &which), &lines, &keys);
         }
+    }
+}
+
+/// Each pool of PHP-FPM has a file.
+fn php_pools(g: &mut Gather<'_>) {
+    let mut number = 0;
+    for version in php_versions(g, "php_pool") {
         let pools = format!("{PHP}/{version}/fpm/pool.d");
         for path in files(g, "php_pool", &pools, &[".conf"]) {
             number += 1;
@@ -191,6 +197,12 @@ fn php(g: &mut Gather<'_>) {
             note(g, ("php_pool", &which), "all_addresses", open, &line.place);
         }
     }
+}
+
+/// Versions of PHP that are installed. Where they cannot be listed, facts below `key` are unknown.
+fn php_versions(g: &mut Gather<'_>, key: &str) -> Vec<String> {
+    let names = g.list(key, PHP);
+    names.iter().take(20).map(|name| lossy(name)).collect()
 }
 
 /// Whether there is an array for which `mdadm` would report and check.
