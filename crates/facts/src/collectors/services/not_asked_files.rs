@@ -61,13 +61,25 @@ const KINDS: [(&str, &str, &str); 43] = [
     ("network_mount", NAMES, "/etc/fstab"),
     ("pam.line", NAMES, "/etc/pam.d"),
     ("sudo.line", NAMES, "/etc/sudoers"),
-    ("ignored_file.cron", NAMES, "/etc/cron.d"),
+    (
+        "ignored_file.cron",
+        NAMES,
+        "/etc/cron.d /etc/cron.daily /etc/cron.weekly /etc/cron.monthly",
+    ),
     ("ignored_file.sudo", NAMES, "/etc/sudoers.d"),
-    ("ignored_file.kernel", NAMES, "/etc/sysctl.d"),
+    (
+        "ignored_file.kernel",
+        NAMES,
+        "/etc/sysctl.d /etc/modprobe.d",
+    ),
     ("secret_file", STATE, "/etc/shadow"),
     ("shell_file", STATE, "/etc/passwd"),
     ("cron.job", STATE, "/etc/cron.daily"),
-    ("root_program", STATE, "/etc/crontab"),
+    (
+        "root_program",
+        STATE,
+        "/etc/crontab /etc/cron.d /etc/systemd/system",
+    ),
     ("search_path", NAMES, "/etc/profile"),
     ("container_file", NAMES, "/etc/docker /etc/containers"),
     (
