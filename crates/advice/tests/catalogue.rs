@@ -272,3 +272,17 @@ fn sources_stand_in_the_page_and_nothing_is_left_to_look_up() {
         assert!(advice.title.chars().count() <= 60, "{id}: {}", advice.title);
     }
 }
+
+/// A statement is shown alone: it holds no name that only a finding fills in, and ends where its sentence ends.
+#[test]
+fn statements_are_whole_sentences() {
+    for advice in catalogue().all() {
+        let (id, text) = (&advice.id, &advice.statement);
+        assert!(text.split_whitespace().count() >= 2, "{id}: {text}");
+        let cut = [
+            ":.", " by.", " with.", " then.", " and.", " or.", ";.", ",.",
+        ];
+        let is_cut = cut.iter().any(|end| text.ends_with(end));
+        assert!(!is_cut && !text.contains('{'), "{id}: {text}");
+    }
+}

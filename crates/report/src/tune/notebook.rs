@@ -343,8 +343,8 @@ fn certainty_section() -> NotebookSection {
         heading: "How sure".to_owned(),
         paragraphs: vec![
             ERROR_STATEMENT.to_owned(),
-            "A gain is a ratio of work per time: +25 % means that the same work takes 20 % less time. What the load of \
-             this session does not do was not measured."
+            "A gain is a ratio of work per time: +25 % means that the same work takes 20 % less time. Only \
+             this load was measured."
                 .to_owned(),
         ],
         ..NotebookSection::default()

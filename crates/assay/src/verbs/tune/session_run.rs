@@ -1,4 +1,4 @@
-//! Carrying a session out, with what the user sees meanwhile and at the end.
+//! Carries out a session, and shows its progress and its result.
 
 use super::{Args, past_sessions};
 use crate::context::{self, print, shown};
