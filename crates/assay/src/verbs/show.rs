@@ -1,4 +1,4 @@
-//! `assay report show`: one run, judged by today's rules.
+//! `assay report show`: shows one run, judged by the current rules.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
