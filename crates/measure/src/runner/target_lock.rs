@@ -43,7 +43,7 @@ impl Drop for Claim {
 pub(crate) struct Key(String);
 
 impl Key {
-    /// Of a server, by its name: two names of one are not seen to be the same.
+    /// Returns the key of a server by its name; two names of one server are different keys.
     pub(crate) fn of_server(url: &str) -> Self {
         let end = url.find("://").map_or(0, |at| at + 3);
         let host = url[end..].split(['/', '?', '#']).next().unwrap_or_default();
