@@ -80,7 +80,7 @@ const SHOWN: [Quantity; 5] = [
     Quantity::P999,
 ];
 
-/// Samples below their workload and target, in rounds.
+/// Formats the samples below their workload and target, in rounds.
 fn table(judged: &Judged) -> String {
     let mut out = String::new();
     for result in &judged.results {
