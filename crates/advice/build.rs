@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn entries(dir: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    // A directory that is watched is looked into again when an entry comes or goes.
+    // Cargo rescans a watched directory when an entry is added or removed.
     println!("cargo:rerun-if-changed={}", dir.display());
     let mut found = std::fs::read_dir(dir)?
         .map(|entry| Ok(entry?.path()))

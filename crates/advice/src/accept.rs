@@ -98,7 +98,7 @@ fn entry(value: &toml::Value, today: Date) -> Result<Entry, String> {
     Ok(entry)
 }
 
-/// What could not be read is not accepted: it may be worse than what was.
+/// An unknown finding is not accepted: the state may be worse than the accepted one.
 fn take(checked: &mut Checked, entry: &Entry) {
     let findings = std::mem::take(&mut checked.findings);
     for finding in findings {
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Findings that count, accepted ones and remarks.
+    /// Returns the numbers of counted findings, accepted findings and remarks.
     fn after(text: &str) -> (usize, usize, usize) {
         let mut checked = Checked {
             findings: vec![found("a", "0"), found("a", "1"), found("b", "0")],
@@ -160,7 +160,7 @@ mod tests {
             entry("reason = \"r\"\nsubject = \"sshd.scope.1\""),
             (2, 1, 0)
         );
-        // The last day counts.
+        // The last day is included.
         assert_eq!(entry("reason = \"r\"\nexpires = \"2026-11-22\""), (1, 2, 0));
         assert_eq!(entry("reason = \"r\"\nexpires = 2026-11-30"), (1, 2, 0));
         for refused in [
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!((checked.findings.len(), checked.accepted.len()), (1, 0));
     }
 
-    /// Of machines that are asked over ssh each has its own entries, and shares those without a name.
+    /// Each machine of a fleet has its own entries, and all share entries without a machine.
     #[test]
     fn entries_for_one_machine_of_several() {
         let today = Date::constant(2026, 1, 1);
@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(after(&["a", "b"], Some("box1")), (2, 0));
         assert_eq!(after(&["a"], Some("box1")), (1, 0));
-        // What only it is to have, and has not.
+        // An entry for this machine only that matches nothing.
         assert_eq!(after(&["a", "b"], Some("box2")), (1, 1));
         assert_eq!(after(&["a", "b"], None), (1, 0));
     }

@@ -1,10 +1,10 @@
-//! What can be checked of a page's `[acts]` table without a machine. Its types are in
-//! `assay_model::advice`; unknown names are refused when the front matter is parsed.
+//! Validation of a page's `[acts]` table without a machine. Its types are in `assay_model::advice`; the parser of the
+//! front matter rejects unknown names.
 
 use crate::check::{Found, found};
 use assay_model::advice::{ActsOn, Advice, Between, ToggleCost};
 
-/// Checks the table against itself and against the page's trial.
+/// Checks that the table is consistent in itself and with the page's trial.
 pub(crate) fn check(advice: &Advice, acts: &ActsOn) -> Result<(), Found> {
     let Some(trial) = &advice.trial else {
         return Err(found(
@@ -38,7 +38,7 @@ pub(crate) fn check(advice: &Advice, acts: &ActsOn) -> Result<(), Found> {
     prior(acts)
 }
 
-/// Compares the cost of switching with the kind of the change.
+/// Checks the cost of switching against the kind of the change.
 fn toggle(toggle: ToggleCost, trial: &toml::Table) -> Result<(), Found> {
     use ToggleCost as T;
     let text = |keys: &[&str]| {

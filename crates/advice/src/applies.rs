@@ -1,4 +1,4 @@
-//! Whether a piece of advice applies to a machine, and what that rests on.
+//! Whether a piece of advice applies to a machine, with the evidence.
 
 use crate::condition::{self, Known, Ledger, Truth, World};
 use crate::resolve;
@@ -8,36 +8,36 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Whether a piece of advice applies here.
+/// Whether a piece of advice applies to this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "applies")]
 pub enum Applicability {
     /// All conditions hold.
     #[serde(rename = "yes")]
     Applies {
-        /// What that rests on.
+        /// Evidence.
         evidence: Vec<Evidence>,
     },
     /// At least one condition does not hold.
     #[serde(rename = "no")]
     Not {
-        /// Which, and why.
+        /// The conditions and the reasons.
         reasons: Vec<Reason>,
-        /// What that rests on.
+        /// Evidence.
         evidence: Vec<Evidence>,
     },
-    /// None is known not to hold, and at least one cannot be said.
+    /// No condition is known to fail, and at least one cannot be decided.
     #[serde(rename = "unknown")]
     Unknown {
-        /// What would have to be known.
+        /// Missing knowledge.
         missing: Vec<Missing>,
-        /// What is known.
+        /// Available evidence.
         evidence: Vec<Evidence>,
     },
 }
 
 impl Applicability {
-    /// What it rests on.
+    /// Returns the evidence.
     #[must_use]
     pub fn evidence(&self) -> &[Evidence] {
         match self {
@@ -48,18 +48,18 @@ impl Applicability {
     }
 }
 
-/// A fact, parameter or property of the target that a condition looked at.
+/// A fact, parameter or property of the target that a condition used.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// `disk.vda.scheduler`, `parameter size`, `target fstype`.
     pub key: String,
     /// Its value.
     pub value: Value,
-    /// Where it was read.
+    /// Its source.
     #[serde(rename = "source", serialize_with = "in_words")]
     #[schemars(with = "String")]
     pub place: FactPlace,
-    /// Default, configured or run-time; none for parameters and the target.
+    /// Default, configured or run-time; `None` for parameters and the target.
     pub kind: Option<FactKind>,
 }
 
@@ -74,30 +74,31 @@ pub struct Reason {
     pub otherwise: String,
     /// The condition.
     pub condition: String,
-    /// What it looked at.
+    /// Evidence that it used.
     pub evidence: Vec<Evidence>,
-    /// Facts it looked for that do not exist here.
+    /// Facts that it used and that do not exist here.
     pub absent: Vec<String>,
 }
 
-/// Something that is not known, so that a condition cannot be decided.
+/// An unknown value, because of which a condition cannot be decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Missing {
     /// `disk.vda.scheduler`, `target fstype`.
     pub key: String,
-    /// Why it is not known.
+    /// Reason why it is unknown.
     pub why: String,
     /// The condition.
     pub condition: String,
 }
 
-/// Matches the conditions of a piece of advice against a machine.
+/// Evaluates the conditions of a piece of advice on a machine.
 ///
 /// In conditions, `target` has: `kind` (`directory`, `file`, `block-device`), `fstype`,
-/// `mountpoint`, `options` (a list), `source`, `pool` (of ZFS), `device` (the whole block device directly below),
-/// `disk` (the physical one at the bottom), `free` and `size` in bytes. What the target does not
-/// have is absent. `trial` has `size`, the bytes that the load works on: `size` where it is given, else what
-/// the page says. `parameters` given here stand before their defaults; they are not checked.
+/// `mountpoint`, `options` (a list), `source`, `pool` (of ZFS), `device` (the whole block device
+/// directly below), `disk` (the physical disk at the bottom), `free` and `size` in bytes.
+/// Properties that the target lacks are absent. `trial` has `size`, the bytes of the load: `size`
+/// if given, else the value of the page. The given `parameters` override their defaults and are not
+/// validated.
 #[must_use]
 pub fn applies(
     advice: &Advice,
@@ -126,7 +127,7 @@ pub fn applies(
                 evidence: seen,
                 absent: unseen.into_iter().map(|missing| missing.key).collect(),
             }),
-            // A type error, not a fact that is missing.
+            // A type error, not a missing fact.
             Truth::Unknown(why) if unseen.is_empty() => missing.push(Missing {
                 key: seen
                     .first()
@@ -144,13 +145,13 @@ pub fn applies(
     }
 }
 
-/// Where the values of the three maps come from.
+/// Sources of the values of the three maps.
 struct Sources<'a> {
     advice: &'a Advice,
     facts: &'a Facts,
     given: &'a BTreeMap<String, String>,
     target: Option<(&'a str, BTreeMap<&'static str, Value>)>,
-    /// Size of the load, and who says so.
+    /// Size of the load, and its source.
     size: Option<(Bytes, &'static str)>,
 }
 
@@ -219,7 +220,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// What the condition just evaluated asked for: what was there, and what was not.
+    /// Returns what the condition just evaluated used: existing values, and missing ones.
     fn asked(&self, world: &World, condition: &str) -> (Vec<Evidence>, Vec<Missing>) {
         let (mut seen, mut unseen) = (Vec::new(), Vec::new());
         let mut note =
@@ -280,10 +281,10 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// What conditions may ask of the trial.
+/// Properties of the trial in conditions.
 const SIZE: &str = "size";
 
-/// What the load of the page's trial works on, where it is no parameter.
+/// Returns the size of the load of the page's trial, if it is not a parameter.
 fn size_of_page(advice: &Advice) -> Option<Bytes> {
     let load = advice.trial.as_ref()?.get("load")?;
     load.get("size")?.clone().try_into().ok()
@@ -291,7 +292,7 @@ fn size_of_page(advice: &Advice) -> Option<Bytes> {
 
 const NO_TARGET: &str = "no target was named";
 
-/// What conditions may ask of a target.
+/// Properties of a target in conditions.
 const PROPERTIES: [&str; 10] = [
     "kind",
     "fstype",
@@ -469,7 +470,7 @@ mod tests {
             (size.key.as_str(), &size.value),
             ("trial size", &json!(1024))
         );
-        // What the user gives stands before it.
+        // The user's value overrides it.
         let Applicability::Applies { evidence } = says(&advice, Some(Bytes(5))) else {
             panic!()
         };

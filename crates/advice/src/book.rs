@@ -1,4 +1,4 @@
-//! The catalogue as pages of the book, made from the same files.
+//! The catalogue as pages of the book, generated from the same files.
 
 use crate::Catalogue;
 use assay_model::advice::{Advice, RiskLevel, Standing};
@@ -9,26 +9,26 @@ use std::fmt::Write as _;
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// Its name there.
+    /// Name of the file.
     pub file: String,
     /// A few words.
     pub title: String,
-    /// What can be seen in it, after a colon.
+    /// Description of the content, printed after a colon.
     pub about: String,
-    /// Ids of the advice that it is about.
+    /// Ids of the advice in the report.
     #[serde(default)]
     pub advice: Vec<String>,
 }
 
-/// `docs/examples/index.toml`.
+/// Content of `docs/examples/index.toml`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Examples {
-    /// In the order of their page.
+    /// Examples in the order of the page.
     pub example: Vec<Example>,
 }
 
-/// The page `docs/src/examples.md`: each report, with the advice that it is about.
+/// Returns the page `docs/src/examples.md`: each report with its advice.
 #[must_use]
 pub fn examples(catalogue: &Catalogue, all: &[Example]) -> String {
     let mut out = "<!-- Made from docs/examples/index.toml by crates/advice/tests/book.rs. -->\n\
@@ -53,8 +53,8 @@ pub fn examples(catalogue: &Catalogue, all: &[Example]) -> String {
     out
 }
 
-/// Path below `docs/src/advice` and text of each page, the table of contents first; each page links
-/// the reports that are about it.
+/// Returns the path below `docs/src/advice` and the text of each page, the table of contents first.
+/// Each page links to its reports.
 #[must_use]
 pub fn pages(catalogue: &Catalogue, examples: &[Example]) -> Vec<(String, String)> {
     let all = catalogue.all();
@@ -68,7 +68,7 @@ pub fn pages(catalogue: &Catalogue, examples: &[Example]) -> Vec<(String, String
     pages
 }
 
-/// The lines that `SUMMARY.md` needs, one for each page.
+/// Returns the lines for `SUMMARY.md`, one for each page.
 #[must_use]
 pub fn summary(catalogue: &Catalogue) -> Vec<String> {
     let mut lines = vec![

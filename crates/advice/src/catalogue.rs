@@ -1,4 +1,4 @@
-//! The catalogue: what comes with assay, and what the user adds or replaces.
+//! The catalogue: built-in pages, and pages that the user adds or replaces.
 
 use crate::nearest_name;
 use crate::page::{self, PageError};
@@ -7,16 +7,16 @@ use assay_model::advice::Advice;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Path below `advice/` and text of each page that comes with assay.
+/// Path below `advice/` and text of each built-in page.
 const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// Why a catalogue cannot be read.
+/// Error of reading a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// A page is wrong.
+    /// A page is invalid.
     #[error(transparent)]
     Page(#[from] PageError),
-    /// Two pages with one id.
+    /// Two pages have the same id.
     #[error("{path}: there is already a `{id}` in {other}: an id names one piece of advice")]
     Twice {
         /// The second file.
@@ -26,18 +26,18 @@ pub enum CatalogueError {
         /// The first file.
         other: String,
     },
-    /// The user's directory or a file in it cannot be read.
+    /// The user's directory, or a file in it, cannot be read.
     #[error("{}: {}; advice lies in DIR/DOMAIN/ID.md", path.display(), error.reason())]
     Read {
         /// Directory or file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         error: HostError,
     },
 }
 
-/// No piece of advice has that id.
+/// Error: there is no advice with this id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no advice `{id}`{hint}; `assay advice` lists all")]
 pub struct UnknownAdvice {
@@ -45,18 +45,18 @@ pub struct UnknownAdvice {
     hint: String,
 }
 
-/// All pieces of advice, by id.
+/// All pieces of advice by id.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// Each with the file it came from.
+    /// Each piece of advice with its file.
     entries: BTreeMap<String, (String, Advice)>,
 }
 
 impl Catalogue {
-    /// What comes with assay.
+    /// Returns the built-in catalogue.
     ///
     /// # Errors
-    /// A page is wrong; a test asserts that none is.
+    /// A page is invalid; a test verifies that none is.
     pub fn builtin() -> Result<Self, CatalogueError> {
         let mut catalogue = Self::default();
         for (path, text) in BUILTIN {
@@ -65,10 +65,12 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Adds the pages `DIR/DOMAIN/ID.md` of a user; one with the id of a built-in page replaces it.
+    /// Adds the pages `DIR/DOMAIN/ID.md` of a user; a page with the id of a built-in page replaces
+    /// it.
     ///
     /// # Errors
-    /// The directory cannot be read, a page is wrong, or two of the user's have the same id.
+    /// The directory cannot be read, a page is invalid, or two of the user's pages have the same
+    /// id.
     pub fn with_dir(mut self, host: &dyn Host, dir: &Path) -> Result<Self, CatalogueError> {
         let fault = |path: &Path| {
             let path = path.to_owned();
@@ -108,10 +110,10 @@ impl Catalogue {
         }
     }
 
-    /// One piece of advice.
+    /// Returns one piece of advice.
     ///
     /// # Errors
-    /// There is none of that id; the error names the nearest.
+    /// The id is unknown; the error contains the most similar id.
     pub fn get(&self, id: &str) -> Result<&Advice, UnknownAdvice> {
         let found = self.entries.get(id).map(|(_, advice)| advice);
         found.ok_or_else(|| UnknownAdvice {
@@ -120,13 +122,13 @@ impl Catalogue {
         })
     }
 
-    /// The file a piece of advice came from.
+    /// Returns the file of a piece of advice.
     #[must_use]
     pub fn file(&self, id: &str) -> Option<&str> {
         self.entries.get(id).map(|(path, _)| path.as_str())
     }
 
-    /// All, by domain and id.
+    /// Returns all pieces of advice, sorted by domain and id.
     #[must_use]
     pub fn all(&self) -> Vec<&Advice> {
         let mut all: Vec<&Advice> = self.entries.values().map(|(_, advice)| advice).collect();
@@ -149,7 +151,7 @@ impl Catalogue {
     }
 }
 
-/// The words of a text, in lower case.
+/// Splits a text into words in lower case.
 fn split_words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -162,7 +164,7 @@ fn is_same_word(a: &str, b: &str) -> bool {
     a == b || a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a)
 }
 
-/// How well a page fits the words; none where a word is missing.
+/// Returns how well a page matches the words; `None` if a word is missing.
 fn score(advice: &Advice, words: &[String]) -> Option<u32> {
     let rest = [
         advice.domain.as_str(),
@@ -255,7 +257,7 @@ mod tests {
         };
         assert_eq!(ids("CLUSTER qcow2")[0], "qcow2-cluster-size");
         assert!(ids("gethostbyaddr-that-is-nowhere").is_empty());
-        // The words of blogs, which a page need not use.
+        // Words of blogs that the page itself need not contain.
         for (words, id) in [
             ("avahi", "ssh-mdns-before-dns"),
             ("slog", "zfs-log-alone"),

@@ -1,4 +1,4 @@
-//! What can be checked of an entry without a machine.
+//! Validation of a page without a machine.
 
 use crate::acts_table;
 use crate::condition;
@@ -7,7 +7,7 @@ use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
 use assay_model::finding::Check;
 
-/// What is wrong, and the path of keys in the front matter that leads there.
+/// An error, and the path of keys in the front matter.
 pub(crate) struct Found {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
@@ -46,7 +46,7 @@ pub(crate) fn check(advice: &Advice) -> Result<(), Found> {
     unused(advice)
 }
 
-/// The table of the page by which a machine is judged.
+/// Validates the `[check]` table of the page.
 fn rule(rule: &Check) -> Result<(), Found> {
     let conditions = [
         ("violated", Some(&rule.violated)),
@@ -155,7 +155,7 @@ fn parameters(advice: &Advice) -> Result<(), Found> {
     Ok(())
 }
 
-/// A parameter that changes nothing misleads the user who sets it.
+/// Rejects parameters without an effect, because they mislead the user.
 fn unused(advice: &Advice) -> Result<(), Found> {
     let Some(trial) = &advice.trial else {
         return Ok(());

@@ -1,14 +1,13 @@
 //! Conditions: CEL expressions over facts, parameters, the target and the trial.
 //!
-//! `facts["disk.vda.scheduler"]` is a fact's value, `"tool.zfs" in facts` whether there is such a
-//! fact. `parameters["size"]` is a parameter's value as text. `target.fstype` and its siblings say
-//! what is under the target (see [`crate::applies`]), `trial.size` how many bytes the load of the trial works on.
-//! `version("qemu-img version 7.2.0")` finds the
-//! version in a text; versions compare with `<`, `<=`, `>`, `>=`. `debian_before("1:9.2p1-2", "1:9.2p1-2+deb12u3")`
-//! says whether a Debian package is older than another.
+//! `facts["disk.vda.scheduler"]` is the value of a fact, `"tool.zfs" in facts` whether the fact exists.
+//! `parameters["size"]` is the value of a parameter as text. `target.fstype` and others describe the layers under the
+//! target (see [`crate::applies`]); `trial.size` is the size of the load in bytes. `version("qemu-img version
+//! 7.2.0")` finds the version in a text; versions compare with `<`, `<=`, `>`, `>=`. `debian_before("1:9.2p1-2",
+//! "1:9.2p1-2+deb12u3")` is true if the first Debian version is older.
 //!
-//! CEL's `&&` and `||` are decided by one side where they can be; otherwise a fact that is unknown
-//! or absent makes the whole condition unknown, and is named.
+//! CEL's `&&` and `||` short-circuit if one side decides. Otherwise an unknown or absent fact makes the whole
+//! condition unknown, and the reason names it.
 
 mod deciding;
 
@@ -23,48 +22,48 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A condition that is no CEL expression.
+/// Error: the condition is not a CEL expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
     message: String,
 }
 
-/// What a condition says.
+/// Value of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Truth {
     True,
     False,
-    /// It cannot be said, because of this.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
-/// A name that can be asked for, and what is known of it.
+/// State of a name that a condition may use.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Value(serde_json::Value),
-    /// It is there, or may be, but could not be read: why.
+    /// It exists or may exist, but could not be read: the reason.
     Unreadable(String),
 }
 
-/// One of the maps a condition can look into: what may be asked for, and what was.
+/// One of the maps of a condition: its entries, and the keys that were used.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger(Arc<Entries>);
 
-/// A value, or why it could not be read.
+/// A value, or the reason why it could not be read.
 type Entry = Result<Box<dyn Val>, String>;
 
 #[derive(Debug)]
 struct Entries {
-    /// What it is called in messages: `fact`.
+    /// Name in messages: `fact`.
     what: &'static str,
     values: BTreeMap<String, Entry>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Entries {
-    /// Returns the entry of a key, or that of the nearest key above it that could not be read: `samba` for
-    /// `samba.server_signing`, the empty key for a property of a subject that was read in part.
+    /// Returns the entry of a key, or that of the nearest unreadable prefix: `samba` for
+    /// `samba.server_signing`, the empty key for a property of a partially read subject.
     fn find(&self, key: &str) -> Option<&Entry> {
         self.values.get(key).or_else(|| {
             above(key)
@@ -74,8 +73,7 @@ impl Entries {
     }
 }
 
-/// Returns the keys that stand for a part of the machine which holds this key, the nearest first, and the
-/// empty key last.
+/// Returns the prefixes of a key, the longest first, and the empty key last.
 pub(crate) fn above(key: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(key);
     let shorter = std::iter::from_fn(move || {
@@ -108,7 +106,7 @@ impl Ledger {
         }))
     }
 
-    /// The keys that were asked for since the last call, each once, in order.
+    /// Returns the keys that were used since the last call, sorted and without duplicates.
     pub(crate) fn take_asked(&self) -> Vec<String> {
         let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *asked)
@@ -190,7 +188,8 @@ impl Indexer for Ledger {
     }
 }
 
-/// CEL's integers are 64 bits with a sign; larger numbers, which no fact holds, become decimals.
+/// CEL's integers are signed 64-bit integers; larger numbers, which facts do not contain, become
+/// decimals.
 fn cel_value(value: &serde_json::Value) -> Value {
     use serde_json::Value as Json;
     match value {
@@ -245,32 +244,32 @@ impl Comparer for Version {
     }
 }
 
-/// `version(text)`.
+/// The function `version(text)`.
 fn find_version(text: &CelString<'_>) -> Result<Version, ExecutionError> {
     Version::find(text.inner()).ok_or_else(|| {
         ExecutionError::function_error("version", format!("no version in `{}`", text.inner()))
     })
 }
 
-/// `debian_before(version, other)`.
+/// The function `debian_before(version, other)`.
 fn debian_before(version: &CelString<'_>, other: &CelString<'_>) -> CelBool {
     let order = crate::debian::compare(version.inner(), other.inner());
     CelBool::from(order == Ordering::Less)
 }
 
-/// The maps a condition can look into.
+/// The maps of a condition.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) facts: Ledger,
     pub(crate) parameters: Ledger,
     pub(crate) target: Ledger,
-    /// What is settled of the trial.
+    /// Properties of the trial.
     pub(crate) trial: Ledger,
-    /// What is known of the subject that a check looks at.
+    /// Properties of the subject of a check.
     pub(crate) this: Ledger,
-    /// How each of these came to be so.
+    /// Kind of each property.
     pub(crate) kinds: Ledger,
-    /// What is known of what that is a part of.
+    /// Properties of the enclosing subject.
     pub(crate) parent: Ledger,
 }
 
@@ -304,7 +303,7 @@ impl World {
         program.execute(&self.context()?)
     }
 
-    /// Forgets what was asked for so far.
+    /// Clears the list of used keys.
     fn forget_asked(&self) {
         for (_, map) in self.maps() {
             map.take_asked();
@@ -321,7 +320,7 @@ impl World {
     }
 }
 
-/// The functions of CEL and those of conditions: made once, because each evaluation needs them.
+/// The functions of CEL and those of conditions; created once, because each evaluation needs them.
 static FUNCTIONS: LazyLock<Result<Arc<Env>, ExecutionError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
@@ -331,8 +330,8 @@ static FUNCTIONS: LazyLock<Result<Arc<Env>, ExecutionError>> = LazyLock::new(|| 
     Ok(Arc::new(env))
 });
 
-/// Compiles a condition. A program is kept as long as the process: a fleet asks the same conditions of each
-/// machine, and compiling takes longer than evaluating.
+/// Compiles a condition. Programs are cached for the life of the process: a fleet evaluates the
+/// same conditions for each machine, and compiling takes longer than evaluating.
 fn compile(source: &str) -> Result<Arc<Program>, SyntaxError> {
     static COMPILED: Mutex<BTreeMap<String, Arc<Program>>> = Mutex::new(BTreeMap::new());
     let programs = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -354,7 +353,7 @@ fn compile_anew(source: &str) -> Result<Program, SyntaxError> {
     })?;
     let world = World::empty();
     let names = || world.maps().map(|(name, _)| name);
-    // What `exists`, `all`, `filter` and `map` declare counts as a variable, too.
+    // Variables of `exists`, `all`, `filter` and `map` count as declared.
     let declared = |name: &str| source.contains(&format!("({name},"));
     let unknown = program
         .references()
@@ -374,7 +373,7 @@ fn compile_anew(source: &str) -> Result<Program, SyntaxError> {
     Ok(program)
 }
 
-/// Whether a text is a condition.
+/// Checks that a text is a condition.
 pub(crate) fn syntax(source: &str) -> Result<(), SyntaxError> {
     let program = compile(source)?;
     match World::empty().evaluate(&program) {
@@ -388,7 +387,7 @@ pub(crate) fn syntax(source: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// A condition that is asked of many worlds.
+/// A compiled condition.
 pub(crate) struct Condition(Arc<Program>);
 
 impl Condition {
@@ -396,14 +395,14 @@ impl Condition {
         compile(source).map(Self)
     }
 
-    /// What it says about a world.
+    /// Evaluates the condition.
     pub(crate) fn evaluate(&self, world: &World) -> Truth {
         truth(world.evaluate(&self.0))
     }
 
-    /// Calls `visit` for each term whose change could make this condition false, those that compare a value
-    /// before those that only ask whether there is one. While it is called, the ledgers of the world hold
-    /// what that term asked for. Nothing is visited unless the condition is true.
+    /// Calls `visit` for each term whose change could make this condition false: comparisons first,
+    /// then tests for existence. During the call the ledgers of the world contain the keys of that
+    /// term. Visits nothing unless the condition is true.
     pub(crate) fn visit_deciding(&self, world: &World, visit: &mut dyn FnMut()) {
         let Ok(context) = world.context() else { return };
         let terms = deciding::terms(self.0.expression(), &context);
@@ -427,7 +426,7 @@ fn truth(result: Result<Value, ExecutionError>) -> Truth {
     }
 }
 
-/// What a condition says about a world.
+/// Compiles and evaluates a condition.
 pub(crate) fn evaluate(source: &str, world: &World) -> Truth {
     match Condition::new(source) {
         Ok(condition) => condition.evaluate(world),

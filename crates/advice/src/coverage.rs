@@ -1,5 +1,5 @@
-//! Which service a rule is about, and what became of each rule on a machine: asked, not applicable, unknown. What
-//! is wrong with a machine is in `findings`.
+//! The service of each rule, and the outcome of each rule on a machine: evaluated, not applicable, unknown.
+//! `findings` has the violations.
 
 use assay_model::advice::Advice;
 use assay_model::coverage::{Outcome, Service, WithoutRules};
@@ -7,8 +7,8 @@ use assay_model::finding::{Certainty, Check, Checked};
 use assay_model::{FactValue, Facts};
 use std::collections::BTreeMap;
 
-/// Services, each with the first words of the facts that speak of it. Facts of a service that stand further up
-/// decide for a rule that asks about several.
+/// Services with the prefixes of their facts. For a rule about several services the first one in
+/// this list applies.
 const SERVICES: [(&str, &[&str]); 64] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
@@ -95,7 +95,7 @@ const SERVICES: [(&str, &[&str]); 64] = [
     ),
 ];
 
-/// Name of the service that a rule is about.
+/// Returns the service of a rule.
 pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
     let mut kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
     if kinds.is_empty() {
@@ -109,7 +109,8 @@ pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
     found.map_or(page.domain.clone(), |(name, _)| (*name).to_owned())
 }
 
-/// What something must be for a rule to apply to it: its condition, or else the kinds of facts.
+/// Returns the condition under which a rule applies to a subject: its own, or else the kinds of
+/// facts.
 pub(crate) fn condition_of(check: &Check) -> Option<String> {
     let kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
     let kinds = (!kinds.is_empty()).then(|| format!("no {} here", kinds.join(", ")));
@@ -120,7 +121,7 @@ fn first_word(key: &str) -> &str {
     key.split('.').next().unwrap_or_default()
 }
 
-/// Notes what became of each rule, and which services were found.
+/// Fills in the outcome of each rule, and the services that were found.
 pub(crate) fn fill_in(checked: &mut Checked, facts: &Facts) {
     let words: Vec<&str> = facts.map.keys().map(|key| first_word(key)).collect();
     let is_here = |service: &str| {
@@ -153,7 +154,7 @@ pub(crate) fn fill_in(checked: &mut Checked, facts: &Facts) {
     checked.without_rules = without_rules(facts);
 }
 
-/// Counts the rules of each service that is here, in the order of the table, others after it by name.
+/// Counts the rules of each existing service, in the order of the table; others follow by name.
 fn count_services(checked: &Checked) -> Vec<Service> {
     let mut found: BTreeMap<(usize, &str), Service> = BTreeMap::new();
     let present = checked
@@ -175,7 +176,7 @@ fn count_services(checked: &Checked) -> Vec<Service> {
     found.into_values().collect()
 }
 
-/// Programs that run here and that no rule speaks of, by name.
+/// Returns running programs without any rule, by name.
 fn without_rules(facts: &Facts) -> Vec<WithoutRules> {
     let running = facts.under("running.").filter_map(|(key, fact)| {
         let FactValue::Known(what) = &fact.value else {
@@ -195,7 +196,8 @@ mod tests {
     use assay_model::coverage::Outcome;
     use assay_model::{FactKind, Facts};
 
-    /// Every rule belongs to a service of the table, so that its facts decide whether the service is here.
+    /// Every rule belongs to a service of the table, so its facts decide whether the service
+    /// exists.
     #[test]
     fn every_rule_has_a_service() {
         let catalogue = Catalogue::builtin().unwrap();

@@ -1,10 +1,9 @@
-//! Versions of Debian packages, ordered as dpkg orders them (Debian Policy, section 5.6.12). A security
-//! update of a stable release has a version of that release's own, `1:9.2p1-2+deb12u3`, so what was
-//! back-ported counts.
+//! Versions of Debian packages in dpkg's order (Debian Policy, section 5.6.12). A security update of a stable release
+//! has its own suffix, `1:9.2p1-2+deb12u3`, so backported fixes are taken into account.
 
 use std::cmp::Ordering;
 
-/// `[epoch:]upstream[-revision]`. A text that is no such version is ordered all the same, as dpkg does.
+/// `[epoch:]upstream[-revision]`. An invalid version is ordered as dpkg orders it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version<'a> {
     epoch: u64,
@@ -28,7 +27,7 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Which of two versions is the newer one.
+/// Compares two versions.
 pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     let (one, other) = (Version::new(one), Version::new(other));
     one.epoch
@@ -37,8 +36,8 @@ pub(crate) fn compare(one: &str, other: &str) -> Ordering {
         .then_with(|| part(one.revision, other.revision))
 }
 
-/// Parts without digits and numbers take turns: `~` comes before the end, the end before letters, and
-/// letters before all else. A revision that is missing is as one of 0.
+/// Compares texts of alternating non-digits and numbers: `~` sorts before the end, the end before
+/// letters, and letters before other characters. A missing revision equals 0.
 fn part(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
     while !one.is_empty() || !other.is_empty() {
@@ -60,7 +59,7 @@ fn part(one: &str, other: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// What of the beginning is digits, or is not, and the rest.
+/// Splits the text after its leading digits or non-digits.
 fn split(text: &[u8], digits: bool) -> (&[u8], &[u8]) {
     let is = |byte: &u8| byte.is_ascii_digit() == digits;
     text.split_at(text.iter().take_while(|byte| is(byte)).count())
@@ -75,7 +74,7 @@ fn weight(byte: Option<&u8>) -> i32 {
     }
 }
 
-/// Numbers of any length.
+/// Compares numbers of any length.
 fn number(one: &[u8], other: &[u8]) -> Ordering {
     let bare = |digits: &[u8]| {
         let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
@@ -116,7 +115,7 @@ mod tests {
         }
     }
 
-    /// What dpkg itself says of versions made of the pieces on which orders differ.
+    /// Compares with dpkg: versions of the parts in which orderings differ.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "asks the real dpkg")]
     fn as_dpkg_orders_them() {
@@ -138,7 +137,7 @@ mod tests {
         let mut asked = 0;
         for _ in 0..150 {
             let (one, other) = (version(), version());
-            // dpkg refuses a revision that is empty.
+            // dpkg rejects an empty revision.
             if one.ends_with('-') || other.ends_with('-') {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Findings: the pages of the catalogue that have a `[check]` table, held against the facts of a
-//! machine. Pure; the same facts and pages give the same findings in the same order.
+//! Evaluates the pages with a `[check]` table on the facts of a machine. Pure: the same facts and pages give the same
+//! findings in the same order.
 
 mod finding_text;
 mod machine;
@@ -17,10 +17,10 @@ use machine::{Machine, find_property, kinds, ledger};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What is known of one subject, by what it says of it.
+/// Properties of one subject.
 type Properties<'a> = BTreeMap<&'a str, &'a Fact>;
 
-/// Holds pages against facts. Pages without a `[check]` are left out.
+/// Evaluates pages on facts. Pages without a `[check]` are skipped.
 #[must_use]
 pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) -> Checked {
     let machine = Machine::new(facts);
@@ -52,7 +52,8 @@ pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) 
     checked
 }
 
-/// What is so before what may be; then the worst, what can be mended, the name.
+/// Sorts findings: violations before unknown ones, then by severity, then fixable ones first, then
+/// by name.
 fn sort(findings: &mut [Finding]) {
     let mends = |finding: &Finding| matches!(finding.fix, Fix::Steps(_));
     let key = |finding: &Finding| {
@@ -68,27 +69,27 @@ fn sort(findings: &mut [Finding]) {
     findings.sort_by_cached_key(key);
 }
 
-/// One page and what it is held against.
+/// One page, and the facts on which it is evaluated.
 struct Rule<'a> {
     page: &'a Advice,
     check: &'a Check,
     machine: &'a Machine<'a>,
-    /// The conditions, or what is wrong with them.
+    /// The compiled conditions, or their errors.
     applies: Option<Result<Condition, SyntaxError>>,
     violated: Result<Condition, SyntaxError>,
     applied: usize,
 }
 
-/// What a condition asked for, and what of it could not be read.
+/// Keys that a condition used, and the unreadable ones among them.
 #[derive(Default)]
 struct Asked<'a> {
     seen: Vec<(String, &'a Fact)>,
     unread: Vec<(String, &'a Fact)>,
-    /// Something that was asked for does not exist here.
+    /// Whether a used key does not exist here.
     absent: bool,
 }
 
-/// What is known of one subject.
+/// Properties of one subject.
 struct Scene<'a> {
     subject: &'a Subject,
     this: Properties<'a>,
@@ -108,8 +109,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Why nothing of what the rule is about was asked: the facts say so of its kinds, or of a fact that its
-    /// conditions name.
+    /// Returns the reason why the rule is not evaluated: the facts contain one for its kinds, or
+    /// for a fact in its conditions.
     fn not_asked(&self) -> Option<&'a str> {
         let facts = &self.machine.facts.map;
         let mut all = facts.range("not_asked.".to_owned()..);
@@ -135,7 +136,7 @@ impl<'a> Rule<'a> {
 
     fn hold(&mut self, found: &mut Vec<Finding>) {
         let machine_itself = Subject::default();
-        // Where the kind cannot be listed, there may be subjects that nobody sees.
+        // If the kind cannot be listed, there may be further subjects.
         let mut whole = self.check.needs_whole.clone();
         whole.extend(self.check.about.iter().map(|about| about.kind().to_owned()));
         let unread = self.machine.unread(&whole);
@@ -200,7 +201,7 @@ impl<'a> Rule<'a> {
             }
         }
         self.applied += 1;
-        // What decides stands first.
+        // The deciding condition comes first.
         let mut decided = Asked::default();
         let truth = self.ask(&self.violated, scene, &mut decided);
         decided.add(asked);
@@ -231,7 +232,7 @@ impl<'a> Rule<'a> {
         truth
     }
 
-    /// Notes the facts that the ledgers of the scene were asked for since the last time.
+    /// Notes the facts that the ledgers of the scene recorded since the last call.
     fn note_asked<'s>(&self, scene: &Scene<'s>, asked: &mut Asked<'s>)
     where
         'a: 's,
@@ -259,7 +260,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the facts because of which the condition is true, those that decide most first.
+    /// Returns the facts that make the condition true, the most decisive first.
     fn find_deciding<'s>(&self, scene: &Scene<'s>) -> Asked<'s>
     where
         'a: 's,
@@ -272,7 +273,7 @@ impl<'a> Rule<'a> {
         deciding
     }
 
-    /// What could not be read leaves it open; what does not exist is not asked about.
+    /// Creates an unknown finding for unreadable sources; a missing source gives none.
     fn undecided(&self, scene: &Scene<'_>, asked: &Asked<'_>, why: &str) -> Option<Finding> {
         match asked.unread.is_empty() {
             true if asked.absent => None,
@@ -340,8 +341,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the places of a finding: of the facts that decided, and of the one that the page names first.
-    /// Where only something that is missing decided, of all that were looked at.
+    /// Returns the places of a finding: of the fact that the page names, and of the deciding facts.
+    /// If only a missing value decided, returns the places of all used facts.
     fn places(&self, scene: &Scene<'_>, evidence: &[Seen], deciding: &Asked<'_>) -> Vec<FactPlace> {
         let at = self.check.say.at.as_deref();
         let first = at.and_then(|at| finding_text::value_of(at, scene, self.machine.facts));
@@ -365,7 +366,7 @@ impl<'a> Rule<'a> {
             places: Vec::new(),
             evidence: Vec::new(),
             fix: Fix::AfterReading,
-            // Whether data is safe is not decided by a measurement.
+            // A measurement cannot decide whether data are safe.
             trial: (self.page.trial.is_some() && self.check.severity <= Severity::Medium)
                 .then(|| self.page.id.clone()),
             verdict: None,
@@ -403,7 +404,7 @@ fn seen((key, fact): &(String, &Fact)) -> Option<Seen> {
     }
 }
 
-/// Pages whose domain or id is among those named; all when none is.
+/// Returns the pages whose domain or id is in the list; all pages for an empty list.
 #[must_use]
 pub fn chosen<'a>(pages: Vec<&'a Advice>, only: &[String]) -> Vec<&'a Advice> {
     let wanted = |page: &&Advice| {
@@ -415,7 +416,7 @@ pub fn chosen<'a>(pages: Vec<&'a Advice>, only: &[String]) -> Vec<&'a Advice> {
     pages.into_iter().filter(wanted).collect()
 }
 
-/// Whether a check at this threshold failed, or could not be made: what scripts ask.
+/// Whether a check fails at this threshold, or could not be made; for exit statuses.
 #[must_use]
 pub fn fails(checked: &Checked, at: Severity) -> bool {
     checked.worst().is_some_and(|worst| worst >= at)

@@ -1,11 +1,11 @@
-//! The nearest known name to one that is not known.
+//! Finds the known name that is most similar to an unknown one.
 
-/// `; did you mean `noatime`?`, or nothing when no name is near.
+/// Formats `; did you mean `noatime`?`, or nothing if no name is similar.
 pub(crate) fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
-/// The known name that differs in fewer than half of its letters and least of all.
+/// Returns the known name with the fewest differing letters, if fewer than half differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     known
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Names in a sentence: "`a`, `b` and `c`".
+/// Lists names in a sentence: "`a`, `b` and `c`".
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.split_last() {

@@ -22,7 +22,7 @@ use assay_model::finding::Check;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The sections of a page, in their order; each once and none empty.
+/// Sections of a page in order; each exists once and is not empty.
 pub const SECTIONS: [&str; 6] = [
     "Claim",
     "Why it may help",
@@ -34,7 +34,7 @@ pub const SECTIONS: [&str; 6] = [
 
 const FENCE: &str = "+++";
 
-/// Fields of the front matter, for hints.
+/// Fields of the front matter, for suggestions.
 const FIELDS: [&str; 13] = [
     "title",
     "statement",
@@ -51,7 +51,7 @@ const FIELDS: [&str; 13] = [
     "check",
 ];
 
-/// What is wrong with a page, and where.
+/// Error of a page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}:{line}: {message}")]
 pub struct PageError {
@@ -59,7 +59,7 @@ pub struct PageError {
     pub path: String,
     /// 1-based line.
     pub line: usize,
-    /// What is wrong and what was expected.
+    /// The error and what was expected.
     pub message: String,
 }
 
@@ -88,19 +88,20 @@ struct FrontMatter {
     check: Option<Check>,
 }
 
-/// Reads a page and checks all that can be checked without a machine: its sections, its
-/// conditions, its placeholders and the shape of its trial.
+/// Parses a page and validates its sections, conditions, placeholders and trial as far as possible
+/// without a machine.
 ///
-/// `path` is the file's path for messages; its last two parts, `DOMAIN/ID.md`, name the entry.
+/// `path` is the path of the file for messages; its last two components, `DOMAIN/ID.md`, are domain
+/// and id.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn parse(path: &str, text: &str) -> Result<Advice, PageError> {
     let (domain, id) = names(path);
     read(path, domain, id, text)
 }
 
-/// Reads a page that lies anywhere: its domain is `own`, its id the name of the file.
+/// Parses a page at any path: its domain is `own`, its id the name of the file.
 ///
 /// # Errors
 /// As [`parse`].
@@ -151,14 +152,14 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
     Ok(advice)
 }
 
-/// Domain and id from `…/DOMAIN/ID.md`; empty where there is none.
+/// Returns domain and id of `…/DOMAIN/ID.md`; empty if missing.
 fn names(path: &str) -> (&str, &str) {
     let mut parts = path.rsplit('/');
     let id = parts.next().and_then(|name| name.strip_suffix(".md"));
     (parts.next().unwrap_or_default(), id.unwrap_or_default())
 }
 
-/// What may name a domain or a piece of advice.
+/// Checks the name of a domain or a piece of advice.
 fn plain(name: &str) -> Result<(), String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match name {
@@ -170,7 +171,7 @@ fn plain(name: &str) -> Result<(), String> {
     }
 }
 
-/// The front matter's text and the line it begins at.
+/// Text of the front matter, and its first line.
 struct Front<'a> {
     text: &'a str,
     first_line: usize,
@@ -182,7 +183,8 @@ impl Front<'_> {
         self.first_line + before.matches('\n').count()
     }
 
-    /// The line of a key, given as its path from the root; of its nearest ancestor that is there.
+    /// Returns the line of a key by its path from the root; if missing, of the nearest existing
+    /// ancestor.
     fn line_of(&self, path: &[String]) -> usize {
         let Ok(table) = toml::de::DeTable::parse(self.text) else {
             return self.first_line;
@@ -214,7 +216,7 @@ impl Front<'_> {
     }
 }
 
-/// Front matter, and the 1-based line at which the page begins.
+/// Splits a page into the front matter and the rest, with the 1-based line of the rest.
 fn split(text: &str) -> Result<(Front<'_>, usize), (usize, String)> {
     let opening = || {
         (
@@ -241,7 +243,7 @@ fn split(text: &str) -> Result<(Front<'_>, usize), (usize, String)> {
     Err((1, format!("no second line `{FENCE}` ends the front matter")))
 }
 
-/// TOML's message, with the nearest field where it names one that is not known.
+/// Formats TOML's message; for an unknown field adds the most similar one.
 fn front_matter_message(error: &toml::de::Error) -> String {
     let message = error.message();
     let unknown = message
@@ -260,7 +262,7 @@ fn front_matter_message(error: &toml::de::Error) -> String {
     }
 }
 
-/// The names in serde's "expected one of `a`, `b`".
+/// Returns the names in serde's "expected one of `a`, `b`".
 fn expected(message: &str) -> impl Iterator<Item = &str> {
     let names = message
         .split_once(", expected ")
@@ -268,7 +270,8 @@ fn expected(message: &str) -> impl Iterator<Item = &str> {
     names.split('`').skip(1).step_by(2)
 }
 
-/// Checks that the sections are there, in order and filled. `first` is the line the page begins at.
+/// Checks that all sections exist in order and are not empty. `first` is the first line of the
+/// page.
 fn sections(page: &str, first: usize) -> Result<(), (usize, String)> {
     let mut found: Vec<(usize, &str, bool)> = Vec::new();
     let mut in_code = false;

@@ -1,4 +1,4 @@
-//! A trial's placeholders filled in: the catalogue's table becomes a [`TrialSpec`].
+//! Fills in the placeholders of a trial: converts the catalogue's table to a [`TrialSpec`].
 
 mod fill;
 mod trial_table;
@@ -14,98 +14,98 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 use trial_table::{culprit, sensible, with_hint};
 
-/// Why no trial can be made of a piece of advice.
+/// Error: no trial can be created from a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// It can only be explained.
+    /// The advice has no trial.
     #[error("`{advice}` cannot be tried: {why}")]
     NoTrial {
         /// Advice.
         advice: String,
-        /// What its page says of it.
+        /// Explanation of its page.
         why: String,
     },
-    /// No such parameter.
+    /// Unknown parameter.
     #[error("`{advice}` has no parameter `{name}`{hint}; it has {known}")]
     UnknownParameter {
         /// Advice.
         advice: String,
-        /// As given.
+        /// Name that the user gave.
         name: String,
-        /// `; did you mean …?` or nothing.
+        /// `; did you mean …?`, or empty.
         hint: String,
-        /// Those it has.
+        /// Existing parameters.
         known: String,
     },
-    /// A parameter without a default was not given.
+    /// A parameter without a default has no value.
     #[error("`{advice}` needs `--set {name}=…`: {about}")]
     MissingParameter {
         /// Advice.
         advice: String,
         /// Name.
         name: String,
-        /// What it is.
+        /// Its meaning.
         about: String,
     },
-    /// A value that the parameter cannot have.
+    /// Invalid value of a parameter.
     #[error("`{value}` is not a value of `{name}`: {expected}")]
     Value {
         /// Parameter.
         name: String,
-        /// As given.
+        /// Value that the user gave.
         value: String,
-        /// What would fit.
+        /// Permitted values.
         expected: String,
     },
-    /// No target, and no default one.
+    /// There is neither a target nor a default target.
     #[error("`{advice}` needs a target: {expected}")]
     NoTarget {
         /// Advice.
         advice: String,
-        /// What would fit.
+        /// Permitted targets.
         expected: &'static str,
     },
-    /// The target does not have what the trial is about.
+    /// The target lacks a layer that the trial needs.
     #[error("{target}: {missing}")]
     Target {
-        /// As named.
+        /// Name of the target.
         target: String,
-        /// What is missing.
+        /// The missing layer.
         missing: String,
     },
-    /// A placeholder that nothing fills in.
+    /// Unknown placeholder.
     #[error("{at}: nothing fills in `{{{name}}}`{hint}")]
     Placeholder {
         /// Key in the front matter: `trial.load.argv`.
         at: String,
         /// Placeholder.
         name: String,
-        /// `; did you mean …?` or nothing.
+        /// `; did you mean …?`, or empty.
         hint: String,
     },
-    /// The table, filled in, is no trial.
+    /// The filled-in table is not a trial.
     #[error("{at}: {message}")]
     Shape {
         /// Key in the front matter.
         at: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
 
-/// What a trial is pointed at.
+/// Target of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// What kind of thing.
+    /// Kind of target.
     pub kind: TargetKind,
-    /// Its name: the one given, else the advice's own.
+    /// Its name: the user's, or the default of the advice.
     pub target: String,
 }
 
-/// What a trial of this advice would be pointed at when the user names `target`, or nothing.
+/// Returns the target of a trial if the user names `target`, or none.
 ///
 /// # Errors
-/// It has no trial, a parameter is wrong, or there is no default target.
+/// The advice has no trial, a parameter is invalid, or there is no default target.
 pub fn aim(
     advice: &Advice,
     given: &BTreeMap<String, String>,
@@ -134,10 +134,10 @@ pub fn aim(
     Ok(Aim { kind, target })
 }
 
-/// All parameters with their values: those given, else their defaults.
+/// Returns all parameters with the user's values, or else their defaults.
 ///
 /// # Errors
-/// One that is not known, does not fit, or is missing.
+/// A parameter is unknown, invalid or missing.
 pub fn parameters(
     advice: &Advice,
     given: &BTreeMap<String, String>,
@@ -167,10 +167,10 @@ pub fn parameters(
     advice.parameters.iter().map(value).collect()
 }
 
-/// Makes a trial: placeholders filled in, types checked.
+/// Creates a trial: fills in placeholders and checks types.
 ///
-/// `target` is the target as the user named it, `info` what lies under it when it is storage; the
-/// trial uses `{mountpoint}`, `{source}`, `{device}` and `{disk}` only where `info` is given.
+/// `target` is the target as the user named it; `info` describes the layers below if it is storage.
+/// The placeholders `{mountpoint}`, `{source}`, `{device}` and `{disk}` need `info`.
 ///
 /// # Errors
 /// See [`ResolveError`].
@@ -203,7 +203,7 @@ pub fn resolve(
     }
 }
 
-/// Whether a value fits a parameter.
+/// Checks a value of a parameter.
 pub(crate) fn fits(name: &str, parameter: &Parameter, value: &str) -> Result<(), ResolveError> {
     let fault = |expected: String| ResolveError::Value {
         name: name.to_owned(),
@@ -257,7 +257,7 @@ fn kind_of(trial: &Table) -> Result<TargetKind, ResolveError> {
     })
 }
 
-/// A value as what it should be; toml's message otherwise.
+/// Converts a value to a type; the error is toml's message.
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     value
         .try_into()
@@ -274,7 +274,7 @@ fn expected(kind: TargetKind) -> &'static str {
     }
 }
 
-/// What assay fills in itself, as far as the trial asks for it.
+/// Returns the values of assay's own placeholders, as far as the trial uses them.
 fn builtin(
     trial: &Table,
     target: &str,
@@ -308,7 +308,7 @@ fn builtin(
     Ok(builtin)
 }
 
-/// The whole device directly below: a partition's queue is that of its disk.
+/// Returns the whole device directly below; for a partition its disk, which has the queue.
 pub(crate) fn device(info: &TargetInfo) -> Result<String, String> {
     let device = one(&info.devices, "block device")?;
     Ok(match info.disks.as_slice() {
@@ -317,8 +317,8 @@ pub(crate) fn device(info: &TargetInfo) -> Result<String, String> {
     })
 }
 
-/// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1` (Linux, block/partitions/core.c: a `p` goes between
-/// when the disk's name ends in a digit).
+/// Whether `sda1` is a partition of `sda`, or `nvme0n1p2` of `nvme0n1` (Linux,
+/// block/partitions/core.c: a `p` separates them if the disk's name ends with a digit).
 fn partition_of(device: &str, disk: &str) -> bool {
     let Some(rest) = device.strip_prefix(disk) else {
         return false;

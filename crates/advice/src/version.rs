@@ -12,7 +12,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// None when the text holds no number.
+    /// Finds the first version in a text; `None` if the text contains no number.
     pub(crate) fn find(text: &str) -> Option<Self> {
         let start = text.find(|c: char| c.is_ascii_digit())?;
         let text = &text[start..];

@@ -1,11 +1,11 @@
-//! Debian mends old versions: twenty versions of openssh-server around the one that mended CVE-2024-6387 in
-//! each release, all judged by the version of the package.
+//! Debian fixes old versions: twenty versions of openssh-server around the fix of CVE-2024-6387 in each release, all
+//! judged by the version of the package.
 
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
 use assay_host::Recorded;
 
-/// Release, version of the package, whether it has the hole.
+/// Release, version of the package, and whether it is vulnerable.
 const VERSIONS: [(&str, &str, bool); 20] = [
     ("12", "1:9.2p1-2", true),
     ("12", "1:9.2p1-2+b1", true),

@@ -1,5 +1,4 @@
-//! The pages of the book say what the catalogue says. `ASSAY_WRITE_BOOK=1 cargo test -p
-//! assay-advice --test book` writes them.
+//! The book's pages equal the catalogue. `ASSAY_WRITE_BOOK=1 cargo test -p assay-advice --test book` writes them.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads and writes docs/src/advice"
@@ -18,7 +17,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
 }
 
-/// The list of reports: every one that lies there, each of pages that there are.
+/// Returns the list of reports; checks that all files are listed and all their pages exist.
 fn examples(catalogue: &Catalogue) -> Vec<Example> {
     let dir = docs().join("../examples");
     let text = std::fs::read_to_string(dir.join("index.toml")).unwrap();

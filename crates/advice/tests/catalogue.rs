@@ -1,5 +1,5 @@
-//! Every entry of the catalogue is whole: its fixtures are there and agree, its sources are named,
-//! its trial can be made.
+//! Checks every entry of the catalogue: its fixtures exist and give the expected result, its sources are named, and
+//! its trial can be created.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -12,11 +12,11 @@ use assay_model::{Facts, TargetInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Facts of a machine, and what a piece of advice should say of it.
+/// Facts of a machine, and the expected result of a piece of advice.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fixture {
-    /// `recorded: …` or `made: …`, and where or from what.
+    /// `recorded: …` or `made: …`, with the machine or the source.
     origin: String,
     /// Part of the reason why it does not apply.
     because: Option<String>,
@@ -47,7 +47,7 @@ fn fixtures(dir: &Path) -> Vec<(PathBuf, Fixture)> {
         let fixture = fixture.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         (path, fixture)
     };
-    // Directories are machines, for checks.
+    // Directories are machines for checks.
     let mut files = names(dir);
     files.retain(|name| name.ends_with(".json"));
     files.into_iter().map(read).collect()
@@ -57,7 +57,7 @@ fn catalogue() -> Catalogue {
     Catalogue::builtin().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Stands in for what only the user can say.
+/// Returns substitutes for values that the user sets.
 fn given(advice: &Advice) -> BTreeMap<String, String> {
     let missing = advice
         .parameters
@@ -110,7 +110,7 @@ fn what_is_on_disk_is_what_is_embedded() {
 fn fixtures_agree() {
     for advice in catalogue().all() {
         let own = root().join(&advice.domain).join(&advice.id);
-        // What is only to be read asks no machine.
+        // A page without trial and check needs no machine.
         if advice.trial.is_none() && advice.check.is_none() {
             assert!(!own.exists() && advice.when.is_empty(), "{}", advice.id);
             continue;
@@ -153,7 +153,7 @@ fn fixtures_agree() {
 
 #[test]
 fn nothing_applies_to_a_machine_of_which_nothing_is_known() {
-    // What is not tried has no conditions for a trial.
+    // A page without a trial has no conditions for one.
     let catalogue = catalogue();
     let tried = catalogue.all().into_iter();
     for advice in tried.filter(|advice| advice.trial.is_some()) {
@@ -185,7 +185,7 @@ fn every_trial_can_be_made_and_takes_minutes() {
         if let assay_model::load::Load::Fio { workload, .. } = &spec.load {
             assert_eq!(workload.name, workload.default_name(), "{id}");
         }
-        // What loses acknowledged writes says so, and the other way round.
+        // A change that loses acknowledged writes has this risk level, and vice versa.
         let loses = matches!(&spec.change, Change::SideBySide { changed, .. } if {
             let text = format!("{changed:?}");
             let unsafe_cache = format!("{:?}", CacheMode::Unsafe);
@@ -195,7 +195,8 @@ fn every_trial_can_be_made_and_takes_minutes() {
         }) || matches!(&spec.change, Change::Set { setting: Setting::ZfsProperty { property, .. }, value }
             if property == "sync" && value.as_deref() == Some("disabled"));
         assert_eq!(spec.safety.is_some(), loses, "{id}");
-        // Nobody's data is put at risk because a target was not named.
+        // A page with the risk of data loss must not have a default target outside of assay's own
+        // objects.
         if advice.risk.level == RiskLevel::DataLoss && matches!(spec.change, Change::Set { .. }) {
             assert!(aim(advice, &given(advice), None).is_err(), "{id}");
         }
@@ -206,7 +207,7 @@ fn every_trial_can_be_made_and_takes_minutes() {
     }
 }
 
-/// Own pages get a guardrail by default; ours say what they mean.
+/// User pages get a default guardrail; built-in pages must set one.
 #[test]
 fn every_trial_guards_the_slowest_operations_or_says_why_not() {
     for advice in catalogue().all() {
@@ -222,7 +223,8 @@ fn every_trial_guards_the_slowest_operations_or_says_why_not() {
     }
 }
 
-/// `assay tune` chooses and orders candidates by this table; where a page can never be one, `never` says why.
+/// `assay tune` selects and orders candidates by this table; a page that can never be a candidate
+/// has a reason in `never`.
 #[test]
 fn every_trial_says_what_it_acts_on() {
     let catalogue = catalogue();
@@ -242,7 +244,7 @@ fn every_trial_says_what_it_acts_on() {
                 other.id
             );
         }
-        // The load of the page's own trial is one that the change moves.
+        // The change affects the load of the page's own trial.
         let spec = spec(advice).unwrap_or_else(|error| panic!("{id}: {error}"));
         let kind = match &spec.load {
             assay_model::load::Load::Fio { .. } => "fio",
@@ -273,7 +275,7 @@ fn sources_stand_in_the_page_and_nothing_is_left_to_look_up() {
     }
 }
 
-/// A statement is shown alone: it holds no name that only a finding fills in, and ends where its sentence ends.
+/// A statement is shown alone: it contains no placeholder, and is a complete sentence.
 #[test]
 fn statements_are_whole_sentences() {
     for advice in catalogue().all() {

@@ -1,6 +1,6 @@
-//! Every page with a `[check]` has machines on which it fires, on which it stays silent although they
-//! look alike, and to which it does not apply: small trees of files, as a captured machine is one. They
-//! go through the collectors. Pages about wireless networks have files that `assay check wifi` reads.
+//! Every page with a `[check]` has fixtures on which it fires, similar ones on which it stays quiet, and ones to
+//! which it does not apply: small trees of files, as in a captured machine. They go through the collectors. Pages
+//! about wireless networks have files for `assay check wifi`.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -50,7 +50,7 @@ fn facts(advice: &Advice, tree: &Path) -> Facts {
     collect(&root, &options)
 }
 
-/// The facts of the files in a directory, under their own names.
+/// Returns the facts of the files in a directory, with their own names.
 fn wireless(dir: &Path) -> Facts {
     let mut files: Vec<(String, assay_wifi::Reading)> = std::fs::read_dir(dir)
         .unwrap()
@@ -83,7 +83,7 @@ fn checks() -> Vec<Advice> {
     all
 }
 
-/// What is wrong with a finding on a machine on which its page fires.
+/// Returns the errors of a finding on a machine on which its page fires.
 fn faults(finding: &Finding) -> Vec<String> {
     let mut faults = Vec::new();
     if finding.certainty != Certainty::Violated {
@@ -136,7 +136,7 @@ fn every_check_fires_and_is_silent_where_it_should() {
     assert!(all.len() >= 30, "{}", all.len());
 }
 
-/// A line of a configuration file is named where there is one, and it is the line.
+/// If a configuration line causes the finding, the finding names this line.
 #[test]
 fn lines_are_named() {
     let mut lines = 0;
@@ -164,7 +164,7 @@ fn lines_are_named() {
     assert!(lines >= 15, "{lines}");
 }
 
-/// What cannot be read is told, by every rule that would have to know it, and never taken for fine.
+/// Every rule that needs an unreadable source reports it, and none passes.
 #[test]
 fn what_cannot_be_read_is_unknown() {
     let dir = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn what_cannot_be_read_is_unknown() {
     let asks = |advice: &&Advice| {
         let check = advice.check.as_ref().unwrap();
         let mut conditions = check.applies.iter().chain([&check.violated]);
-        // The version and PAM are those of the program, not of its configuration.
+        // The version and PAM are properties of the program, not of its configuration.
         let of_configuration = |condition: &String| {
             let of_program = ["sshd.version", "sshd.pam"];
             let names = condition.split("facts[\"").skip(1);
@@ -206,7 +206,7 @@ fn what_cannot_be_read_is_unknown() {
     assert_eq!(checked.worst(), None);
 }
 
-/// A tree of files.
+/// Creates a tree of files.
 fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -217,7 +217,7 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     dir
 }
 
-/// Rules of which a tree leaves open whether they are violated; none is.
+/// Returns the rules whose violation is unknown for a tree; checks that none is violated.
 fn left_open(files: &[(&str, &str)]) -> Vec<String> {
     let all = checks();
     let dir = tree(files);
@@ -234,8 +234,8 @@ fn left_open(files: &[(&str, &str)]) -> Vec<String> {
     open
 }
 
-/// A program that does not start with a missing file says nothing for sure; doveconf 2.3.19 and httpd 2.4 refuse each of these
-/// files, and take those that follow.
+/// A program that does not start because of a missing file gives no certain finding. doveconf
+/// 2.3.19 and httpd 2.4 reject each of these files, and accept the following ones.
 #[test]
 fn what_a_missing_include_hides_is_unknown() {
     const DOVECOT: &str = "etc/dovecot/dovecot.conf";
@@ -303,7 +303,7 @@ fn what_a_missing_include_hides_is_unknown() {
     }
 }
 
-/// Advice that depends on a version that nothing here tells is neither given nor withheld.
+/// Advice that depends on an unknown version is unknown, neither given nor dropped.
 #[test]
 fn advice_for_a_version_that_is_not_known_is_unknown() {
     const SSHD: &str = "etc/ssh/sshd_config";
@@ -352,8 +352,8 @@ fn the_same_machine_gives_the_same_findings() {
     assert_eq!(once.findings, backwards.findings);
 }
 
-/// Includes that lead nowhere hide what may stand there: every rule that would have to know it says so once, with
-/// the line of the include.
+/// A broken include hides settings: every rule that needs them reports this once, with the line of
+/// the include.
 #[test]
 fn includes_that_lead_nowhere_are_unknown() {
     let postgresql = "/etc/postgresql/15/main/postgresql.conf";
@@ -437,7 +437,7 @@ fn includes_that_lead_nowhere_are_unknown() {
             (format!("{path}:{line}"), Some(line)),
             "{text}"
         );
-        // One reason for all of them, which is one line of the report.
+        // All have one reason, which is one line of the report.
         let unknown = checked
             .findings
             .iter()

@@ -1,5 +1,5 @@
-//! What a page says under "When it does not apply" is shown by a machine: a fixture under `quiet` or `not-applicable`
-//! names the sentence in its ORIGIN. Sentences that no fixture names are counted in a list that may only become shorter.
+//! Each sentence under "When it does not apply" is shown by a fixture: one under `quiet` or `not-applicable` quotes
+//! the sentence in its ORIGIN. Sentences without a fixture are counted in a list that may only shrink.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -15,10 +15,10 @@ use std::path::Path;
 use without_fixture::WITHOUT_FIXTURE;
 
 const HEADING: &str = "## When it does not apply";
-/// The line of an ORIGIN that names the sentence, by its beginning.
+/// Prefix of the line in ORIGIN that quotes the sentence.
 const EXCEPTION: &str = "exception: ";
 
-/// The sentences of the section, each in one line.
+/// Returns the sentences of the section, one per line.
 fn exceptions(page: &Advice) -> Vec<String> {
     let Some((_, section)) = page.page.split_once(HEADING) else {
         return Vec::new();
@@ -42,7 +42,7 @@ fn exceptions(page: &Advice) -> Vec<String> {
     sentences
 }
 
-/// What the fixtures of a page say that they show.
+/// Returns the sentences that the fixtures of a page quote.
 fn shown(page: &Advice) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
     let own = root.join(&page.domain).join(&page.id);

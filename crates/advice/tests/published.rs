@@ -1,5 +1,5 @@
-//! Machines of public reports, reduced: all rules of the catalogue are held against each, and say what its administrator
-//! would have wanted to know, and nothing else.
+//! Machines of published reports, reduced: all rules are evaluated on each of them, and find exactly what its
+//! administrator needs to know.
 #![allow(clippy::disallowed_methods, reason = "reads its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
@@ -8,7 +8,7 @@ use assay_host::Root;
 use assay_model::finding::{Certainty, Finding, Fix};
 use std::path::Path;
 
-/// Each machine, and the rules that find something: at least medium ones, in the order of their names.
+/// Each machine with the rules that have findings of medium severity or higher, sorted by name.
 const MACHINES: [(&str, &[&str]); 17] = [
     ("btrfs-barrier-remedy", &["barriers-off"]),
     (
@@ -97,7 +97,7 @@ fn machines_have_the_findings_that_their_reports_name() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What a title names is what somebody looks for: the value and its line, the disk, the guest.
+/// Titles contain the words that users search for: the value and its line, the disk, the guest.
 #[test]
 fn titles_name_the_fault() {
     let title = |machine: &str, rule: &str| of(&found(machine), rule).title.clone();
@@ -131,7 +131,8 @@ fn titles_name_the_fault() {
     }
 }
 
-/// A limit that the module refuses must not get into the initramfs: what is printed mends the number first.
+/// A limit that the module rejects must not get into the initramfs: the printed steps fix the
+/// number first.
 #[test]
 fn the_number_is_mended_before_the_initramfs() {
     let found = found("zfs-arc-suffix");

@@ -1,5 +1,5 @@
-//! Debian 11, 12 and 13 with ten services as their packages bring them: a default of the distribution is
-//! no finding. The trees are the packages' own files; `ORIGIN` names each package with its version.
+//! Debian 11, 12 and 13 with ten services in their packages' default configuration: a default of the distribution is
+//! not a finding. The trees are the files of the packages; `ORIGIN` lists each package with its version.
 #![allow(clippy::disallowed_methods, reason = "lists its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
@@ -36,7 +36,7 @@ fn defaults_are_no_findings() {
             .map(|finding| format!("{}: {}", finding.fingerprint(), finding.title))
             .collect();
         assert!(wrong.is_empty(), "{release}: {wrong:#?}");
-        // Silence counts only of rules that had something to look at.
+        // A missing finding counts only for rules that had a subject.
         let applied: Vec<&str> = checked
             .rules
             .iter()

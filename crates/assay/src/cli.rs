@@ -24,20 +24,20 @@ const ABOUT: &str = "Test server tuning advice on the server it is meant for";
 
 /// A command line, parsed.
 pub struct Cli {
-    /// The verb; without one, assay prints an overview of this machine.
+    /// The verb; without a verb assay prints an overview of this machine.
     pub verb: Option<verbs::Verb>,
     /// Options of every verb.
     pub global: Global,
-    /// Where the report goes.
+    /// Destination of the report.
     pub destination: Destination,
 }
 
-/// The whole command line.
+/// Returns the complete command.
 pub fn command() -> Command {
     arrange(verbs(), Layout::Full, None)
 }
 
-/// All verbs with their own options, each at the top level.
+/// Returns all verbs with their own options, each at the top level.
 pub fn verbs() -> Command {
     let command = Global::augment_args(Command::new("assay").max_term_width(100));
     verbs::Verb::augment_subcommands(command)
@@ -46,8 +46,8 @@ pub fn verbs() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Puts verbs where they belong, and adds what all share. `form`: the form of the report that the command line asks
-/// for.
+/// Moves verbs to their place and adds the shared options. `form` is the format of the report that
+/// the command line requests.
 pub fn arrange(verbs: Command, layout: Layout, form: Option<&str>) -> Command {
     let command = shared_options::add(command_tree::arrange(verbs), form);
     help_layout::arrange(command, layout)
@@ -57,7 +57,7 @@ impl Cli {
     /// Parses a command line.
     ///
     /// # Errors
-    /// What clap finds wrong; also the text of `--help` and `--version`.
+    /// An error of clap, or the text of `--help` or `--version`.
     pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.collect();
         let layout = Layout::asked_for(&words);

@@ -1,12 +1,12 @@
-//! Where each verb stands in the command line: the groups of `assay --help`, and the verbs that live below another
-//! verb. The verbs themselves are in `verbs`.
+//! Position of each verb in the command line: the groups of `assay --help`, and the verbs below another verb. `verbs`
+//! has the verbs themselves.
 
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, Command};
 use std::fmt::Write as _;
 
-/// The groups of `assay --help`, in the order of what people want.
+/// The groups of `assay --help` in their order.
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Diagnose", &["why", "check", "stack", "facts", "probe"]),
     (
@@ -19,7 +19,7 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Tools", &["lab"]),
 ];
 
-/// Verbs that live below another verb. Their names of the top level are hidden and still work.
+/// Verbs below another verb. Their old names at the top level are hidden aliases.
 pub const BELOW: [(&str, &[&str]); 5] = [
     ("stack", &["disks"]),
     ("probe", &["pins", "cert"]),
@@ -34,7 +34,7 @@ pub const BELOW: [(&str, &[&str]); 5] = [
 /// Verbs that no list shows.
 const HIDDEN: [&str; 1] = ["version"];
 
-/// Puts each verb where it belongs, and lists the groups in the help of the whole.
+/// Moves each verb to its place, and lists the groups in the top-level help.
 pub fn arrange(mut command: Command) -> Command {
     for (parent, verbs) in BELOW {
         for verb in verbs {
@@ -59,7 +59,8 @@ pub fn arrange(mut command: Command) -> Command {
     command.help_template(template)
 }
 
-/// The matches whose subcommand is the verb: those of the whole, or those of the verb that it lives below.
+/// Returns the matches whose subcommand is the verb: those of the program, or those of the verb
+/// above it.
 pub fn verb_matches(matches: &ArgMatches) -> &ArgMatches {
     let Some((parent, below)) = matches.subcommand() else {
         return matches;
@@ -74,7 +75,8 @@ pub fn verb_matches(matches: &ArgMatches) -> &ArgMatches {
     }
 }
 
-/// The help of the whole: clap's own, with the groups instead of one list of all verbs.
+/// Returns the template of the top-level help: clap's own, with groups instead of one list of
+/// verbs.
 fn template(command: &Command) -> StyledStr {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());

@@ -1,5 +1,5 @@
-//! Words that a shell completes while somebody types: the names of plans, advice and studies, and what
-//! was measured here. The shell's own part is written by `assay dev completions`; it asks assay itself.
+//! Shell completion: names of plans, advice, studies and stored results. `assay dev completions` writes the shell's
+//! part, which calls assay for the words.
 
 use crate::cli;
 use crate::context;
@@ -13,17 +13,17 @@ use clap_complete::engine::{
 use clap_complete::env::CompleteEnv;
 use std::ffi::OsStr;
 
-/// The variable by which a shell asks for words.
+/// Environment variable by which a shell requests words.
 pub const ASKED_BY: &str = "COMPLETE";
 
-/// Answers a shell that asks for words, and ends; else does nothing.
+/// Answers a shell's request for words and exits; otherwise does nothing.
 pub fn at_start() {
     CompleteEnv::with_factory(completed_command)
         .var(ASKED_BY)
         .complete();
 }
 
-/// The command line with the names that can be completed.
+/// Returns the command with completers for names.
 fn completed_command() -> Command {
     let run = |arg: Arg| arg.add(names(runs));
     let verbs = cli::verbs()
@@ -40,7 +40,7 @@ fn completed_command() -> Command {
             verb.mut_arg("id", |arg| arg.add(names_or_paths(advice)))
         })
         .mut_subcommand("study", |verb| {
-            // An argument that is changed comes last: the directory is to follow the name.
+            // The last change of an argument wins: the directory must follow the name.
             verb.mut_arg("study", |arg| arg.add(names_or_paths(studies)))
                 .mut_arg("dir", |arg| arg)
         })
@@ -52,7 +52,7 @@ fn completed_command() -> Command {
     cli::arrange(verbs, Layout::Full, None)
 }
 
-/// A name and a line about it.
+/// A name with its description.
 type Named = (String, String);
 
 struct Names {
@@ -108,10 +108,10 @@ fn studies() -> Vec<Named> {
         .collect()
 }
 
-/// The store that the environment names. A shell does not tell which `--store` was typed before.
+/// Returns the store of the environment. The shell does not pass a `--store` that was typed before.
 fn store() -> Option<Store> {
     let store: Option<std::path::PathBuf> = std::env::var_os("ASSAY_STORE").map(Into::into);
-    // Who presses a key does not want to wait for a server.
+    // Completion must not wait for a server.
     if store.as_deref().is_some_and(assay_store::is_url) {
         return None;
     }

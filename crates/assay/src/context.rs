@@ -1,4 +1,4 @@
-//! What verbs take from the process: paths, clock, random numbers, the terminal.
+//! Process resources of verbs: paths, clock, random numbers, the terminal.
 
 use crate::global::{Color, Global};
 use crate::shared_options::Destination;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// `$XDG_…_HOME/assay`, or below the home directory.
+/// Returns `$XDG_…_HOME/assay`, or the default below the home directory.
 fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)
@@ -36,9 +36,9 @@ fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("cannot choose a directory for records: neither {variable} nor HOME is set. Set HOME, or give --store FILE and ASSAY_STATE."))
 }
 
-/// Where scratch files and changes are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`. Nobody
-/// but this user may write there or put another directory in its place: what assay finds in it, it
-/// removes, sets back and carries out.
+/// Returns the directory of scratch files and changes: `$ASSAY_STATE`, else
+/// `$XDG_STATE_HOME/assay`. Only this user may write to it or replace it, because assay removes,
+/// reverts and executes what it finds there.
 pub fn state_dir() -> anyhow::Result<PathBuf> {
     let path = match std::env::var_os("ASSAY_STATE") {
         Some(path) => path.into(),
@@ -60,19 +60,19 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Where changes are entered.
+/// Returns the directory of the journal of changes.
 pub fn journal_dir() -> anyhow::Result<PathBuf> {
     Ok(state_dir()?.join("journal"))
 }
 
-/// Where a measurement enters what it changes and makes.
+/// Registries in which a measurement records its changes and scratch files.
 pub struct Ground {
     state: ScratchRegistry,
     journal: Journal,
 }
 
 impl Ground {
-    /// Opens the directories, and makes them.
+    /// Opens the directories; creates missing ones.
     pub fn open() -> anyhow::Result<Self> {
         Ok(Self {
             state: ScratchRegistry::open(&state_dir()?)?,
@@ -80,7 +80,7 @@ impl Ground {
         })
     }
 
-    /// What every measurement needs.
+    /// Returns the environment of a measurement.
     pub fn environment<'a>(&'a self, fio: Option<&'a Path>, cancel: &'a Cancel) -> Environment<'a> {
         Environment {
             host: &LiveHost,
@@ -94,18 +94,18 @@ impl Ground {
     }
 }
 
-/// Where the user keeps advice of their own: `$XDG_CONFIG_HOME/assay/advice`. None when neither that
-/// nor HOME is set.
+/// Returns the directory of the user's own advice: `$XDG_CONFIG_HOME/assay/advice`. `None` if
+/// neither this variable nor HOME is set.
 pub fn own_advice() -> Option<PathBuf> {
     Some(xdg("XDG_CONFIG_HOME", ".config").ok()?.join("advice"))
 }
 
-/// Where data is kept: `$XDG_DATA_HOME/assay`, else below the home directory.
+/// Returns the data directory: `$XDG_DATA_HOME/assay`, else below the home directory.
 pub fn data_dir() -> anyhow::Result<PathBuf> {
     xdg("XDG_DATA_HOME", ".local/share")
 }
 
-/// The store that `--store` or the environment names.
+/// Returns the store of `--store` or the environment.
 pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
     match &global.store {
         Some(path) => Ok(path.clone()),
@@ -113,13 +113,13 @@ pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Opens the store for looking at what is in it: none when there is no such file, and none is made.
+/// Opens an existing store for reading; `None` if there is no file. Never creates a store.
 pub fn existing_store(global: &Global) -> anyhow::Result<Option<Store>> {
     let path = store_path(global)?;
     Store::open_existing(&path).map_err(|error| Unreadable(error.to_string()).into())
 }
 
-/// What to say when there is nothing to look at.
+/// Returns the message for an empty store.
 pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     let path = assay_store::shown(&store_path(global)?)
         .to_string_lossy()
@@ -130,14 +130,14 @@ pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     ))
 }
 
-/// Opens the store, making it when there is none. What is stored then is of this machine.
+/// Opens the store; creates it if missing. New records belong to this machine.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
     let store = Store::open(&store_path(global)?)?;
     Ok(store.on(assay_facts::machine(&LiveHost)))
 }
 
-/// Refuses to go on with what was begun on another machine: figures of two machines in one record
-/// would be compared as if they were of one.
+/// Refuses to continue a record of another machine: its figures would be mixed with those of this
+/// one.
 pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     let here = assay_facts::machine(&LiveHost);
     match (on, &here) {
@@ -150,7 +150,7 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     }
 }
 
-/// The wall clock.
+/// Returns the wall-clock time.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place where the clock is read"
@@ -159,7 +159,7 @@ pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// 128 random bits.
+/// Returns 128 random bits.
 pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
@@ -168,25 +168,25 @@ pub fn random() -> anyhow::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-/// A new name for a run: 128 random bits in hex.
+/// Returns a new id of a run: 128 random bits in hex.
 pub fn random_uid() -> anyhow::Result<String> {
     Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A seed that is easy to type again.
+/// Returns a random seed that is short enough to type.
 pub fn random_seed() -> anyhow::Result<u64> {
     let [a, b, c, d, ..] = random()?;
     Ok(u64::from(u32::from_le_bytes([a, b, c, d])))
 }
 
-/// Colours and width of standard output, or of the file that takes its place.
+/// Returns colours and width for standard output, or for the file of `--output`.
 pub fn style(global: &Global) -> Style {
     let mut style = style_of(global, &std::io::stdout());
     style.color &= output().destination.file.is_none() || global.color == Color::Always;
     style
 }
 
-/// Colours and width of standard error.
+/// Returns colours and width for standard error.
 pub fn error_style(global: &Global) -> Style {
     style_of(global, &std::io::stderr())
 }
@@ -206,7 +206,7 @@ fn style_of(global: &Global, to: &(impl IsTerminal + AsFd)) -> Style {
     }
 }
 
-/// Columns of the terminal, else `$COLUMNS`, else 80; never less than 40.
+/// Returns the width of the terminal in columns, else `$COLUMNS`, else 80; at least 40.
 fn width(to: &impl AsFd) -> usize {
     let terminal = rustix::termios::tcgetwinsize(to)
         .ok()
@@ -219,22 +219,23 @@ fn width(to: &impl AsFd) -> usize {
         .max(40)
 }
 
-/// Columns of standard output for sentences: more than 80 are hard to read.
+/// Returns the width of sentences on standard output: at most 80 columns, because longer lines are
+/// hard to read.
 pub fn columns() -> usize {
     width(&std::io::stdout()).min(80)
 }
 
-/// A sentence of a verb's own in lines, each indented; the last has no end.
+/// Wraps a sentence into indented lines; without a newline at the end.
 pub fn wrap(text: &str, indent: usize) -> String {
     assay_render::text::wrap_indented(text, indent, columns())
 }
 
-/// The same with the end of the last line.
+/// Wraps a sentence into indented lines, with a newline at the end.
 pub fn paragraph(text: &str, indent: usize) -> String {
     assay_render::text::format_paragraph(text, indent, columns())
 }
 
-/// Standard input as a whole; more than `most` bytes are an error.
+/// Reads standard input completely. Fails if it exceeds `most` bytes.
 pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
@@ -248,26 +249,26 @@ pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether colours are wanted on standard output or standard error.
+/// Whether to use colours on standard output and standard error.
 static STYLED: AtomicBool = AtomicBool::new(false);
 
-/// A text as it may be written, with what deceives in it made visible.
+/// Escapes deceptive characters of a text.
 pub fn shown(text: &str) -> Cow<'_, str> {
     escape_output(text, STYLED.load(Ordering::Relaxed))
 }
 
-/// Writes to standard error, if anybody listens.
+/// Writes to standard error; ignores a closed reader.
 pub fn tell(words: std::fmt::Arguments<'_>) {
     let text = words.to_string();
     let _ = std::io::stderr().lock().write_all(shown(&text).as_bytes());
 }
 
-/// What is printed, and where it goes.
+/// Printed text and its destination.
 struct Output {
     destination: Destination,
-    /// What the file will contain.
+    /// Content of the file so far.
     kept: String,
-    /// The file of a report that is written piece by piece.
+    /// File of a report that is written in parts.
     stream: Option<(PathBuf, OutputFile)>,
 }
 
@@ -285,23 +286,23 @@ fn output() -> MutexGuard<'static, Output> {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends what is printed from now on to where the command line wants it.
+/// Redirects printed text to the destination of the command line.
 pub fn send_output_to(destination: Destination) {
     output().destination = destination;
 }
 
-/// The form of the report that `--format`, or the name of the file of `--output`, asks for.
+/// Returns the format of `--format`, or of the file name of `--output`.
 pub fn asked_form() -> Option<&'static str> {
     output().destination.form
 }
 
-/// Removes what was written of the file of `--output`, because the verb failed. The old file stays.
+/// Discards the unfinished file of `--output`, because the verb failed. The old file stays.
 pub fn discard_output() {
     let stream = output().stream.take();
     drop(stream);
 }
 
-/// Writes the file of `--output`, whole or not at all.
+/// Publishes the file of `--output` atomically.
 pub fn publish_output() -> anyhow::Result<()> {
     if let Some((path, file)) = output().stream.take() {
         file.publish().map_err(unwritten)?;
@@ -321,7 +322,7 @@ pub fn publish_output() -> anyhow::Result<()> {
     }
 }
 
-/// Prints a report; where only the page is wanted, everything else is left out.
+/// Prints a report; prints nothing if only the HTML page is requested.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let page_only = output().destination.page_only;
     match page_only {
@@ -330,8 +331,8 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to standard output, or keeps what `--output` will write. A reader that went away is an error that `main`
-/// forgives.
+/// Writes to standard output, or to the buffer of `--output`. A closed reader is an error that
+/// `main` ignores.
 fn emit(text: &str) -> anyhow::Result<()> {
     let text = shown(text);
     {
@@ -371,10 +372,10 @@ impl Write for ReportSink {
     }
 }
 
-/// Returns a writer for a report that is too long to be kept in memory. `main` publishes its file.
+/// Returns a writer for a report that is too long for memory. `main` publishes its file.
 ///
 /// # Errors
-/// The file of `--output` cannot be made.
+/// The file of `--output` cannot be created.
 pub fn report_writer() -> anyhow::Result<BufWriter<ReportSink>> {
     let file = output().destination.file.take();
     if let Some(path) = file {
@@ -388,7 +389,7 @@ pub fn report_writer() -> anyhow::Result<BufWriter<ReportSink>> {
     Ok(BufWriter::with_capacity(256 * 1024, ReportSink(())))
 }
 
-/// Writes a report to a file that the user named, and names the file on standard error.
+/// Writes a report to a file of the user, and prints its name on standard error.
 pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
     write_file(path, text)?;
     if path != Path::new("-") {
@@ -397,7 +398,7 @@ pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file that the user named, whole or not at all; `-` is standard output. No link is followed.
+/// Writes a file of the user atomically; `-` is standard output. Does not follow symbolic links.
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return emit(text);
@@ -406,14 +407,14 @@ pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let text = escape_output(text, false);
     let mut output = OutputFile::create(path).map_err(unwritten)?;
     match output.write_all(text.as_bytes()) {
-        // A reader that went away is an error that `main` forgives.
+        // A closed reader is an error that `main` ignores.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Err(error.into()),
         written => written.with_context(|| format!("cannot write {}", path.display()))?,
     }
     output.publish().map_err(unwritten)
 }
 
-/// Writes a file with a secret in it: new, and for this user alone.
+/// Writes a secret to a new file that only this user can read.
 pub fn write_secret(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = OutputFile::create_secret(path).and_then(|mut output| {
         output.write_bytes(text.as_bytes())?;
@@ -422,12 +423,12 @@ pub fn write_secret(path: &Path, text: &str) -> anyhow::Result<()> {
     written.map_err(unwritten)
 }
 
-/// An output that could not be written, with its path.
+/// Converts a write error to an error with the path.
 pub fn unwritten(error: HostError) -> anyhow::Error {
     anyhow::anyhow!("cannot write {error}")
 }
 
-/// Refuses to replace the store, or a file that the command line names a second time: that one is read.
+/// Refuses to replace the store, or a file that the command line also names as an input.
 pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     if !path.is_file() {
         return Ok(());
@@ -452,7 +453,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a word of the command line names a file: `FILE`, `--option=FILE` or `-oFILE`.
+/// Whether a word of the command line refers to the file: `FILE`, `--option=FILE` or `-oFILE`.
 fn names_file(word: &OsStr, path: &Path) -> bool {
     let bytes = word.as_bytes();
     let value = match bytes.iter().position(|byte| *byte == b'=') {
@@ -463,19 +464,20 @@ fn names_file(word: &OsStr, path: &Path) -> bool {
     is_same_file(Path::new(OsStr::from_bytes(value)), path)
 }
 
-/// Signals that come within this time are one wish: timeout(1) sends its signal twice at once.
+/// Signals within this time count as one request: timeout(1) sends its signal twice.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
-/// What sets back what it changed may take so long; a signal always ends assay, whatever blocks.
+/// Longest time for reverting changes; after it a signal ends assay even if something blocks.
 const LONGEST_END: Duration = Duration::from_secs(600);
 
-/// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, a later one ends at once: what is left
-/// then is removed at the next start.
+/// Handles signals: the first Ctrl-C (or TERM, HUP) requests a clean stop, a later one ends at
+/// once. The next start removes what is left then.
 pub fn on_signals() -> anyhow::Result<Cancel> {
     on_signals_within(LONGEST_END)
 }
 
-/// As [`on_signals`]; assay ends so long after the first signal even if something does not return.
+/// Handles signals like [`on_signals`], and ends assay at the latest this long after the first
+/// signal.
 pub fn on_signals_within(longest: Duration) -> anyhow::Result<Cancel> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let flag = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! Options of the verbs that look at a machine: another one than this.
+//! Options for reading another machine than this one.
 
 use crate::context;
 use crate::progress::{LOG_EVERY, Meter};
@@ -10,7 +10,7 @@ use assay_render::text::escape_line;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which machine is meant.
+/// The machine that is read.
 #[derive(clap::Args)]
 pub struct Elsewhere {
     /// Read a captured directory or a bundle; - is standard input
@@ -38,18 +38,18 @@ pub struct How {
 }
 
 impl How {
-    /// How long a machine may take.
+    /// Returns the time limit of a machine.
     pub fn deadline(&self) -> Duration {
         self.deadline.map_or(session::DEADLINE, Duration::from_secs)
     }
 
-    /// The other configuration of ssh. ssh looks for a name from another directory than this one.
+    /// Returns the absolute path of the ssh configuration, because ssh runs in another directory.
     pub fn ssh_config(&self) -> Option<PathBuf> {
         let path = self.ssh_config.as_ref()?;
         Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
     }
 
-    /// A session with a machine.
+    /// Creates a session with a machine.
     pub fn session(&self, host: &str) -> SshSession {
         SshSession {
             host: host.to_owned(),
@@ -61,21 +61,22 @@ impl How {
 }
 
 impl Elsewhere {
-    /// Whether another machine than this is meant.
+    /// Whether another machine is selected.
     pub fn is_meant(&self) -> bool {
         self.root.is_some() || self.host.is_some()
     }
 
-    /// Whether the files of accounts can be looked at: here, or in a tree of files. A bundle has none.
+    /// Whether files of accounts can be read: on this machine, or in a tree of files. A bundle does
+    /// not contain them.
     pub fn has_accounts(&self) -> bool {
         self.host.is_none() && self.root.as_ref().is_none_or(|path| path.is_dir())
     }
 
-    /// The other machine; none when this one is meant. On a machine that is asked over ssh, these paths are
-    /// looked at more closely.
+    /// Opens the other machine; `None` if this machine is selected. A machine over ssh reads these
+    /// paths in more detail.
     pub fn open(&self, paths: &[PathBuf]) -> anyhow::Result<Option<Box<dyn Host>>> {
         let captured = match (&self.root, &self.host) {
-            // A file inside counts as the directory's: either way nothing can be said about it.
+            // A file in the directory counts as the directory: nothing is known about either.
             (Some(path), _) => {
                 assay_host::open(path).map_err(|error| Unreadable(error.to_string()))?
             }
@@ -108,7 +109,7 @@ impl Elsewhere {
         let script = assay_facts::script_for(env!("CARGO_PKG_VERSION"), paths)
             .map_err(anyhow::Error::msg)?;
         let sent = session.run(&script, &mut |passed| {
-            // Who waits for two seconds wants to know for what.
+            // After two seconds the user is told what is running.
             if passed >= Duration::from_secs(2)
                 && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
             {

@@ -10,7 +10,7 @@ pub struct Global {
     #[arg(
         long,
         global = true,
-        // After the verb's own options.
+        // Shown after the options of the verb.
         display_order = 900,
         value_name = "FILE|URL",
         env = "ASSAY_STORE",

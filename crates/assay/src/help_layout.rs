@@ -1,9 +1,9 @@
-//! How the help of a command is laid out: which options stand under which heading, and which `-h` leaves to `--help`.
+//! Layout of the help of a command: the headings of options, and the options that `-h` omits.
 
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
-/// How much of the help is shown.
+/// Extent of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// `-h`: the options that people use most, and the first examples.
@@ -13,7 +13,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout that a command line asks for.
+    /// Returns the layout of a command line.
     pub fn asked_for(words: &[OsString]) -> Self {
         let options = words.iter().take_while(|word| *word != "--");
         match options.into_iter().any(|word| word == "-h") {
@@ -23,7 +23,7 @@ impl Layout {
     }
 }
 
-/// Headings of options that several commands share, by the ids of the options.
+/// Headings of options of several commands, by ids of the options.
 const HEADINGS: [(&str, &[&str]); 4] = [
     (
         "Output",
@@ -47,7 +47,7 @@ const HEADINGS: [(&str, &[&str]); 4] = [
     ("Records", &["store", "advice_dir"]),
 ];
 
-/// The place of what comes last in the help.
+/// Position of the last options in the help.
 const AFTER_ALL: usize = 800;
 
 /// Shared options that `-h` leaves out.
@@ -75,7 +75,8 @@ const RARE: [&str; 21] = [
     "washout",
 ];
 
-/// What `-h` shows of commands that have many options; without an entry it shows all but [`RARE`].
+/// Options that `-h` shows for commands with many options; for other commands it shows all except
+/// [`RARE`].
 const COMMON: [(&str, &[&str]); 11] = [
     (
         "assay run",
@@ -169,15 +170,16 @@ const COMMON: [(&str, &[&str]); 11] = [
     ),
 ];
 
-/// Lines of notes and examples that `-h` shows.
+/// Most lines of notes and examples in `-h`.
 const SHORT_NOTES: usize = 12;
 
-/// Lays out the help of the whole.
+/// Sets the layout of the whole help.
 pub fn arrange(command: Command, layout: Layout) -> Command {
     arrange_below(command, layout, "")
 }
 
-/// Lays out the help of a command and of all below it. `above`: the words before the name of the command.
+/// Sets the layout of a command and its subcommands. `above` are the words before the name of the
+/// command.
 fn arrange_below(command: Command, layout: Layout, above: &str) -> Command {
     let path = format!("{above} {}", command.get_name()).trim().to_owned();
     let names: Vec<String> = command
@@ -249,7 +251,7 @@ fn arrange_option(arg: Arg, common: Option<&[&str]>, has_ssh: bool, layout: Layo
     }
 }
 
-/// The first examples instead of all notes.
+/// Keeps only the first examples of the notes.
 fn shorten_notes(command: Command) -> Command {
     let Some(notes) = command.get_after_help().map(ToString::to_string) else {
         return command;

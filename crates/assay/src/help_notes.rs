@@ -1,17 +1,17 @@
-//! The notes below the options of a help page, fitted to a narrow terminal: clap breaks long lines anywhere, and the
-//! columns of examples with them.
+//! Wraps the notes below the options of a help page for narrow terminals. clap would break long lines anywhere,
+//! including the columns of examples.
 
 use assay_render::text::wrap_lines;
 use clap::Command;
 use std::io::IsTerminal as _;
 
-/// The width that notes are written for.
+/// Width of the notes in the source.
 const WRITTEN_FOR: usize = 100;
 
-/// Least room for the description of an example beside its command.
+/// Least width for the description of an example beside its command.
 const LEAST_ROOM: usize = 24;
 
-/// Fits the notes of a command and of all below it to the terminal.
+/// Wraps the notes of a command and its subcommands.
 pub fn fit_to_terminal(command: Command) -> Command {
     match columns() {
         columns if columns < WRITTEN_FOR => fit(command, columns),
@@ -19,7 +19,7 @@ pub fn fit_to_terminal(command: Command) -> Command {
     }
 }
 
-/// Columns of the terminal, else `$COLUMNS`, else 100, as clap has it.
+/// Returns the width of the terminal in columns, else `$COLUMNS`, else 100 like clap.
 fn columns() -> usize {
     let stdout = std::io::stdout();
     let terminal = match stdout.is_terminal() {
@@ -74,7 +74,7 @@ fn end_prose(fitted: &mut Vec<String>, prose: &mut String, columns: usize) {
     }
 }
 
-/// A line of a list: a command or name, and its description behind two spaces or more.
+/// Wraps a line of a list: a command or name, at least two spaces, and its description.
 fn fit_line(fitted: &mut Vec<String>, line: &str, columns: usize) {
     if line.chars().count() <= columns {
         fitted.push(line.to_owned());
@@ -84,9 +84,9 @@ fn fit_line(fitted: &mut Vec<String>, line: &str, columns: usize) {
     let body = line.get(indent..).unwrap_or_default();
     let (lead, description) = match body.find("  ") {
         Some(end) => (&line[..indent + end], body[end..].trim_start()),
-        // The description alone, below its command.
+        // A description below its command.
         None if indent > 6 => ("", body),
-        // A command cannot be broken.
+        // A command cannot be wrapped.
         None => {
             fitted.push(line.to_owned());
             return;

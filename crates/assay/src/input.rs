@@ -1,5 +1,4 @@
-//! What the user names to be read: files and standard input, each with an end, so that a device or an
-//! endless pipe does not take all memory.
+//! Reads files and standard input with a size limit, so that a device or an endless pipe does not fill the memory.
 
 use crate::status::Unreadable;
 use anyhow::bail;
@@ -7,11 +6,11 @@ use assay_model::Bytes;
 use std::io::Read as _;
 use std::path::Path;
 
-/// A file, or standard input when its name is `-`.
+/// Reads a file, or standard input if the name is `-`.
 ///
 /// # Errors
-/// [`Unreadable`] when it cannot be read; another one when it is longer than `longest` bytes. `what` says
-/// what was expected.
+/// [`Unreadable`] if it cannot be read; another error if it exceeds `longest` bytes. `what`
+/// describes the expected content.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"
@@ -40,10 +39,10 @@ pub fn bytes(path: &Path, longest: u64, what: &str) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same as text: UTF-8, or UTF-16 with its mark, as Windows writes it.
+/// Reads text: UTF-8, or UTF-16 with a byte order mark as Windows writes it.
 ///
 /// # Errors
-/// As [`bytes`]; and what is no text.
+/// As [`bytes`]; and if the content is not text.
 pub fn text(path: &Path, longest: u64, what: &str) -> anyhow::Result<String> {
     let bytes = bytes(path, longest, what)?;
     match assay_fio::options::decode(bytes) {

@@ -1,17 +1,17 @@
 //! assay tests server tuning advice on the server it is meant for.
 //!
-//! Arguments in, calls, output out. Each verb is a module of the same name in `verbs/`; what it
-//! does lives in the library crates.
+//! This crate parses arguments, calls the libraries and prints. Each verb is a module of the same name in `verbs/`;
+//! the library crates contain the functions.
 
-/// As the standard one, which panics when standard error cannot be written: that nobody listens any
-/// more must not end a trial in the middle.
+/// Like the standard macro, which panics if standard error is closed: a closed reader must not end
+/// a running trial.
 macro_rules! eprintln {
     ($($words:tt)*) => {
         $crate::context::tell(format_args!("{}\n", format_args!($($words)*)))
     };
 }
 
-/// As the standard one; see [`eprintln!`].
+/// Like the standard macro; see [`eprintln!`].
 macro_rules! eprint {
     ($($words:tt)*) => { $crate::context::tell(format_args!($($words)*)) };
 }
@@ -52,16 +52,16 @@ fn main() -> ExitCode {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // What a file or a tool said may be in it, and errors are pasted into reports.
+            // The message may quote a file or a tool, and users paste errors into reports.
             let text = assay_model::secrets::withhold_in_text(&describe(&error));
-            // A newline in a name must not look like a line of our own.
+            // A newline in a name must not look like a new message.
             eprintln!("assay: {}", text.replace('\n', "\n  "));
             status::Status::of(&error).into()
         }
     }
 }
 
-/// Runs the verb, and publishes the file of `--output` when the verb did not fail.
+/// Runs the verb, and publishes the file of `--output` if the verb succeeded.
 fn run(mut cli: cli::Cli) -> anyhow::Result<status::Status> {
     context::send_output_to(std::mem::take(&mut cli.destination));
     let status = verbs::dispatch(cli).inspect_err(|_| context::discard_output())?;
@@ -69,7 +69,7 @@ fn run(mut cli: cli::Cli) -> anyhow::Result<status::Status> {
     Ok(status)
 }
 
-/// Ends as clap does; an argument that it repeats shows what it holds.
+/// Exits like clap, with escaped arguments in the message.
 fn exit_with(error: &clap::Error) -> ! {
     let text = error.render().to_string();
     let shown = context::shown(&text);
@@ -80,7 +80,7 @@ fn exit_with(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// The word that is not UTF-8, where that is the error: clap does not say which one it is.
+/// Returns the argument that is not UTF-8, if this is the error: clap does not name it.
 fn not_text(error: &clap::Error) -> Option<String> {
     let words = (error.kind() == clap::error::ErrorKind::InvalidUtf8).then(std::env::args_os)?;
     let word = words.skip(1).find(|word| word.to_str().is_none())?;
@@ -88,8 +88,8 @@ fn not_text(error: &clap::Error) -> Option<String> {
     Some(shown)
 }
 
-/// An error and its causes on one line. Many of our errors name their cause in their own words:
-/// then it is not said again.
+/// Formats an error and its causes on one line. A cause that the message already contains is not
+/// repeated.
 fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -102,8 +102,8 @@ fn describe(error: &anyhow::Error) -> String {
     text
 }
 
-/// `assay … | head` is no error. Only our own output comes as a bare error of I/O: a pipe to a server
-/// or a guest that broke is the cause of an error of its own.
+/// Whether the reader of the output closed the pipe, as in `assay … | head`. Only this output gives
+/// a bare I/O error: a broken pipe to a server or guest is wrapped in another error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let bare = error.downcast_ref::<std::io::Error>();
     let json = error.downcast_ref::<serde_json::Error>();

@@ -1,5 +1,5 @@
-//! Changes that an assay that is gone has left: every verb names them when it starts, and nothing is measured
-//! beside them unless the user insists.
+//! Changes of terminated assay processes: every verb lists them at start, and no measurement runs beside them unless
+//! the user insists.
 
 use crate::cli::Cli;
 use crate::context;
@@ -15,8 +15,8 @@ pub struct Despite {
 }
 
 impl Despite {
-    /// Refuses to measure a machine whose settings an assay that is gone left changed. Returns them where the user
-    /// insists.
+    /// Refuses to measure while settings of a terminated assay are changed. Returns the settings if
+    /// the user insists.
     pub fn check(self, journal: &Journal) -> anyhow::Result<Vec<String>> {
         let changed = journal.left_changed()?;
         anyhow::ensure!(
@@ -28,25 +28,25 @@ impl Despite {
         Ok(changed)
     }
 
-    /// As [`Despite::check`], for a verb that changes nothing and keeps no journal.
+    /// Like [`Despite::check`], for a verb that changes nothing and has no journal.
     pub fn check_here(self) -> anyhow::Result<Vec<String>> {
         self.check(&Journal::look_at(&context::journal_dir()?)?)
     }
 }
 
-/// Names what assays that are gone have left, on standard error, before a verb starts. Nothing is made or touched,
-/// and what this user may not read is passed over.
+/// Lists changes of terminated assay processes on standard error before a verb starts. Changes
+/// nothing, and skips what this user may not read.
 pub fn tell_at_start(cli: &Cli) {
     let deals_with_them = match &cli.verb {
         Some(Verb::Trial(args)) => args.recovers(),
-        // The other end of a session, which is a verb again.
+        // The server of a session, which runs a verb later.
         Some(Verb::Dev(_)) => true,
         _ => false,
     };
     if deals_with_them {
         return;
     }
-    // A verb that needs the directory says what is wrong with it.
+    // A verb that needs the directory reports its error.
     let Ok(dir) = context::journal_dir() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar with the time left on a terminal, a line now and then in a log.
+//! Progress on standard error: a bar with the remaining time on a terminal, occasional lines in a log.
 
 use crate::context::shown;
 use assay_measure::engine::MeasureEvent;
@@ -9,14 +9,14 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// In a log a line is written no more often than this.
+/// Least time between two lines in a log.
 pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// When something is expected to end; it moves as it goes on.
+/// Start and expected end of an operation; the end may be corrected.
 #[derive(Clone)]
 pub struct Clock(Arc<Mutex<(Instant, Instant)>>);
 
-/// The monotonic clock, for people who wait.
+/// Returns the monotonic time for progress displays.
 #[allow(
     clippy::disallowed_methods,
     reason = "progress shows the time that passes"
@@ -26,26 +26,26 @@ pub fn now() -> Instant {
 }
 
 impl Clock {
-    /// One that begins now.
+    /// Starts the clock now.
     pub fn new(left: Nanos) -> Self {
         let now = now();
         Self(Arc::new(Mutex::new((now, now + Duration::from(left)))))
     }
 
-    /// A new estimate of the time left.
+    /// Corrects the remaining time.
     pub fn expect(&self, left: Nanos) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         times.1 = now() + Duration::from(left);
     }
 
-    /// Time left and share done.
+    /// Returns the remaining time and the completed fraction.
     pub fn read(&self) -> (Nanos, f64) {
         let (start, end) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
         let left = end.saturating_duration_since(now);
         let passed = now - start;
         let whole = (passed + left).as_secs_f64().max(1e-9);
-        // Whole seconds: a figure that flickers in its last digits is no information.
+        // Whole seconds, because flickering digits carry no information.
         (
             Nanos(left.as_secs() * 1_000_000_000),
             passed.as_secs_f64() / whole,
@@ -53,7 +53,7 @@ impl Clock {
     }
 }
 
-/// In whole seconds: figures that flicker in their last digits are no information.
+/// Formats whole seconds, because flickering digits carry no information.
 pub fn whole(time: Nanos) -> String {
     let seconds = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
     match seconds.0 < 60_000_000_000 {
@@ -62,7 +62,7 @@ pub fn whole(time: Nanos) -> String {
     }
 }
 
-/// What the user sees of something that takes a while.
+/// Progress display of a long operation.
 pub struct Meter {
     bar: Option<ProgressBar>,
     log: bool,
@@ -72,7 +72,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A bar on a terminal, lines in a log, nothing when `quiet`. `estimate` is the whole time.
+    /// Creates a bar on a terminal or lines in a log; nothing if `quiet`. `estimate` is the total
+    /// time.
     pub fn new(quiet: bool, estimate: Nanos) -> Self {
         let clock = Clock::new(estimate);
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| bar(&clock));
@@ -85,7 +86,7 @@ impl Meter {
         }
     }
 
-    /// What is going on now.
+    /// Shows the current activity.
     pub fn say(&mut self, text: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(shown(&text).into_owned());
@@ -95,7 +96,7 @@ impl Meter {
         }
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub fn line(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(shown(line)),
@@ -104,7 +105,7 @@ impl Meter {
         }
     }
 
-    /// Prints a result on standard output, above the progress.
+    /// Prints a result on standard output above the bar.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
         match &self.bar {
             Some(bar) => bar.suspend(|| crate::context::print(text)),
@@ -112,8 +113,7 @@ impl Meter {
         }
     }
 
-    /// A new estimate of the time left. The first one, which rests on what was seen here, is said
-    /// aloud.
+    /// Corrects the remaining time. The first estimate from measurements is printed.
     pub fn expect(&mut self, left: Nanos) {
         self.clock.expect(left);
         if !std::mem::replace(&mut self.announced, true) {
@@ -121,7 +121,7 @@ impl Meter {
         }
     }
 
-    /// Takes note of what happens to the slots of a plan.
+    /// Updates the display for an event of a plan.
     pub fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
             MeasureEvent::Making("guest") => self.say("booting a guest".to_owned()),
@@ -159,7 +159,7 @@ impl Meter {
     }
 }
 
-/// A bar that follows a clock.
+/// Creates a bar that follows a clock.
 pub fn bar(clock: &Clock) -> ProgressBar {
     let (for_bar, for_left) = (clock.clone(), clock.clone());
     let style = ProgressStyle::with_template("{gauge} {left}  {wide_msg}")

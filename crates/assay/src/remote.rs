@@ -1,4 +1,4 @@
-//! Options of the verbs that measure or change: on another machine, by this program, which goes there.
+//! Options of verbs that measure or change another machine: this program is uploaded and runs there.
 
 use crate::context;
 use crate::elsewhere::How;
@@ -19,7 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Which machine is measured or changed.
+/// The machine that is measured or changed.
 #[derive(clap::Args)]
 pub struct Remote {
     /// Run on another machine over ssh; assay is uploaded for that time
@@ -31,7 +31,7 @@ pub struct Remote {
     pub going: Going,
 }
 
-/// How the program goes there.
+/// How the program is uploaded.
 #[derive(clap::Args)]
 pub struct Going {
     /// Upload this static assay of the same version [default: this program]
@@ -42,7 +42,7 @@ pub struct Going {
     silence: Option<u64>,
 }
 
-/// Options that are for this side, and whether they have a value.
+/// Options that are evaluated locally, and whether they have a value.
 const OURS: [(&str, Value); 13] = [
     ("--host", Value::One),
     ("--from", Value::One),
@@ -59,62 +59,62 @@ const OURS: [(&str, Value); 13] = [
     ("--format", Value::One),
 ];
 
-/// What follows an option.
+/// Kind of value of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Nothing.
+    /// No value.
     None,
     /// One word.
     One,
-    /// A word that does not begin with a hyphen, or nothing.
+    /// A word that does not begin with a hyphen, or none.
     Optional,
 }
 
-/// What is to be done there.
+/// Work on the other machine.
 #[derive(Default)]
 pub struct RemoteWork {
-    /// Options that stay here, beside those of [`Remote`].
+    /// Further options that are evaluated locally, in addition to those of [`Remote`].
     pub cut: Vec<(&'static str, Value)>,
-    /// What is said there in addition.
+    /// Additional arguments there.
     pub more: Vec<OsString>,
-    /// Files that go there.
+    /// Files to upload.
     pub files: Vec<SentFile>,
-    /// What is to be gone on with, and the machine that it was begun on.
+    /// Record to continue, with the machine on which it began.
     pub records: Records,
-    /// No progress.
+    /// Whether to hide progress.
     pub quiet: bool,
 }
 
-/// A file that goes there.
+/// A file to upload.
 pub struct SentFile {
-    /// How it is named.
+    /// How the command line refers to it.
     pub named: NamedFile,
-    /// Its name here, which may mean something.
+    /// Local path, which may contain information.
     pub path: PathBuf,
-    /// What is in it.
+    /// Content.
     pub content: Vec<u8>,
 }
 
-/// How the command line names a file.
+/// How the command line refers to a file.
 pub enum NamedFile {
-    /// By a word of its own.
+    /// A separate word.
     Word(OsString),
-    /// By an option, whose value has this before the path, as the `@` of `@FILE`.
+    /// The value of an option, after this prefix such as the `@` of `@FILE`.
     Option(&'static str, &'static str),
 }
 
-/// What became of it.
+/// Result of the work.
 pub struct Done {
-    /// Exit status there.
+    /// Remote exit status.
     pub status: i32,
-    /// Standard output there: text from another machine.
+    /// Remote standard output: untrusted text.
     pub stdout: Vec<u8>,
-    /// What was measured, stored here.
+    /// Records of the measurement, stored locally.
     pub records: Records,
 }
 
 impl Done {
-    /// The status as ours.
+    /// Converts the exit status.
     pub fn status(&self) -> Status {
         match self.status {
             0 => Status::Ok,
@@ -125,7 +125,7 @@ impl Done {
         }
     }
 
-    /// Prints what it printed there, without control characters; JSON only when it is JSON.
+    /// Prints the remote output without control characters; with `json` only if it is valid JSON.
     pub fn pass_on(&self, json: bool) -> anyhow::Result<()> {
         if json && !self.stdout.is_empty() {
             let document: serde_json::Value = serde_json::from_slice(&self.stdout)
@@ -141,17 +141,18 @@ impl Done {
     }
 }
 
-/// An open way to a machine.
+/// An open connection to a machine on which the program runs.
 pub struct Way<'a> {
     host: String,
     link: RemoteLink<'a>,
     cancel: Cancel,
-    /// Whether the link was lost while a verb was carried out.
+    /// Whether the connection was lost while a verb ran.
     is_lost: bool,
 }
 
 impl Remote {
-    /// Whether another machine is meant. Options that are about it alone are refused without it.
+    /// Whether another machine is selected. Fails if options for another machine are given without
+    /// it.
     pub fn is_meant(&self) -> anyhow::Result<bool> {
         if self.host.is_none() && (self.how.is_said() || self.going.is_said()) {
             anyhow::bail!(
@@ -162,7 +163,7 @@ impl Remote {
         Ok(self.host.is_some())
     }
 
-    /// A session with a machine to which this program does not go. Options about that are refused.
+    /// Creates a session without uploading the program. Fails if options for the upload are given.
     pub fn session(&self, host: &str) -> anyhow::Result<SshSession> {
         anyhow::ensure!(
             !self.going.is_said(),
@@ -171,12 +172,12 @@ impl Remote {
         Ok(self.how.session(host))
     }
 
-    /// The machine, as it was named.
+    /// Returns the machine as the user named it.
     pub fn host(&self) -> &str {
         self.host.as_deref().unwrap_or_default()
     }
 
-    /// Goes to the machine, calls `work` with the way there, and comes back.
+    /// Connects to the machine, calls `work`, and disconnects.
     pub fn go<T>(
         &self,
         quiet: bool,
@@ -192,12 +193,12 @@ impl Going {
         self.remote_assay.is_some() || self.silence.is_some()
     }
 
-    /// How long nothing may be heard from the machine.
+    /// Returns the longest time without contact.
     pub fn silence(&self) -> Duration {
         self.silence.map_or(SILENCE, Duration::from_secs)
     }
 
-    /// What goes there.
+    /// Returns the program to upload.
     pub fn program(&self) -> anyhow::Result<Program> {
         let path = match &self.remote_assay {
             Some(path) => path.as_path(),
@@ -208,7 +209,7 @@ impl Going {
     }
 }
 
-/// Goes to a machine, calls `work` with the way there, and comes back.
+/// Connects to a machine, calls `work`, and disconnects.
 pub fn go<T>(
     host: &str,
     how: &How,
@@ -228,20 +229,20 @@ pub fn go<T>(
     journey.go(&mut going.program()?, cancel, work)
 }
 
-/// What is known before the way to a machine is opened.
+/// Parameters of a connection.
 pub struct Journey<'a> {
-    /// How to reach it.
+    /// How to reach the machine.
     pub session: &'a SshSession,
-    /// How long nothing may be heard from it.
+    /// Longest time without contact.
     pub silence: Duration,
-    /// No progress.
+    /// Whether to hide progress.
     pub quiet: bool,
-    /// Whether to give up before it is there.
+    /// Whether to give up before the connection is ready.
     pub stop: &'a dyn Fn() -> bool,
 }
 
 impl Journey<'_> {
-    /// Brings a program to the machine, calls `work` with the way there, and comes back.
+    /// Uploads the program, calls `work`, and disconnects.
     pub fn go<T>(
         &self,
         program: &mut Program,
@@ -285,7 +286,8 @@ impl Journey<'_> {
 }
 
 impl Way<'_> {
-    /// This command line as it is carried out there, without what is for this side, and with the files that it names.
+    /// Returns this command line for the other machine, without local options, and with the
+    /// uploaded files.
     pub fn words(&mut self, asked: &RemoteWork) -> anyhow::Result<Vec<OsString>> {
         let mut cut = asked.cut.clone();
         cut.extend(asked.files.iter().filter_map(|file| match file.named {
@@ -309,7 +311,7 @@ impl Way<'_> {
             }
         }
         words.extend(asked.more.iter().cloned());
-        // `--format json` and `--output r.json` are for this side; the report there has the same form.
+        // `--format json` and `--output r.json` are local; the remote report has the same format.
         if let Some(form @ ("json" | "markdown")) = context::asked_form() {
             let option = format!("--{form}");
             if !cut.iter().any(|(name, _)| *name == option) {
@@ -320,17 +322,17 @@ impl Way<'_> {
         Ok(words)
     }
 
-    /// Has a command line carried out there and speaks with it. Its exit status.
+    /// Runs a command line there and exchanges messages with it. Returns its exit status.
     pub fn talk(&mut self, words: &[OsString], talk: &mut Talk<'_>) -> anyhow::Result<i32> {
         self.link.talk(words, talk).map_err(unreached)
     }
 
-    /// Whether the link was lost while a verb was carried out.
+    /// Whether the connection was lost while a verb ran.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// Has words carried out there that change nothing in the store here. Returns what is printed, as JSON.
+    /// Runs a read-only command there. Returns its output as JSON.
     pub fn read_json(&mut self, words: &[&str]) -> anyhow::Result<serde_json::Value> {
         let cancel = self.cancel.clone();
         let mut wishes = Wishes {
@@ -343,7 +345,7 @@ impl Way<'_> {
             .with_context(|| format!("{}: its answer is not JSON", escape_line(&self.host)))
     }
 
-    /// Has this command line carried out there, and stores here what was measured there.
+    /// Runs this command line there, and stores the results locally.
     pub fn carry(&mut self, asked: &RemoteWork, global: &Global) -> anyhow::Result<Done> {
         let words = self.words(asked)?;
         let uids = asked.records.runs.iter().map(|(run, _)| &run.uid);
@@ -361,7 +363,7 @@ impl Way<'_> {
             &mut Wishes {
                 stop: &|| cancel.is_cancelled(),
                 say: &mut |line| match line.strip_prefix("assay: ") {
-                    // An error there must not read as one of here.
+                    // A remote error must be distinguishable from a local one.
                     Some(error) => eprintln!("assay: {host}: {error}"),
                     None if asked.quiet => {}
                     None => eprintln!("{line}"),
@@ -417,7 +419,8 @@ impl Way<'_> {
         })
     }
 
-    /// The machine, under the name that it was reached by: what it says of its name is its own business.
+    /// Returns the machine with the name by which it was reached; its own claim about its name is
+    /// ignored.
     fn machine(&self, told: Option<Machine>) -> Option<Machine> {
         let id = told.filter(|machine| Machine::is_id(&machine.id))?.id;
         let name = self.host.rsplit('@').next().unwrap_or(&self.host);
@@ -434,7 +437,7 @@ impl How {
     }
 }
 
-/// Refuses to go on with what was begun on another machine.
+/// Refuses to continue a record of another machine.
 fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Result<()> {
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(
@@ -445,7 +448,7 @@ fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Res
     }
 }
 
-/// What was going on when the link was lost goes on no longer.
+/// Marks records that were running when the connection was lost as stopped.
 fn cut_off(records: &mut Records) {
     for (run, _) in &mut records.runs {
         if run.state == RunState::Running {
@@ -459,7 +462,7 @@ fn cut_off(records: &mut Records) {
     }
 }
 
-/// An error of the way to a machine: what is there could not be read, or the user did not want to wait.
+/// Converts a connection error: unreadable, or interrupted by the user.
 pub fn unreached(error: SessionError) -> anyhow::Error {
     match error.kind {
         SessionFault::Interrupted => error.into(),
@@ -467,7 +470,7 @@ pub fn unreached(error: SessionError) -> anyhow::Error {
     }
 }
 
-/// The same name, as far as it is plain; a name of its own for each.
+/// Returns a remote file name: the local name if it is plain, else a numbered one.
 fn name_there(number: usize, path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -481,7 +484,7 @@ fn name_there(number: usize, path: &Path) -> String {
     }
 }
 
-/// A command line without the options of this side.
+/// Returns a command line without local options.
 fn words(all: impl Iterator<Item = OsString>, cut: &[(&'static str, Value)]) -> Vec<OsString> {
     let mut left = Vec::new();
     let mut all = all.peekable();

@@ -1,9 +1,9 @@
-//! How an answer is wanted: for a terminal, as JSON or Markdown, as a page.
+//! Formats of a report: terminal, JSON, Markdown, HTML page.
 
 use crate::context::{print, write_report};
 use std::path::PathBuf;
 
-/// How an answer is wanted.
+/// Requested format of a report.
 #[derive(clap::Args)]
 pub struct Shape {
     /// Print one JSON document on standard output
@@ -18,7 +18,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Writes the report where it is asked for, and says so.
+    /// Writes the HTML report if requested, and prints its path.
     pub fn report(&self, html: impl FnOnce() -> String) -> anyhow::Result<()> {
         let Some(path) = &self.html else {
             return Ok(());
@@ -26,7 +26,7 @@ impl Shape {
         write_report(path, &html())
     }
 
-    /// Prints the answer.
+    /// Prints the report in the requested format.
     pub fn print(
         &self,
         json: impl FnOnce() -> String,

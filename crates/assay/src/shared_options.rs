@@ -1,40 +1,40 @@
-//! Options that all commands share: `--format FORM` and `--output FILE`, with `--json`, `--markdown` and `--html FILE`
-//! as their short forms. They are added here to each command that reports, so that no verb can leave them out.
+//! Options of all commands: `--format FORM` and `--output FILE`, with the short forms `--json`, `--markdown` and
+//! `--html FILE`. They are added here to each command with a report, so that no verb can omit them.
 
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::path::{Path, PathBuf};
 
-/// Where reports go, unless it is the terminal.
+/// Destination of reports other than the terminal.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Only the HTML page is wanted: what else is printed is left out.
+    /// Whether only the HTML page is requested; other output is dropped.
     pub page_only: bool,
-    /// The file that takes what would be printed.
+    /// File that replaces standard output.
     pub file: Option<PathBuf>,
-    /// The form that `--format`, or the ending of the file, asks for.
+    /// Format from `--format` or from the file name.
     pub form: Option<&'static str>,
 }
 
-/// Forms that have a short option: the id of the option, its id where the verb has its own `--format`, and another
-/// name that such a verb may have for the form.
+/// Formats with a short option: id of the option, its id if the verb has its own `--format`, and
+/// another name of the format in such a verb.
 const SHORT: [(&str, &str, &str); 3] = [
     ("json", "short-json", "json"),
     ("markdown", "short-markdown", "md"),
     ("html", "short-html", "html"),
 ];
 
-/// The id of the shared `--output`: a verb that writes its own file has an argument `output` instead.
+/// Id of the shared `--output`; a verb that writes its own file has an argument `output`.
 const FILE: &str = "report-file";
 
-/// Adds the options to each command that reports. `form` is the form that the command line asks for: the short
-/// option of that form is then in effect.
+/// Adds the options to each command with a report. `form` is the format of the command line, whose
+/// short option is then set.
 pub fn add(command: Command, form: Option<&str>) -> Command {
     add_below(command, form, false)
 }
 
-/// `inherits`: a command above has `--json` for all that are below it.
+/// `inherits`: a command above has a global `--json`.
 fn add_below(command: Command, form: Option<&str>, inherits: bool) -> Command {
     let global = (command.get_arguments()).any(|arg| arg.get_id() == "json" && arg.is_global_set());
     let names: Vec<String> = command
@@ -56,7 +56,7 @@ fn has(command: &Command, id: &str) -> bool {
     command.get_arguments().any(|arg| arg.get_id() == id)
 }
 
-/// For a command that has `--json`, and perhaps `--markdown` and `--html`.
+/// Adds `--format` to a command with `--json`, and optionally `--markdown` and `--html`.
 fn add_forms(mut command: Command, form: Option<&str>, global: bool) -> Command {
     let mut forms = vec!["text"];
     for (id, ..) in SHORT {
@@ -87,7 +87,7 @@ fn add_forms(mut command: Command, form: Option<&str>, global: bool) -> Command 
         .arg(output().global(global))
 }
 
-/// For a command that has its own `--format`: the short options that it lacks.
+/// Adds the missing short options to a command with its own `--format`.
 fn complete_own_forms(mut command: Command, form: Option<&str>, inherits: bool) -> Command {
     let values: Vec<_> = command
         .get_arguments()
@@ -135,7 +135,7 @@ fn output() -> Arg {
         .help("Write the report to FILE instead of standard output")
 }
 
-/// "text, json or html".
+/// Lists formats: "text, json or html".
 fn listed(forms: &[&str]) -> String {
     match forms.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -143,7 +143,7 @@ fn listed(forms: &[&str]) -> String {
     }
 }
 
-/// The matches of the command that was named last.
+/// Returns the matches of the innermost command.
 fn deepest(matches: &ArgMatches) -> &ArgMatches {
     match matches.subcommand() {
         Some((_, below)) => deepest(below),
@@ -159,7 +159,8 @@ fn named(matches: &ArgMatches, id: &str) -> Option<PathBuf> {
     values.next().map(PathBuf::from)
 }
 
-/// The form that `--format` names, else the ending of `--output FILE`, where it is a form with a short option.
+/// Returns the format of `--format`, else of the ending of `--output FILE`, if it has a short
+/// option.
 pub fn form(matches: &ArgMatches) -> Option<&'static str> {
     let matches = deepest(matches);
     for (id, own_id, _) in SHORT {
@@ -181,7 +182,7 @@ pub fn form(matches: &ArgMatches) -> Option<&'static str> {
         .map(|(id, ..)| id)
 }
 
-/// Whether the command line has an option; false for one that the command does not know.
+/// Whether the command line has an option; false for an option that the command does not define.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     let source = match matches.try_contains_id(id) {
         Ok(_) => matches.value_source(id),
@@ -190,7 +191,7 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
     source == Some(ValueSource::CommandLine)
 }
 
-/// Where the report of this command line goes; the default for a verb that writes its `--output` itself.
+/// Returns the destination of the report; the default if the verb writes its own `--output`.
 pub fn destination(matches: &ArgMatches) -> Destination {
     let verb = deepest(matches);
     if verb.try_contains_id("output").is_ok() {

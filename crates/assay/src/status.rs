@@ -1,33 +1,33 @@
-//! How assay ends: its exit status.
+//! Exit statuses.
 
 use assay_fleet::SessionError;
 use assay_fleet::session::SessionFault;
 use assay_lab::LabError;
 use std::process::ExitCode;
 
-/// How assay ended, for scripts.
+/// Exit status for scripts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// Done, nothing to complain about.
+    /// Success.
     Ok = 0,
-    /// Done; there are findings, or a criterion was missed.
+    /// Success with findings, or a missed criterion.
     Findings = 1,
-    /// Wrong usage, or a tool failed.
+    /// Wrong usage, or a failed tool.
     Error = 2,
-    /// Something needed could not be read.
+    /// A required source could not be read.
     Unreadable = 3,
-    /// Interrupted by the user; what was done until then is kept.
+    /// Interrupted by the user; results so far are kept.
     Interrupted = 130,
 }
 
-/// Marks an error as "could not read what was needed" (exit status 3).
+/// Marks an error as "a required source could not be read" (exit status 3).
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(pub String);
 
 impl Status {
-    /// Status for an error: 130 when the user interrupted work with a guest or another machine, 3 when [`Unreadable`] is
-    /// among its causes, else 2.
+    /// Returns the status of an error: 130 if the user interrupted work with a guest or another
+    /// machine, 3 if [`Unreadable`] is among its causes, else 2.
     pub fn of(error: &anyhow::Error) -> Self {
         let interrupted = error.chain().any(|cause| {
             let machine: Option<&SessionError> = cause.downcast_ref();

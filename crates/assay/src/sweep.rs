@@ -1,4 +1,4 @@
-//! What an assay that was killed left is removed at every start of a verb that works with the machine.
+//! Removes files of killed assay processes at every start of a verb that works with the machine.
 
 use crate::context;
 use crate::verbs::trial::told;
@@ -6,11 +6,11 @@ use assay_changes::{Foreign, Journal};
 use assay_host::LiveHost;
 use assay_loads::scratch::{ScratchRegistry, Swept};
 
-/// Removes scratch files and guests that killed assays left, and says so. Nothing is made: where there is
-/// no state directory there is nothing to remove.
+/// Removes scratch files and guests of killed assay processes, and reports it. Creates nothing:
+/// without a state directory there is nothing to remove.
 pub fn at_start() {
     assay_changes::fixes::sweep_outside(&LiveHost);
-    // A verb that needs the directory says what is wrong with it.
+    // A verb that needs the directory reports its error.
     let Ok(dir) = context::state_dir() else {
         return;
     };
@@ -25,12 +25,12 @@ pub fn at_start() {
     }
 }
 
-/// Takes back what journals say that killed assays left, when one of them was at work of ours, which is told
-/// by the label of its session.
+/// Reverts the sessions of killed assay processes in the journal, if one of them has a label of
+/// this kind of work.
 pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()> {
     if journal.pending()?.iter().any(|left| ours(&left.label)) {
         for one in journal.recover(&LiveHost, Foreign::Leave)? {
-            // A process ends with the assay that started it.
+            // A process ends together with the assay that started it.
             if !one.what.starts_with("process ") {
                 eprint!("left by an assay that was killed: {}", told(&one));
             }
@@ -39,14 +39,14 @@ pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Says which guests were removed now.
+/// Reports the guests that were removed.
 pub fn guests_said(names: &[String]) {
     for name in names {
         eprintln!("removed what was left of guest {name}");
     }
 }
 
-/// Says what was left by an assay that was killed, and removed now.
+/// Reports the files of killed assay processes that were removed.
 pub fn said(found: &[Swept]) {
     for swept in found {
         let path = swept.path.to_string_lossy();

@@ -83,8 +83,7 @@ pub enum Verb {
 /// Runs the verb.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     let global = &cli.global;
-    // Whoever named a directory that others may change hears so from every verb, not from the first
-    // that writes in it.
+    // An unsafe ASSAY_STATE is reported by every verb, not only by the first one that writes to it.
     if std::env::var_os("ASSAY_STATE").is_some() {
         crate::context::state_dir()?;
     }
@@ -132,7 +131,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     }
 }
 
-/// Those that only look at what was measured, or only compute, leave the machine as it is.
+/// Whether the verb works with the machine; others only read stored results or compute.
 fn works_with_the_machine(verb: Option<&Verb>) -> bool {
     match verb {
         None

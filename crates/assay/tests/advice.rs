@@ -1,4 +1,4 @@
-//! `assay advice` as a user runs it.
+//! Tests `assay advice` as a user runs it.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 fn advice(home: &Home, args: &[&str]) -> Ran {
     let mut command = home.command(&["advice"]);
-    // Not the pages of whoever runs the tests.
+    // Without the pages of the user who runs the tests.
     command.args(args).env("XDG_CONFIG_HOME", home.dir.path());
     common::ran(command.output().unwrap())
 }
@@ -30,7 +30,7 @@ fn lists_by_domain_with_standing() {
         .lines()
         .find(|line| line.contains("cache-unsafe"));
     assert!(line.unwrap().contains("dangerous"), "{line:?}");
-    // No id runs into what stands beside it.
+    // Ids are separated from the next column.
     let ids = assay_advice::Catalogue::builtin().unwrap();
     for page in ids.all() {
         let alone = |line: &&str| line.split_whitespace().next() == Some(&page.id);

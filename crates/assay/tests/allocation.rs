@@ -1,5 +1,4 @@
-//! The studies of allocation in their smallest forms: real pools in a guest, real btrfs on loop
-//! devices.
+//! Runs the studies of allocation in their smallest forms: real pools in a guest, real btrfs on loop devices.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -7,8 +6,7 @@ mod common;
 use common::{Home, guests, root};
 use serde_json::Value;
 
-/// Runs a study with its quick form made smaller. Returns a function that gives the values of a
-/// figure.
+/// Runs a study with a smaller quick form. Returns a function that gives the values of a figure.
 fn study(name: &str, smaller: &[(&str, &str)]) -> impl Fn(&str, &str) -> Vec<f64> {
     let home = Home::new();
     let file = format!("{}/../../studies/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -88,7 +86,7 @@ fn a_clone_that_was_promoted_outlives_its_origin() {
     let together = value("diverged", "together")[0];
     assert!((2.9..3.1).contains(&together), "{together}");
     assert_eq!(value("diverged", "snapshot-refused"), [1.0]);
-    // What the planner says of a promotion is what a promotion does.
+    // The planner's prediction of a promotion equals the measurement.
     let off = value("promoted", "used-clone")[0] - value("promoted", "planned-clone")[0];
     assert!(off.abs() < 0.01, "{off}");
     assert_eq!(value("freed", "clone-there"), [1.0]);

@@ -1,5 +1,5 @@
-//! The owner of a directory exchanges assay's scratch file, and the directory itself, while root
-//! measures in it: nothing of root's is written, and assay comes to an end.
+//! The owner of a directory replaces assay's scratch file, and the directory itself, while root measures in it: no
+//! file of root is written, and assay ends.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const NOBODY: u32 = 65534;
-/// No attack may keep assay longer.
+/// Time limit under attack.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// What takes the place of the scratch file.
+/// The object that replaces the scratch file.
 #[derive(Clone, Copy, Debug)]
 enum Swap {
     Link,
@@ -25,11 +25,11 @@ enum Swap {
     Pipe,
     Directory,
     File,
-    /// The file is renamed in its directory, a link takes its place.
+    /// The file is renamed in its directory and replaced by a link.
     Renamed,
-    /// The file is taken to another directory, a link takes its place.
+    /// The file is moved to another directory and replaced by a link.
     TakenAway,
-    /// The directory itself becomes a link to another one.
+    /// The directory is replaced by a link to another one.
     Parent,
 }
 
@@ -44,7 +44,7 @@ const SWAPS: [Swap; 8] = [
     Swap::Parent,
 ];
 
-/// A place that belongs to nobody, and what is root's beside it.
+/// A directory of an unprivileged user, beside files of root.
 struct Ground {
     base: tempfile::TempDir,
     dir: PathBuf,
@@ -66,7 +66,7 @@ impl Ground {
         fs::create_dir(&ours).unwrap();
         fs::set_permissions(&ours, fs::Permissions::from_mode(0o700)).unwrap();
         let victim = ours.join("victim");
-        // Larger than the test file: fio unlinks what is smaller before it makes it as large.
+        // Larger than the test file: fio unlinks a smaller file before it resizes it.
         let content: Vec<u8> = (0..10u32 << 20).flat_map(u32::to_le_bytes).collect();
         fs::write(&victim, &content).unwrap();
         fs::set_permissions(&victim, fs::Permissions::from_mode(0o600)).unwrap();
@@ -79,7 +79,7 @@ impl Ground {
         }
     }
 
-    /// Files of root's with something in them, other than the victim, anywhere in here.
+    /// Returns non-empty files of root other than the victim.
     fn left(&self) -> Vec<PathBuf> {
         let mut left = Vec::new();
         let victim = fs::metadata(&self.victim).unwrap().ino();
@@ -98,7 +98,8 @@ impl Ground {
     }
 }
 
-/// Waits for the scratch file and exchanges it, as the directory's owner; says whether it could.
+/// Waits for the scratch file and replaces it as the directory's owner; returns whether this
+/// succeeded.
 fn attack(
     swap: Swap,
     dir: &Path,
@@ -130,7 +131,8 @@ fn attack(
         }
         _ if fs::remove_file(&scratch).is_err() => false,
         Swap::Link => symlink(victim, &scratch).is_ok(),
-        // The kernel may forbid it (fs.protected_hardlinks); that the file is gone is an attack too.
+        // The kernel may forbid hard links (fs.protected_hardlinks); the missing file is an attack
+        // too.
         Swap::HardLink => {
             let _ = fs::hard_link(victim, &scratch);
             true
@@ -152,7 +154,7 @@ fn attack_scratch_files_and_their_directory_exchanged() {
     let (mut tried, mut held) = (0, 0);
     for round in 0..assay_testing::attack_factor() {
         for (index, swap) in SWAPS.into_iter().enumerate() {
-            // Different moments of the layout and of fio, the same in every repetition.
+            // Different times within layout and fio, the same in every repetition.
             let delay = Duration::from_millis((round * 8 + index as u64) * 211 % 900);
             if let Some(words) = one(swap, delay) {
                 tried += 1;
@@ -166,7 +168,7 @@ fn attack_scratch_files_and_their_directory_exchanged() {
     assay_testing::attacked("scratch files exchanged", tried, held);
 }
 
-/// One attack: none when assay was faster.
+/// Runs one attack; `None` if assay was faster.
 fn one(swap: Swap, delay: Duration) -> Option<Result<(), String>> {
     let (home, ground) = (Home::new(), Ground::new());
     let over = Arc::new(AtomicBool::new(false));
@@ -178,7 +180,7 @@ fn one(swap: Swap, delay: Duration) -> Option<Result<(), String>> {
         );
         let over = over.clone();
         move || {
-            // This thread alone loses root's rights.
+            // Only this thread drops root rights.
             rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(NOBODY)).unwrap();
             attack(swap, &dir, &away, &victim, delay, &over)
         }
@@ -228,7 +230,7 @@ fn judge(ground: &Ground, out: &common::Ran, late: bool) -> Result<(), String> {
     if !matches!(out.code, Some(0..=2)) {
         return Err(format!("exit status {:?}: {stderr}", out.code));
     }
-    // What it made is gone, or empty and said.
+    // Files of assay are removed, or empty and reported.
     for path in ground.left() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let size = fs::metadata(&path).unwrap().len();
@@ -242,7 +244,7 @@ fn judge(ground: &Ground, out: &common::Ran, late: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// A signal ends assay whatever took the place of its file.
+/// A signal ends assay, whatever replaced its file.
 #[test]
 fn attack_a_pipe_in_place_of_the_file_and_a_signal() {
     if !root() || !fio() {
@@ -283,7 +285,7 @@ fn attack_a_pipe_in_place_of_the_file_and_a_signal() {
     assay_testing::attacked("a signal while a pipe is in place of the file", 1, 1);
 }
 
-/// Every start removes what a kill left, and says so.
+/// Every start removes the files of a killed process and reports it.
 #[test]
 fn every_start_sweeps() {
     if !fio() {

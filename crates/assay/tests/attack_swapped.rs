@@ -1,6 +1,5 @@
-//! The owner of the directory that is tried exchanges what assay makes in it for links, pipes, files
-//! and directories, at any moment. What the names lead to then is not written to, not mounted on and
-//! not removed, and everything that assay made is gone in the end.
+//! The owner of the target directory replaces assay's objects by links, pipes, files and directories at any time. The
+//! targets of these names are not written, mounted or removed, and all objects of assay are gone in the end.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and attack what it makes"
@@ -24,9 +23,9 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// `nobody`.
+/// User `nobody`.
 const OWNER: u32 = 65534;
-/// No run of these tests may take longer; a pipe that is waited for would.
+/// Time limit of a run; a run that waits for a pipe exceeds it.
 const LIMIT: Duration = Duration::from_secs(240);
 const SHORT: [&str; 8] = [
     "--pairs",
@@ -39,16 +38,16 @@ const SHORT: [&str; 8] = [
     "16MiB",
 ];
 
-/// A directory of the owner's, and what root has elsewhere.
+/// A directory of the owner, and files of root elsewhere.
 struct Scene {
     all: tempfile::TempDir,
     dir: PathBuf,
     home: Home,
-    /// How often a name was given to something else.
+    /// Number of replaced names.
     exchanged: AtomicU64,
 }
 
-/// What comes in between.
+/// What happens in between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     Nothing,
@@ -79,7 +78,7 @@ impl Scene {
         }
         fs::create_dir(roots.join("mnt")).unwrap();
         fs::set_permissions(&roots, fs::Permissions::from_mode(0o700)).unwrap();
-        // The way is open to the owner, the end of it is not.
+        // The owner may enter the parent, but not the directory itself.
         fs::set_permissions(all.path(), fs::Permissions::from_mode(0o755)).unwrap();
         chown(&dir, Some(OWNER), Some(OWNER)).unwrap();
         let own = all.path().join("own");
@@ -96,7 +95,7 @@ impl Scene {
         }
     }
 
-    /// The words of a command, with what they stand for here.
+    /// Returns the words of a command with their values in this scene.
     fn words(&self, words: &[&str]) -> Vec<String> {
         let own = |name: &str| self.all.path().join("own").join(name);
         let path = |path: PathBuf| path.to_str().unwrap().to_owned();
@@ -128,7 +127,7 @@ impl Scene {
             })
     }
 
-    /// Loop devices on what lies here.
+    /// Returns the loop devices on files of this scene.
     fn loops(&self) -> Vec<String> {
         let here = self.all.path().to_str().unwrap();
         let devices = fs::read_dir("/sys/block").unwrap().flatten();
@@ -137,18 +136,19 @@ impl Scene {
         files.filter(|file| file.contains(here)).collect()
     }
 
-    /// What root made here and left.
+    /// Returns files of root that were left here.
     fn left(&self) -> Vec<PathBuf> {
         left_in(&self.dir)
     }
 
-    /// The setting of the page is as it was.
+    /// Whether the setting of the page has its original value.
     fn setting_is_back(&self) -> bool {
         let file = self.all.path().join("own/service.conf");
         fs::read(file).unwrap() == b"workers = 2\n"
     }
 
-    /// Starts assay, exchanges what it makes, and waits for its end. Whether all held.
+    /// Starts assay, replaces its objects, and waits for its end. Returns whether all guarantees
+    /// held.
     fn attack(&self, words: &[&str], seed: u64, then: Then) -> bool {
         let recovery = match words[0] {
             "lab" => &["lab", "list"][..],
@@ -164,7 +164,7 @@ impl Scene {
             let _stop = Stop(&stop);
             let ended = self.wait(child, seed, then);
             if then == Then::Kill {
-                // Recovery is attacked as well.
+                // Recovery is attacked too.
                 let child = self.home.command(recovery);
                 let ended = { child }
                     .stdout(Stdio::null())
@@ -174,7 +174,7 @@ impl Scene {
             }
             ended
         });
-        // What could not be taken away while it was moved to and fro is taken away now.
+        // Objects that could not be removed while they were moved are removed now.
         let recovered = self.home.assay(recovery);
         let held = ended.is_some() && self.roots_are_whole() && self.left().is_empty();
         let held = held && self.loops().is_empty() && self.setting_is_back();
@@ -192,7 +192,7 @@ impl Scene {
         held
     }
 
-    /// What the owner may do, and no more: this thread becomes the owner.
+    /// Acts with the rights of the owner: this thread becomes the owner.
     fn owner(&self, seed: u64, stop: &AtomicBool) {
         let (dir, roots) = (&self.dir, &self.roots());
         set_thread_groups(&[]).unwrap();
@@ -230,7 +230,7 @@ impl Scene {
                 self.exchanged.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_micros(random / 7 % 60_000));
                 if random & 64 == 0 {
-                    // Back again, so that the next moment is another one.
+                    // Moves it back, so that the next attack finds another state.
                     let _ = fs::remove_file(&at);
                     let _ = fs::remove_dir_all(&at);
                     let _ = fs::rename(&moved, &at);
@@ -247,7 +247,7 @@ impl Scene {
             if let Some(ended) = child.try_wait().unwrap() {
                 return Some(ended);
             }
-            // Not before there is something that could be left.
+            // Waits until there is something that could be left over.
             if when.is_none() && !self.left().is_empty() {
                 when = Some(Instant::now() + Duration::from_millis(seed * 97 % 900));
             }
@@ -268,15 +268,15 @@ impl Scene {
     }
 }
 
-/// What root has in a directory.
+/// Returns files of root in a directory.
 fn left_in(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().flatten();
-    // The owner may be faster than the look.
+    // The owner may be faster than this check.
     let roots = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == 0));
     roots.map(|entry| entry.path()).collect()
 }
 
-/// Every end.
+/// All kinds of end.
 const ENDS: [Then; 3] = [Then::Nothing, Then::Kill, Then::Terminate];
 
 fn attacks(name: &str, programs: &[&str], words: &[&str]) {
@@ -357,7 +357,7 @@ fn attack_rungs_of_a_stack() {
     );
 }
 
-/// The load writes to a scratch file, while a setting of the user's is changed to and fro.
+/// The load writes to a scratch file, while a setting of the user is changed repeatedly.
 #[test]
 fn attack_scratch_file_of_a_trial() {
     let words = [&["trial", "PAGE", "DIR", "--yes", "--quiet"][..], &SHORT].concat();
@@ -368,7 +368,7 @@ fn attack_scratch_file_of_a_trial() {
     );
 }
 
-/// Disks of a guest, made before QEMU starts, one of them slowly.
+/// Disks of a guest, created before QEMU starts, one of them slowly.
 const DISKS: [&str; 6] = [
     "lab",
     "run",
@@ -389,7 +389,7 @@ fn attack_disks_of_a_guest_that_is_killed() {
     attacks_that_end(&[Then::Kill, Then::Terminate], name, 3, &words);
 }
 
-/// The same while the guest writes to them, to its end.
+/// The same while the guest writes to them until its end.
 #[test]
 fn attack_disks_of_a_guest_that_writes() {
     let Some(_one) = image_for_long() else { return };
@@ -408,7 +408,7 @@ fn attack_things_of_a_study() {
     );
 }
 
-/// As soon as the plan is shown, the directory itself becomes a link to one of root's.
+/// When the plan is shown, the directory itself is replaced by a link to a directory of root.
 #[test]
 fn attack_a_directory_exchanged_after_the_plan() {
     let programs = [
@@ -477,7 +477,7 @@ fn exchanged_after_the_plan(scene: &Scene, words: &[&str], late: Duration) -> Re
     text += &rest.join().unwrap();
     let whole = scene.roots_are_whole() && scene.setting_is_back() && scene.loops().is_empty();
     let left = left_in(&moved);
-    // It was measured: what it held was there all the time.
+    // A measured object existed the whole time.
     let measured = ended.is_some_and(|ended| matches!(ended.code(), Some(0 | 1)));
     match whole && left.is_empty() && measured {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Every input has an end: what is read, how long something takes, how often.
+//! Every input is bounded: its size, its duration, its number of repetitions.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{Home, ran};
 use std::process::Command;
 
-/// The program in an address space of 3 GB, in which nothing endless fits.
+/// Runs the program with 3 GB of address space, which endless input would exceed.
 fn confined(home: &Home, args: &[&str]) -> common::Ran {
     let inner = home.command(args);
     let mut command = Command::new("sh");
@@ -77,7 +77,7 @@ fn endless_times_are_refused() {
             assert_eq!(out.code, Some(2), "{args:?}: {}", out.stderr);
         }
     }
-    // The longest that there is does not overflow where it is multiplied.
+    // The longest duration does not overflow when multiplied.
     for args in [
         vec![
             "trial",
@@ -107,7 +107,7 @@ fn endless_times_are_refused() {
     }
 }
 
-/// A name that is not UTF-8 is named, with the way out; and the way out is one.
+/// A name that is not UTF-8 is reported with a workaround that works.
 #[test]
 fn names_that_are_not_utf_8() {
     use std::os::unix::ffi::OsStrExt as _;

@@ -1,4 +1,4 @@
-//! `assay cert show` on files that OpenSSL and OpenSSH made.
+//! Tests `assay cert show` on files of OpenSSL and OpenSSH.
 #![allow(clippy::disallowed_methods, reason = "tests start programs")]
 
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn json(dir: &Path, arguments: &[&str]) -> (Value, Option<i32>) {
     (value, output.status.code())
 }
 
-/// Kind and contents of an item.
+/// Returns kind and contents of an item.
 fn unpack(item: &Value) -> (String, Value) {
     let (kind, contents) = item.as_object().unwrap().iter().next().unwrap();
     (kind.clone(), contents.clone())
@@ -116,7 +116,7 @@ fn files_of_openssl() {
         assert_eq!(items(source)["key"], "RSA 2048");
     }
     assert_eq!(items(4)["encrypted"], true);
-    // Several in one file, and what stands around them.
+    // Several items in one file, with other text around them.
     let both = format!(
         "a comment\n{}\n{}",
         std::fs::read_to_string(at.join("cert.pem")).unwrap(),
@@ -227,7 +227,7 @@ fn files_of_openssh() {
             );
         }
         assert_eq!(item(2)["comment"], "me@box");
-        // As OpenSSH itself says.
+        // The same as OpenSSH itself reports.
         let output = Command::new("ssh-keygen")
             .args(["-l", "-f", &format!("{name}.pub")])
             .current_dir(at)

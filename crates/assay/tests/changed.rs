@@ -1,4 +1,4 @@
-//! `assay changed`: figures over time, of runs that were measured and of runs that were made.
+//! Tests `assay changed`: figures over time, from measured and from synthetic runs.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests write and read the files they name"
@@ -17,7 +17,7 @@ use common::schemas::{holds, json};
 use jiff::{SignedDuration, Timestamp};
 use std::os::unix::fs::PermissionsExt as _;
 
-/// A command that takes a hundredth of a second, and from a run on a fifth.
+/// A command that takes 10 ms, and from some run on 200 ms.
 #[test]
 fn a_command_that_became_slow() {
     let home = Home::new();
@@ -44,7 +44,7 @@ fn a_command_that_became_slow() {
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     holds("changed", &ran.stdout, &[]);
     let told = json(&ran.stdout);
-    // What else the machine of the test does may be told as well.
+    // Other activity of the test machine may be reported too.
     let slower = told["figures"]
         .as_array()
         .unwrap()
@@ -59,7 +59,7 @@ fn a_command_that_became_slow() {
     );
 }
 
-/// A run of a made plan, with a figure.
+/// Creates a synthetic run with a figure.
 fn run(number: u32, name: &str, per_s: f64, kernel: &str, started: Timestamp) -> (Run, Sample) {
     let mut facts = Facts::default();
     facts.known(
@@ -143,7 +143,7 @@ fn what_changed_with_a_figure_is_named_and_other_machines_are_not() {
     let add = |store: &mut Store, number: u32| {
         for machine in &machines {
             let name = machine.name.as_deref().unwrap();
-            // Noise that is the same each time: a golden rotation.
+            // Reproducible noise: a golden-ratio rotation.
             let noise = 1.0 + 0.02 * (f64::from(number) * 0.618_034).fract();
             let new = name == "web1" && number >= 20;
             let (per_s, kernel) = if new {
@@ -165,7 +165,7 @@ fn what_changed_with_a_figure_is_named_and_other_machines_are_not() {
         "{}",
         ran.stderr
     );
-    // It is told with the run that is enough, and only with that one.
+    // The shift is detected with the run that suffices, and only with this one.
     let mut told = Vec::new();
     for number in 22..34 {
         add(&mut store, number);
@@ -201,11 +201,11 @@ fn what_changed_with_a_figure_is_named_and_other_machines_are_not() {
     ]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let page = std::fs::read_to_string(page).unwrap();
-    // A dot for each run of the machine whose figure changed, and the time in which it did.
+    // A dot for each run of the machine with the shift, and the period of the shift.
     assert_eq!(page.matches("<circle").count(), 34, "{page}");
     assert_eq!(page.matches("class=\"band\"").count(), 1);
     assert_eq!(page.matches("class=\"ref\"").count(), 2);
-    // Machines are named as the store or the fleet knows them.
+    // Machines have their names in the store or the fleet.
     let ran = home.assay(&["changed", "web2", "--since", "2026-01-20"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),

@@ -1,4 +1,4 @@
-//! `assay check` as a user runs it: a planted machine, a stock one, forms of output, exit statuses.
+//! Tests `assay check` as a user runs it: a planted machine, a stock one, output formats, exit statuses.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -28,7 +28,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// One bad row of several domains in one machine.
+/// One fault of several domains in one machine.
 const PLANTED: [&str; 6] = [
     "ssh/sshd-ca-for-all",
     "web/nginx-hpkp",
@@ -84,7 +84,7 @@ fn a_planted_machine_is_told_line_by_line_in_every_form() {
     let place = &pins.unwrap()["places"][0]["file"];
     assert_eq!(place["path"], "/etc/nginx/sites-enabled/shop");
     assert!(place["line"].as_u64() > Some(1), "{place}");
-    // The same bytes for the same machine.
+    // The same machine gives the same bytes.
     assert_eq!(check(&home, &root, &["--json"]).stdout, ran.stdout);
 
     let text = check(&home, &root, &[]);
@@ -150,7 +150,7 @@ fn statuses_tell_findings_from_what_is_not_known() {
     assert_eq!(check(&home, &quiet, &["--only", "ssh"]).code, Some(0));
     assert_eq!(check(&home, &quiet, &["--only", "shh"]).code, Some(2));
     assert_eq!(check(&home, Path::new("/nowhere"), &[]).code, Some(3));
-    // An include that leads to a link out of the tree is not read, and not fine.
+    // An include that leads out of the tree is not read and gives an unknown finding.
     let tree = home.dir.path().join("tree");
     std::fs::create_dir(&tree).unwrap();
     copy(&quiet, &tree);
@@ -200,8 +200,8 @@ fn what_is_accepted_is_listed_and_does_not_fail() {
     );
 }
 
-/// This machine has the servers that tests talk to, with the files of their packages. Where somebody
-/// changed them, the check may say so; of what dpkg calls unchanged it must say nothing.
+/// This machine has servers with their packages' files. Modified files may cause findings; files
+/// that dpkg reports as unchanged must not.
 #[test]
 fn defaults_of_the_distribution_are_no_findings() {
     let home = Home::new();
@@ -229,8 +229,8 @@ fn defaults_of_the_distribution_are_no_findings() {
     }
 }
 
-/// What a hostile tree may hold: names that block, links that leave it, includes without end, lines
-/// without end. Each is one thing that is not known; nothing outside is read, and the rest is checked.
+/// A hostile tree: blocking names, links out of it, endless includes and lines. Each gives one
+/// unknown finding; nothing outside is read, and the rest is checked.
 #[test]
 fn attack_a_hostile_tree_is_checked_to_its_end() {
     let home = Home::new();
@@ -269,7 +269,7 @@ fn attack_a_hostile_tree_is_checked_to_its_end() {
     let begun = std::time::Instant::now();
     let ran = check(&home, &dir, &["--json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    // A bound that only a hang reaches.
+    // Only a hang exceeds this limit.
     assert!(begun.elapsed() < std::time::Duration::from_secs(60));
     let document = json(&ran.stdout);
     let findings = document["findings"].as_array().unwrap();
@@ -298,8 +298,8 @@ fn attack_a_hostile_tree_is_checked_to_its_end() {
     assay_testing::attacked("hostile trees in a check", 6, 6);
 }
 
-/// The form that is published holds for what is written: on a planted machine, on a stock one, and with
-/// something accepted.
+/// Documents match their published schema: on a planted machine, on a stock one, and with an
+/// accepted finding.
 #[test]
 fn the_document_is_as_its_schema_says() {
     let schema = include_str!("../../../docs/src/schemas/check.schema.json");
@@ -331,7 +331,7 @@ fn the_document_is_as_its_schema_says() {
     }
     let accepted = json(&runs[1].stdout);
     assert_eq!(accepted["accepted"].as_array().unwrap().len(), 1);
-    // A schema that takes anything would say the same.
+    // A schema that permits everything would pass too.
     let mut wrong = accepted;
     wrong["findings"][0]["severity"] = "terrible".into();
     assert!(!schema.is_valid(&wrong));
@@ -350,7 +350,7 @@ fn what_changed_is_told_with_its_reason() {
     let before = write("before.json");
     let same = home.assay(&["check", "diff", &before, &before]);
     assert_eq!(same.code, Some(0), "{}", same.stderr);
-    // One finding is mended, one comes, one rests on another value.
+    // One finding is fixed, one appears, one has another value.
     std::fs::remove_file(root.join("etc/nginx/sites-enabled/shop")).unwrap();
     let sshd = root.join("etc/ssh/sshd_config");
     let text = std::fs::read_to_string(&sshd).unwrap();
@@ -391,7 +391,8 @@ fn what_changed_is_told_with_its_reason() {
     }
 }
 
-/// The first lines name the services that were asked about; a machine of which nothing was read is not called clean.
+/// The first lines list the checked services; a machine without any readable source is not reported
+/// as clean.
 #[test]
 fn a_check_says_what_it_asked() {
     let home = Home::new();

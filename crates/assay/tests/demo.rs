@@ -17,7 +17,7 @@ fn a_tour_that_is_interrupted_removes_its_directory() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Until the run of the tour has its scratch file.
+        // Waits until the run of the tour has its scratch file.
         let end = Instant::now() + Duration::from_secs(60);
         let scratch = || {
             let inside = std::fs::read_dir(dir.path()).unwrap().flatten();

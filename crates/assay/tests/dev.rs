@@ -1,4 +1,4 @@
-//! What packages and the book take from the binary is what the binary says.
+//! Output for packages and the book agrees with the binary.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ fn text(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The files that `assay dev KIND` writes, by name.
+/// Returns the files of `assay dev KIND` by name.
 fn written(kind: &str) -> BTreeMap<String, String> {
     let dir = tempfile::tempdir().unwrap();
     text(&mut assay(&["dev", kind, dir.path().to_str().unwrap()]));
@@ -35,7 +35,7 @@ fn files(dir: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// All `--flags` that begin a line, or stand after a short one there.
+/// Returns all `--flags` at the start of a line, or after a short option there.
 fn flags(text: &str) -> BTreeSet<String> {
     let starts = text.lines().filter_map(|line| {
         let line = line.trim_start();
@@ -50,7 +50,7 @@ fn flags(text: &str) -> BTreeSet<String> {
     starts.collect()
 }
 
-/// Troff back to what is read: `\fB\-\-json\fR`.
+/// Converts troff to plain text: `\fB\-\-json\fR`.
 fn plain(man: &str) -> String {
     let mut plain = man.replace("\\-", "-");
     for font in ["\\fB", "\\fI", "\\fR"] {

@@ -1,4 +1,4 @@
-//! `assay disks`, and in a guest with one slow disk among others.
+//! Tests `assay disks`, also in a guest with one slow disk among others.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -63,7 +63,7 @@ fn a_throttled_disk_is_found_and_equal_ones_are_left_in_peace() {
     };
     let raidz = of("study raidz1-0");
     assert_eq!(raidz["finding"], "slow", "{raidz:#}");
-    // The third one of the vdev.
+    // The third disk of the vdev.
     assert_eq!(raidz["at"], 2, "{raidz:#}");
     assert!(raidz["chance"].as_f64().unwrap() <= 0.001);
     let mirror = of("study mirror-1");

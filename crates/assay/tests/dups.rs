@@ -1,4 +1,4 @@
-//! `assay dups` from outside: what users see, exit statuses, hostile names.
+//! Tests `assay dups` from outside: output, exit statuses, hostile names.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 use std::ffi::OsStr;
@@ -45,7 +45,7 @@ impl Place {
             .unwrap()
     }
 
-    /// Starts it and ends it by SIGKILL after so many milliseconds.
+    /// Starts it, and kills it with SIGKILL after this many milliseconds.
     fn kill_after(&self, wait: u64, arguments: &[&str]) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
             .arg("dups")
@@ -61,7 +61,7 @@ impl Place {
         let _ = child.wait();
     }
 
-    /// Standard output with the place's own path taken out; the status must be as expected.
+    /// Returns standard output without the directory's path; checks the status.
     fn text(&self, arguments: &[&str], status: i32) -> String {
         let output = self.dups(arguments);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -126,7 +126,8 @@ fn scan_says_what_it_found_and_what_it_left_out() {
     assert!(place.text(&["validate"], 1).contains("plain"));
 }
 
-/// What lies in folders that were scanned apart is not called unique before it was compared.
+/// Files in folders that were scanned separately are not reported as unique before they were
+/// compared.
 #[test]
 fn folders_scanned_apart_are_refreshed_together() {
     let place = Place::new();
@@ -135,7 +136,7 @@ fn folders_scanned_apart_are_refreshed_together() {
         std::fs::create_dir(place.root().join(folder)).unwrap();
         std::fs::write(place.root().join(folder).join(name), &content).unwrap();
     }
-    // So that their times are believed.
+    // The times must be old enough to be trusted.
     std::thread::sleep(std::time::Duration::from_millis(200));
     place.text(&["scan", "x"], 0);
     place.text(&["scan", "y"], 0);
@@ -171,7 +172,7 @@ fn folders_scanned_apart_are_refreshed_together() {
     );
 }
 
-/// A filter holds until a scan is asked for without it.
+/// A filter stays in effect until a scan without it.
 #[test]
 fn a_refresh_scans_as_before() {
     let place = Place::new();
@@ -188,13 +189,13 @@ fn a_refresh_scans_as_before() {
     for verb in ["refresh", "report"] {
         assert!(told(verb).contains(flags), "{}", told(verb));
     }
-    // What is asked for now holds from now on.
+    // The new filter stays in effect from now on.
     assert_eq!(files(&["refresh", "--max-size", "1k"]), 3);
     assert_eq!(files(&["refresh"]), 3);
     assert_eq!(files(&["scan", "."]), 5);
     assert_eq!(files(&["refresh"]), 5);
     assert!(!told("report").contains(", with"), "{}", told("report"));
-    // A slash at its end makes it no other folder.
+    // A trailing slash does not change the folder.
     assert_eq!(files(&["scan", "./"]), 5);
     assert_eq!(files(&["refresh"]), 5);
     assert_eq!(told("report").lines().count(), 1);
@@ -217,7 +218,7 @@ fn json_loses_no_name() {
     assert_eq!(value["skipped"]["symlink"], 1);
     assert_eq!(value["summary"]["redundant_files"], 2);
     assert!(!place.0.path().join("index.db").exists());
-    // The other hash: the same groups, a name twice as long.
+    // The other hash: the same groups, twice as many digits.
     let text = place.text(
         &["scan", ".", "--json", "--no-index", "--hash", "blake3"],
         0,
@@ -229,7 +230,7 @@ fn json_loses_no_name() {
     assert_eq!(other["groups"][0]["files"], groups[0]["files"]);
     let csv = place.text(&["scan", ".", "--format", "csv", "--no-index"], 0);
     assert!(csv.starts_with("size,hash,count,files\n300000,"));
-    // As fclones 0.35.0 writes it, header and names, and reads it again.
+    // The format of fclones 0.35.0, header and names, which fclones parses.
     let report = place.text(&["scan", ".", "--format", "fclones", "--no-index"], 0);
     let lines: Vec<&str> = report.lines().collect();
     assert_eq!(lines[0], "# Report by fclones 0.35.0");
@@ -286,7 +287,7 @@ fn acting_is_dry_until_told_and_can_be_taken_back() {
     let runs = place.text(&["undo"], 0);
     let (_, counts) = runs.split_once(", ").unwrap();
     insta::assert_snapshot!(counts, @"hardlink: 0 done, 0 left alone, 1 taken back");
-    // Edited since the scan: left alone, said so.
+    // Changed since the scan: left alone and reported.
     place.text(&["refresh"], 0);
     std::fs::write(&b, "edited").unwrap();
     let output = place.dups(&["act", "--delete", "--apply"]);
@@ -372,7 +373,7 @@ fn bad_input_is_named_with_the_way_out() {
     assert_eq!(notes, b"these are my notes");
 }
 
-/// /proc as a root, and a folder that vanishes: a line, no crash.
+/// /proc as a root, and a folder that disappears: a message, no crash.
 #[test]
 fn a_kernel_file_system_is_left_out() {
     let place = Place::new();
@@ -387,7 +388,8 @@ fn a_kernel_file_system_is_left_out() {
     insta::assert_snapshot!(text, @"assay: left out: /proc: on a file system of the kernel");
 }
 
-/// SIGKILL at some moment of a real run, again and again: no content is lost, no name is left over.
+/// Repeated SIGKILL at random times of a real run: no content is lost, and no temporary name
+/// remains.
 #[test]
 fn killed_while_acting() {
     for round in 0..12_u64 {
@@ -421,7 +423,7 @@ fn killed_while_acting() {
     }
 }
 
-/// Names below a folder, by the file that they are.
+/// Returns the names below a folder, grouped by file.
 fn names_by_file(root: &Path) -> std::collections::BTreeSet<Vec<PathBuf>> {
     let mut files = std::collections::BTreeMap::<u64, Vec<PathBuf>>::new();
     let mut folders = vec![root.to_path_buf()];
@@ -442,8 +444,8 @@ fn names_by_file(root: &Path) -> std::collections::BTreeSet<Vec<PathBuf>> {
     sorted.collect()
 }
 
-/// Rotations of hard links (rsnapshot), SIGKILL at some moment of undo, again and again: in the end
-/// the same names are the same files.
+/// Rotations of hard links (rsnapshot), with repeated SIGKILL during undo: finally the same names
+/// are the same files.
 #[test]
 fn attack_killed_while_undoing() {
     let (mut tried, mut held) = (0, 0);
@@ -484,7 +486,7 @@ fn attack_killed_while_undoing() {
     assay_testing::attacked("undo of duplicates, killed", tried, held);
 }
 
-/// A file of which one name was never scanned: undo says what it takes, and asks for more than a word.
+/// A file with a name that was never scanned: undo reports its cost and requires an option.
 #[test]
 fn undo_that_costs_more_than_was_freed_is_refused() {
     let place = Place::new();
@@ -509,8 +511,8 @@ fn undo_that_costs_more_than_was_freed_is_refused() {
     assert!(undone.ends_with("restored 1 file\n"), "{undone}");
 }
 
-/// SIGKILL at some moment of a scan: the index is as it was before or as it is after, and the next
-/// scan is right.
+/// SIGKILL during a scan: the index has its state before or after the scan, and the next scan is
+/// correct.
 #[test]
 fn killed_while_scanning() {
     let place = Place::new();
@@ -528,7 +530,7 @@ fn killed_while_scanning() {
     }
 }
 
-/// `report` of a folder that was never scanned said "no duplicates".
+/// Regression: `report` of a folder that was never scanned printed "no duplicates".
 #[test]
 fn what_was_never_scanned_is_said() {
     let place = Place::new();
@@ -550,8 +552,8 @@ fn what_was_never_scanned_is_said() {
     }
 }
 
-/// Both halves of what machines do together, each a process of its own, and killed at any point: what lies there under its
-/// name is whole, or said to be a mixture, and the next one sets it right.
+/// Hub and machines run as separate processes and are killed at any point: files with their final
+/// name are complete, or reported as a mixture, and the next run repairs them.
 #[test]
 fn attack_hub_and_machines_killed_between_any_two_files() {
     let place = Place::new();
@@ -571,7 +573,7 @@ fn attack_hub_and_machines_killed_between_any_two_files() {
             &["offer", &offer, "--machine", machine, "--index", &index],
             0,
         );
-        // Another file than the other machine has.
+        // Another file than that of the other machine.
         std::fs::write(place.root().join("lone"), machine.repeat(9)).unwrap();
     }
     let offers = [at("one.offer"), at("two.offer")];

@@ -1,4 +1,4 @@
-//! `assay facts` as a user runs it.
+//! Tests `assay facts` as a user runs it.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -96,7 +96,7 @@ fn a_directory_that_cannot_be_read_is_status_3() {
     );
 }
 
-/// A directory packed by hand: files only, one of them hostile.
+/// A directory packed by hand: only files, one of them hostile.
 #[test]
 fn a_directory_of_plain_files_is_a_capture() {
     let home = Home::new();
@@ -120,6 +120,6 @@ fn a_directory_of_plain_files_is_a_capture() {
         "{}",
         ran.stdout
     );
-    // No tool was captured: nothing is said of its version, and no device is made up.
+    // No tool was captured: there is no version, and no invented device.
     assert!(!ran.stdout.contains("disk."), "{}", ran.stdout);
 }

@@ -1,4 +1,4 @@
-//! The help of every command: which there are, what each takes, and that it can be read.
+//! Tests the help of every command: the list of commands, their options, and the layout.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -19,14 +19,14 @@ fn help(words: &[String]) -> String {
 
 /// A help string of the program.
 struct HelpString {
-    /// The words of the command, without `assay`.
+    /// Words of the command without `assay`.
     command: String,
-    /// The option with its dashes, the argument, or nothing for the command itself.
+    /// The option with dashes, the argument, or empty for the command itself.
     name: String,
     text: String,
 }
 
-/// All help strings that are shown, from the program itself.
+/// Returns all visible help strings from the program itself.
 fn help_strings() -> Vec<HelpString> {
     let output = Command::new(env!("CARGO_BIN_EXE_assay"))
         .args(["dev", "help-strings"])
@@ -46,7 +46,7 @@ fn help_strings() -> Vec<HelpString> {
     text.lines().map(one).collect()
 }
 
-/// The commands of [`help_strings`], with the names of their options.
+/// Returns the commands of [`help_strings`] with the names of their options.
 fn commands(all: &[HelpString]) -> Vec<(&str, Vec<&str>)> {
     let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in all {
@@ -59,7 +59,7 @@ fn commands(all: &[HelpString]) -> Vec<(&str, Vec<&str>)> {
     commands
 }
 
-/// A line for each command with its options, without their wording.
+/// Lists each command with its options, without their texts.
 #[test]
 fn every_command_says_what_it_takes() {
     let all = help_strings();
@@ -80,7 +80,7 @@ fn every_command_says_what_it_takes() {
     insta::assert_snapshot!(found);
 }
 
-/// Words that STYLE.md retires, as whole words.
+/// Retired words of STYLE.md, as whole words.
 const RETIRED: [&str; 24] = [
     "tell",
     "tells",
@@ -136,7 +136,7 @@ fn help_strings_are_short_and_in_words_of_the_style() {
                 "`{word}` is retired: {at}"
             );
         }
-        // A pool is one of ZFS, or a thin pool of LVM.
+        // "Pool" means a ZFS pool, or a thin pool of LVM.
         for (place, _) in plain.match_indices(" pool") {
             let before = &plain[..place];
             let named = ["zfs", "thin", "fleet"]
@@ -147,7 +147,7 @@ fn help_strings_are_short_and_in_words_of_the_style() {
     }
 }
 
-/// The verbs of the top level before they were put into groups, and the former place of `login`.
+/// Verbs that were at the top level before they were grouped, and the old position of `login`.
 const OLD_VERBS: [&str; 30] = [
     "run",
     "runs",
@@ -233,7 +233,8 @@ fn the_short_help_shows_few_options() {
     }
 }
 
-/// Each form has the same bytes by its long and its short option, on standard output and in a file.
+/// Each format gives the same bytes by its long and its short option, on standard output and in a
+/// file.
 #[test]
 fn forms_and_files_mean_the_same_for_every_verb() {
     let home = common::Home::new();
@@ -268,7 +269,7 @@ fn forms_and_files_mean_the_same_for_every_verb() {
     assert_eq!(std::fs::read_to_string(path("b.html")).unwrap(), page);
 }
 
-/// `--set kb=1024` stood in the help, and the advice calls it `kib`.
+/// Regression: the help contained `--set kb=1024`, but the parameter is `kib`.
 #[test]
 fn examples_name_parameters_that_there_are() {
     let text = help(&["trial".to_owned()]);
@@ -292,8 +293,8 @@ fn examples_name_parameters_that_there_are() {
     assert!(seen > 0);
 }
 
-/// What is printed fits the terminal, also that of a phone; what cannot be broken (a path, a command to
-/// copy) may stand out.
+/// Output fits a narrow terminal, such as that of a phone; only paths and commands to copy may
+/// exceed it.
 #[test]
 fn a_narrow_terminal_is_kept_to() {
     let home = common::Home::new();

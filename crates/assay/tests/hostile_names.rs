@@ -1,5 +1,5 @@
-//! Names that would change what a terminal shows, from every source of names: no raw byte of them comes out, and JSON
-//! keeps its values.
+//! Names that would change the display of a terminal, from every source of names: no raw byte is printed, and JSON
+//! keeps the values.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and plant files"
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// ESC, BEL, DEL, CSI as one character, bidirectional marks, overrides and isolates.
 const HOSTILE: &str = "a\u{1b}[31m\u{7}\u{7f}\u{9b}31m\u{202e}\u{2066}\u{200f}\u{61c}\u{2069}z";
-/// For what takes no control characters of ASCII.
+/// For names that must not contain ASCII control characters.
 const SOFT: &str = "a\u{9b}31m\u{202e}\u{2066}\u{200f}\u{61c}\u{2069}z";
 
 fn is_raw(c: char) -> bool {
@@ -20,7 +20,7 @@ fn is_raw(c: char) -> bool {
     marks || c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Nothing raw is in what a program wrote; what looks like JSON is JSON.
+/// Checks that the output contains no raw bytes, and that JSON output is valid.
 fn check(words: &[String], ran: &Ran) {
     for (stream, text) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
         let raw = text.chars().find(|c| is_raw(*c));
@@ -65,7 +65,7 @@ impl Scene {
     }
 }
 
-/// A user's own argument, wherever one is taken.
+/// Arguments of the user, for every option that accepts any.
 #[test]
 fn attack_arguments_are_shown_as_text() {
     let scene = Scene::new();
@@ -134,7 +134,7 @@ fn attack_arguments_are_shown_as_text() {
     assay_testing::attacked("hostile arguments", all.len() as u64, all.len() as u64);
 }
 
-/// A newline in a name begins no line that looks like one of assay's.
+/// A newline in a name cannot forge a message of assay.
 #[test]
 fn attack_newlines_in_errors_forge_no_line() {
     let scene = Scene::new();
@@ -209,7 +209,7 @@ fn attack_names_of_files_are_shown_as_text() {
     assay_testing::attacked("hostile names of files", all.len() as u64, all.len() as u64);
 }
 
-/// What another machine says, in a tree of its files: host name, users, options, comments of keys.
+/// Text of another machine in a tree of its files: host name, users, options, comments of keys.
 #[test]
 fn attack_what_a_machine_says_is_shown_as_text() {
     let scene = Scene::new();
@@ -276,7 +276,7 @@ fn attack_what_a_machine_says_is_shown_as_text() {
     for words in &all {
         scene.run(words);
     }
-    // JSON has the same value, and it stands there at all.
+    // JSON contains the same value.
     let facts = scene.run(&["facts", "--root", "DIR/root", "--services", "--json"]);
     let read: serde_json::Value = serde_json::from_str(&facts.stdout).unwrap();
     assert!(facts.stdout.contains("\\u202e"), "{}", facts.stdout);

@@ -1,4 +1,4 @@
-//! `assay import` as a user runs it.
+//! Tests `assay import` as a user runs it.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -23,7 +23,7 @@ fn a_clean_result_is_explained_and_kept_once() {
     let file = fixture("judge/fixtures/fio-3.33/clean-dsync.json");
     let out = home.assay(&["import", &file]);
     assert_eq!(out.code, Some(0), "{}", out.stderr);
-    // Where the first line is broken depends on how long the file's name is.
+    // The position of the first line break depends on the length of the file name.
     let (head, rest) = out.stdout.split_once("\n\n").unwrap();
     let head: Vec<&str> = head.split_whitespace().collect();
     assert_eq!(
@@ -81,7 +81,7 @@ fn text_stays_within_80_columns() {
     }
 }
 
-/// What PowerShell's `fio … > result.json` writes; and a result from standard input.
+/// Output of PowerShell's `fio … > result.json`, and a result from standard input.
 #[test]
 fn utf_16_is_read_and_standard_input() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! `assay lab` with real guests: QEMU boots them, ZFS runs in them, nothing is left of them.
+//! Tests `assay lab` with real guests: QEMU boots them, ZFS runs in them, and nothing is left.
 //!
 //! Without an image the tests are skipped: see `common::guests`.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
@@ -31,7 +31,7 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     assert_eq!(entry["disks"][2]["name"], "disk3");
 
     let run = |words: &[&str]| -> Ran { home.assay(&[&["lab", "run", "--"], words].concat()) };
-    // This very program, whatever C library it was linked to.
+    // This binary, whatever C library it is linked with.
     let ours = run(&["assay", "--version"]);
     let host = home.assay(&["--version"]);
     assert_eq!(
@@ -86,7 +86,7 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     insta::assert_snapshot!(home.refusal(&gone), @"assay: there is no guest lab; none is running: `assay lab up` starts one");
 }
 
-/// Four sectors of 1 KiB cannot be read or written, their neighbours can.
+/// Four sectors of 1 KiB return I/O errors, their neighbours do not.
 fn a_bad_disk_and_queues(run: &dyn Fn(&[&str]) -> Ran) {
     let script = "d=/dev/disk/by-id/virtio-bad
         look() { dd if=$d of=/dev/null bs=4k count=1 skip=$1 iflag=direct 2>&1; }
@@ -98,7 +98,8 @@ fn a_bad_disk_and_queues(run: &dyn Fn(&[&str]) -> Ran) {
         ls /sys/block/$(basename $(readlink -f /dev/disk/by-id/scsi-*many))/mq | wc -l";
     let ran = run(&["sh", "-c", script]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    // No more queues than processors are used (virtblk_map_queues, drivers/block/virtio_blk.c).
+    // At most as many queues as processors are used (virtblk_map_queues,
+    // drivers/block/virtio_blk.c).
     assert!(
         ran.stdout.ends_with("2\n2\n") || ran.stdout.ends_with("2\n3\n"),
         "{}",
@@ -174,7 +175,7 @@ fn killed_at_any_moment_it_leaves_nothing() {
     let outside = tempfile::tempdir().unwrap();
     let disk = format!("64M,dir={}", outside.path().display());
     let mut swept = String::new();
-    // While QEMU is starting, and while the guest boots.
+    // While QEMU starts, and while the guest boots.
     for moment in [Duration::from_millis(50), Duration::from_secs(4)] {
         let args = ["lab", "run", "--disk", &disk, "--", "sleep", "600"];
         let mut assay = home.command(&args).stderr(Stdio::null()).spawn().unwrap();
@@ -271,13 +272,13 @@ fn a_guest_is_a_machine_like_any_other() {
     let limits = Limits {
         timeout: Duration::from_secs(240),
     };
-    // Noise on the console hides nothing of what comes after it.
+    // Noise on the console does not hide later output.
     let noise = "head -c 9999 /dev/urandom > /dev/ttyS0";
     guest
         .run(&["sh", "-c", noise].map(OsStr::new), limits)
         .unwrap();
 
-    // A guest that dies says how.
+    // A crashed guest reports the reason.
     let panic = ["sh", "-c", "echo c > /proc/sysrq-trigger"].map(OsStr::new);
     let error = guest.run(&panic, limits).unwrap_err();
     assert!(matches!(error, LabError::Gone { .. }), "{error}");
@@ -287,13 +288,13 @@ fn a_guest_is_a_machine_like_any_other() {
     assert!(metal.is_none_or(|metal| free(&metal)));
 }
 
-/// Whether nobody holds it exclusively.
+/// Whether no process holds it exclusively.
 fn free(device: &common::Loop) -> bool {
     let path = Path::new(&device.device);
     assay_host::LiveHost.open_exclusive(path).is_ok()
 }
 
-/// Disks are plugged in and pulled out, each bus that can.
+/// Disks are plugged and unplugged on each bus that supports it.
 fn disks_come_and_go(guest: &mut Guest, outside: &Path) {
     let before = entries(guest.dir());
     let far = format!("16M,bus=virtio-scsi,format=qcow2,dir={}", outside.display());
@@ -318,7 +319,7 @@ fn disks_come_and_go(guest: &mut Guest, outside: &Path) {
     }
     assert!(guest.devices(&["plug1"]).is_err());
     assert!(guest.unplug("slow").is_err(), "SATA does not let go");
-    // Only where a device of this machine can be had there is one more.
+    // One more disk if this machine can provide a device.
     let gone =
         assay_testing::normalize_output(guest.unplug("plug1").unwrap_err(), &[(", metal", "")]);
     insta::assert_snapshot!(gone, @"disk plug1: the guest has no such disk; it has fast, slow, secret");

@@ -1,4 +1,4 @@
-//! Guests that start anew, go back to a moment, and have disks that stall.
+//! Guests that are rebooted or restored from a snapshot, and disks that stall.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -35,7 +35,7 @@ fn a_guest_starts_anew_and_goes_back() {
         echo one > /root/mark; echo one > /mnt/mark; sync",
     );
 
-    // A moment: memory, root and disks.
+    // A snapshot: memory, root and disks.
     works(&["lab", "snapshot", "before"]);
     let listed = works(&["lab", "snapshot", "--json"]);
     common::schemas::holds("lab-snapshots", &listed, &["/snapshots/0"]);
@@ -48,7 +48,7 @@ fn a_guest_starts_anew_and_goes_back() {
     works(&["lab", "restore", "before"]);
     assert_eq!(sh("cat /root/mark /mnt/mark"), "one\none\n");
 
-    // What was on root and disks stays, what was in memory does not.
+    // The content of root and disks stays, that of memory does not.
     let boot = || sh("cat /proc/sys/kernel/random/boot_id");
     let mut seen = vec![boot()];
     for words in [
@@ -64,13 +64,13 @@ fn a_guest_starts_anew_and_goes_back() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 3, "three systems: {seen:?}");
-    // One that panics ends as before.
+    // A guest that panics ends as before.
     works(&["lab", "restore", "before"]);
     works(&["lab", "snapshot", "--delete", "before"]);
     let none = home.assay(&["lab", "restore", "before"]);
     assert!(none.code == Some(2) && none.stderr.contains("no snapshot before"));
 
-    // A disk that cannot be wound back.
+    // A disk without snapshot support.
     works(&["lab", "plug", "32M"]);
     let raw = home.assay(&["lab", "snapshot", "again"]);
     assert!(
@@ -106,7 +106,7 @@ fn disks_stall_and_go_on() {
     nothing_left(&home);
 }
 
-/// Requests that come in a stall wait until its end.
+/// Requests during a stall wait until its end.
 fn a_disk_stalls(home: &Home, disk: &str, name: &str) {
     let path = format!("--filename=/dev/disk/by-id/{name}");
     let fio = [

@@ -1,5 +1,5 @@
-//! What `assay lab` proves, with real guests: a host without space, a pool without space, power cuts
-//! under ZFS, processors that hide AES, and what both sides of a sample counted.
+//! Tests the experiments of `assay lab` with real guests: a full host, a full pool, power cuts under ZFS, CPU models
+//! without AES, and counters of both sides of a sample.
 //!
 //! Without an image the tests are skipped: see `common::guests`.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
@@ -21,7 +21,7 @@ fn json(home: &Home, code: i32, args: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// Loop devices on a file below the state directory.
+/// Returns the loop devices on files below the state directory.
 fn loops(home: &Home) -> String {
     let listed = Command::new("losetup")
         .args(["--list", "--noheadings", "--output", "BACK-FILE"])
@@ -86,7 +86,7 @@ fn killed_while_the_host_is_full_it_leaves_neither_mount_nor_loop_device() {
     let mut assay = home.command(&args).stderr(Stdio::null()).spawn().unwrap();
     let lab = home.state().join("lab");
     let deadline = Instant::now() + Duration::from_secs(120);
-    // QEMU runs: the file system is mounted by then.
+    // QEMU runs, so the file system is mounted.
     while !lab.is_dir() || working_in(&lab).is_empty() {
         assert!(Instant::now() < deadline, "QEMU does not start");
         std::thread::sleep(Duration::from_millis(5));
@@ -121,7 +121,7 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
     let found: Value = serde_json::from_str(&ran.stdout).unwrap();
     let cases = found["disks"].as_array().unwrap();
     let case = |what: &str| cases.iter().find(|case| case["what"] == what).unwrap();
-    // A file on a dataset says ENOSPC at the write, and QEMU's default policy pauses at that.
+    // A file on a dataset returns ENOSPC at the write, and QEMU's default policy pauses the guest.
     for what in [
         "qcow2 on a dataset: QEMU, cache=none",
         "qcow2 on a dataset: QEMU, cache=writeback",
@@ -136,14 +136,14 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
             "{case:#}"
         );
     }
-    // A zvol takes the write into the page cache and fails at the flush, with another error: no pause,
-    // and QEMU refuses that disk for good.
+    // A zvol accepts the write into the page cache and fails at the flush with another error: QEMU
+    // does not pause, and refuses the disk permanently.
     let zvol = case("thin zvol: QEMU, cache=writeback");
     assert_eq!(zvol["ending"], "error", "{zvol:#}");
     assert_eq!(zvol["resumed"], false, "{zvol:#}");
     let told = case("raw file on a dataset: program, dsync");
     assert_eq!(told["guest_error"]["errno"], 28, "{told:#}");
-    // Nothing that was called durable is lost, whatever it was written to.
+    // No acknowledged write is lost, on any kind of storage.
     for case in cases {
         assert_eq!(case["kept"], true, "{case:#}");
     }
@@ -187,7 +187,7 @@ fn a_processor_without_aes_is_found() {
     ];
     let found = json(&home, i32::from(host), &args);
     let side = &found["models"][0]["side"];
-    // It has none of the flags that are looked for, which is not the same as not known.
+    // It has none of these flags, which is different from unknown.
     assert_eq!(side["flags"], Value::Array(Vec::new()), "{side:#}");
     let driver = side["drivers"]["xts(aes)"].as_str().unwrap();
     assert!(driver.contains("generic"), "{driver}");

@@ -1,5 +1,4 @@
-//! `assay lab` where it cannot work: each time a word that names the way out, and nothing left.
-//! No guest is booted here.
+//! Tests `assay lab` where it cannot work: each error contains a way out, and nothing is left. No guest is booted.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -9,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user's images; guests are not booted without one.
+/// Returns the user's images; without one no guest can boot.
 fn images() -> Option<PathBuf> {
     let listed = Home::new().assay(&["lab", "list", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -22,7 +21,7 @@ fn images() -> Option<PathBuf> {
     Some(dir?.parent()?.to_owned())
 }
 
-/// Runs assay with a small file system of its own at `at`.
+/// Runs assay with a small file system mounted at `at`.
 fn with_small(home: &Home, cache: &Path, at: &Path, options: &str, args: &[&str]) -> Ran {
     std::fs::create_dir_all(at).unwrap();
     let script = "mount -t tmpfs -o \"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
@@ -38,7 +37,7 @@ fn with_small(home: &Home, cache: &Path, at: &Path, options: &str, args: &[&str]
     ran(command.output().unwrap())
 }
 
-/// It failed with these words, and no guest is left.
+/// Checks that it failed with this message, and that no guest is left.
 fn refused(home: &Home, ran: &Ran, words: &[&str]) {
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     for word in words {
@@ -78,7 +77,7 @@ fn only_root_builds() {
     const NOBODY: u32 = 65534;
     let home = Home::new();
     std::os::unix::fs::chown(home.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    // The build directory may be out of reach for others.
+    // Other users may not be able to read the build directory.
     let assay = home.dir.path().join("assay");
     std::fs::copy(env!("CARGO_BIN_EXE_assay"), &assay).unwrap();
     let mut command = Command::new(assay);
@@ -128,14 +127,14 @@ fn no_mirror_and_no_namespaces_for_the_image() {
     assert_eq!(entries(&cache), ["lock"]);
 }
 
-/// That QEMU is missing was found when the image was built, minutes later.
+/// Regression: a missing QEMU was detected only after the image was built, minutes later.
 #[test]
 fn an_image_is_not_built_for_an_emulator_that_is_missing() {
     let home = Home::new();
     let tools = home.dir.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
     for tool in ["mmdebstrap", "mke2fs", "unshare"] {
-        // Never run: the question is what is looked for first.
+        // Never run: only the order of the searches is tested.
         let tool = tools.join(tool);
         std::fs::write(&tool, "#!/bin/sh\nexit 1\n").unwrap();
         use std::os::unix::fs::PermissionsExt as _;
@@ -154,7 +153,7 @@ fn an_image_is_not_built_for_an_emulator_that_is_missing() {
     }
 }
 
-/// What was wrong with the arguments was found when the image was built, minutes later.
+/// Regression: invalid arguments were detected only after the image was built, minutes later.
 #[test]
 fn an_image_is_not_built_for_a_guest_that_cannot_be_had() {
     if assay_host::Host::which(&assay_host::LiveHost, "qemu-system-x86_64".as_ref()).is_none() {

@@ -1,4 +1,4 @@
-//! `assay lint` as a user runs it.
+//! Tests `assay lint` as a user runs it.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -95,13 +95,13 @@ fn scripts_includes_and_other_encodings_are_understood() {
         .collect();
     let out = home.assay(&["lint", "--json", &write("w.fio", &wide)]);
     assert_eq!(codes(&out.stdout), ["depth-not-reached"], "{}", out.stderr);
-    // One that includes itself ends.
+    // A file that includes itself does not loop.
     let itself = write("self.fio", b"[t]\ninclude self.fio\n");
     let out = home.assay(&["lint", &itself]);
     assert_eq!(out.code, Some(2), "{}", out.stdout);
 }
 
-/// Codes, by script or job file.
+/// Returns the codes for a script or job file.
 fn linted(home: &Home, name: &str, text: &str, more: &[&str]) -> (Vec<String>, String) {
     let path = home.dir.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -113,13 +113,13 @@ fn linted(home: &Home, name: &str, text: &str, more: &[&str]) -> (Vec<String>, S
     (codes(&out.stdout), out.stderr)
 }
 
-/// The options of a call that nothing is wrong with, and of one with a depth that is not reached.
+/// Options of a correct call, and of one whose queue depth is not reached.
 const GOOD: &str = "--name=t --filename=/srv/t --size=8G --rw=randread --bs=4k --ioengine=libaio --iodepth=32 \
     --direct=1 --time_based --runtime=60 --randrepeat=0";
 const DEEP: &str = "--name=n --filename=/srv/t --rw=randread --bs=4k --size=8G --iodepth=32 --direct=1 \
     --randrepeat=0";
 
-/// A variable with several words is several words; what is not known is not judged as a default.
+/// A variable may contain several words; unknown values are not judged as defaults.
 #[test]
 fn options_in_variables() {
     let home = Home::new();
@@ -144,7 +144,7 @@ fn options_in_variables() {
         let (codes, errors) = linted(&home, "s.sh", &text, &[]);
         assert!(codes.is_empty(), "{text}: {codes:?} {errors}");
     }
-    // Each value of a loop and each branch is judged.
+    // Every value of a loop and every branch is judged.
     for (text, wanted) in [
         (
             "for d in 1 32; do fio --name=n --filename=/srv/t --rw=randread --bs=4k --size=8G --direct=1 \
@@ -185,12 +185,12 @@ fn options_in_variables() {
             doubted > 0 && (doubted < wanted || wanted == 3),
             "{text}: {seen:#}"
         );
-        // The same doubts of several values stand once.
+        // Equal doubts of several values are listed once.
         assert!(codes(&out.stdout).len() <= doubted, "{text}");
     }
 }
 
-/// A word fio that is no call of it refuses nothing, and calls are found wherever they stand.
+/// The word fio outside of a call is not an error, and calls are found anywhere.
 #[test]
 fn calls_among_other_words() {
     let home = Home::new();
@@ -294,7 +294,7 @@ fn variables_of_job_files() {
         found.retain(|code| wanted.contains(&code.as_str()) || code != "small-target");
         assert_eq!(found, wanted, "{line} {set:?}: {errors}");
     }
-    // The environment, and what a script sets for the call.
+    // The environment, and variables that a script sets for the call.
     let path = home.dir.path().join("e.fio");
     std::fs::write(&path, job("direct=${DIRECT}")).unwrap();
     let out = home
@@ -309,7 +309,8 @@ fn variables_of_job_files() {
     assert!(linted(&home, "s.sh", &script, &[]).0.is_empty());
 }
 
-/// The last of `direct` and `buffered` counts; time that is not in force is named. Held against fio 3.33.
+/// The last of `direct` and `buffered` applies; a time option without effect is reported. Compared
+/// with fio 3.33.
 #[test]
 fn options_that_fight() {
     let home = Home::new();
@@ -368,7 +369,7 @@ fn other_tools_are_explained() {
         "{}",
         out.stdout
     );
-    // A call of fio that is wrong stays an error, whatever stands beside it.
+    // An invalid call of fio stays an error, whatever surrounds it.
     let out = home.assay(&["lint", "dd if=a of=b; fio --rw=read"]);
     assert_eq!(out.code, Some(2), "{}", out.stdout);
 }

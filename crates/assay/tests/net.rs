@@ -1,5 +1,5 @@
-//! `assay net` and `assay lab net`: a server, devices and a controller as programs, over the loopback and behind
-//! a bottleneck in namespaces.
+//! Tests `assay net` and `assay lab net`: server, devices and controller as programs, over loopback and behind a
+//! bottleneck in namespaces.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn a_server_and_two_clients_on_one_machine() {
-    // IPv6 alone, where there is any.
+    // Also over IPv6 alone, if available.
     let six = std::net::TcpListener::bind("[::1]:0").is_ok();
     let host = if six { "::1" } else { "127.0.0.1" };
     let serving = Serving::at(host.parse().unwrap(), &|mut command| {
@@ -38,7 +38,7 @@ fn a_server_and_two_clients_on_one_machine() {
     assert_eq!(role(&value, "gaming")["failed"], 0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Anna") && page.contains("<svg") && !page.contains("<script"));
-    // Again, and as text.
+    // Again, with text output.
     let ran = serving.controller(&[&plan, "--seconds", "1"]);
     assert!(
         ran.stdout.contains("Ben") && ran.stdout.contains("voip"),
@@ -62,7 +62,8 @@ fn bad_input_is_told_from_a_bad_network() {
         assert_eq!(ran.code, Some(2), "{args:?} {} {}", ran.stdout, ran.stderr);
         ran.stderr
     };
-    // Nothing behind #; another server's token; another server's certificate; what is for controllers.
+    // No token after #; the token of another server; another server's certificate; the address for
+    // controllers.
     run(&["net", "client", good.0]);
     let wrong = format!("{}#{}.{}", good.0, foreign.0, secret.1);
     assert!(run(&["net", "client", &wrong]).contains("token"));
@@ -71,7 +72,7 @@ fn bad_input_is_told_from_a_bad_network() {
     run(&["net", "client", &controller]);
     run(&["net", "run", "four", "--server", &client]);
     run(&["net", "run", "no-such-plan", "--server", &controller]);
-    // Nobody joins.
+    // No client joins.
     assert!(
         run(&[
             "net",
@@ -84,7 +85,7 @@ fn bad_input_is_told_from_a_bad_network() {
         ])
         .contains("clients")
     );
-    // A port in use, every address without saying which, a file that is there already.
+    // A port in use, all addresses without a public one, and an existing file.
     let taken = format!("127.0.0.1:{}", serving.port);
     assert!(run(&["net", "serve", "--listen", &taken]).contains("--listen"));
     assert!(run(&["net", "serve", "--listen", "0.0.0.0:0"]).contains("--reached-at"));
@@ -97,7 +98,7 @@ fn bad_input_is_told_from_a_bad_network() {
         "--client-file",
         file.to_str().unwrap(),
     ]);
-    // Plain HTTP is told what to do.
+    // Plain HTTP gets an explanation.
     let mut plain = TcpStream::connect(("127.0.0.1", serving.port)).unwrap();
     std::io::Write::write_all(&mut plain, b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut said = String::new();
@@ -108,7 +109,7 @@ fn bad_input_is_told_from_a_bad_network() {
     );
 }
 
-/// Resident memory of a process in KiB.
+/// Returns the resident memory of a process in KiB.
 fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -126,7 +127,7 @@ fn attack_of_a_thousand_strangers() {
     let strangers: Vec<TcpStream> = (0..1000)
         .filter_map(|_| TcpStream::connect(("127.0.0.1", serving.port)).ok())
         .collect();
-    // Half of them begin a handshake and never end it.
+    // Half of them begin a handshake and never finish it.
     for mut stranger in strangers.iter().step_by(2) {
         let _ = std::io::Write::write_all(&mut stranger, &[22, 3, 1, 2, 0, 1, 0]);
     }
@@ -139,7 +140,7 @@ fn attack_of_a_thousand_strangers() {
     assert_eq!(counted["failed"], 0, "{counted}");
     let tried = strangers.len() as u64;
     let grown = memory(serving.server.0.id()).saturating_sub(before);
-    // 400 of them have a thread at a time.
+    // At most 400 have a thread at a time.
     assert!(grown < 64 << 10, "{grown} KiB more");
     assay_testing::attacked("strangers of assay net", tried, tried);
     drop(strangers);
@@ -187,7 +188,7 @@ fn clients_that_are_killed_do_not_spoil_the_others() {
         .collect();
     let plan = serving.plan(&format!("name = 'many'\nseconds = 8\n{people}"));
     let killed = thread::spawn(move || {
-        // Waiting, three seconds of lead, and some of the run.
+        // Wait, three seconds of lead, and a part of the run.
         thread::sleep(Duration::from_secs(8));
         clients.drain(..2).for_each(drop);
         clients
@@ -222,7 +223,7 @@ fn clients_that_are_killed_do_not_spoil_the_others() {
     }
 }
 
-/// `assay lab net four` on a link of 150 Mbit/s with 400 ms of buffer.
+/// Runs `assay lab net four` on a link of 150 Mbit/s with a buffer of 400 ms.
 fn four(home: &Home, queue: &str) -> Option<Value> {
     let ran = home.assay(&[
         "lab",
@@ -253,10 +254,10 @@ fn a_long_queue_spoils_calls_and_games_and_a_short_one_does_not() {
         let [long, short] = [&long, &short].map(|value| role(value, name));
         assert_eq!(long["grade"], "bad", "{name}: {long}");
         assert_eq!(long["cause"]["kind"], "queue", "{name}: {long}");
-        // What a busy machine does to the devices themselves is void.
+        // Delays of the devices themselves on a busy machine are void.
         assert!(share(short) < 0.1, "{name}: {short}");
     }
-    // More bytes with a worse experience are the worse network.
+    // The network with more bytes and a worse experience is the worse one.
     let [a, b] = [("long", &long), ("short", &short)].map(|(name, value)| {
         let path = home.dir.path().join(name);
         std::fs::write(&path, value.to_string()).unwrap();
@@ -320,7 +321,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
 fn a_recorded_link_is_replayed() {
     let home = Home::new();
     let path = home.dir.path().join("link");
-    // A second at 12 Mbit/s, a second at 2.4 Mbit/s.
+    // One second at 12 Mbit/s, one at 2.4 Mbit/s.
     let lines = (1..=1000).chain((1005..=2000).step_by(5));
     let text: String = lines.map(|ms| format!("{ms}\n")).collect();
     std::fs::write(&path, text).unwrap();
@@ -338,7 +339,7 @@ fn a_recorded_link_is_replayed() {
     let value: Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
     let rate = role(&value, "download")["bit_per_s"].as_f64().unwrap();
-    // 7.2 Mbit/s on average, with heads of IP, TCP and TLS.
+    // 7.2 Mbit/s on average, including headers of IP, TCP and TLS.
     assert!((4e6..7.2e6).contains(&rate), "{rate}");
     let bad = home.dir.path().join("bad");
     std::fs::write(&bad, "1\n2\nx\n").unwrap();
@@ -397,12 +398,12 @@ fn two_queues_in_turns_are_a_trial() {
         };
         assert_eq!(slot["read_back"], side);
     }
-    // Everything that was seen is there: it can be judged again.
+    // The document contains all records, so the run can be judged again.
     let trial: assay_net::trial::Trial = serde_json::from_value(value["trial"].clone()).unwrap();
     assert_eq!(serde_json::to_value(trial.judgement()).unwrap(), *judgement);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("BETTER") && page.contains("player"));
-    // The same on both sides is refused before anything is made; so is a plan in which nobody has a goal.
+    // Equal sides are refused before anything is created, and so is a plan without goals.
     let same = home.assay(&["lab", "net", plan, "--against", "fifo"]);
     assert_eq!(same.code, Some(2), "{}", same.stderr);
     std::fs::write(plan, two.replace("gaming", "upload")).unwrap();
@@ -414,7 +415,7 @@ fn two_queues_in_turns_are_a_trial() {
     );
 }
 
-/// A setting of this machine is a file: what stands in it decides whether the network loses packets.
+/// The setting is a file, whose content determines whether the network loses packets.
 #[test]
 fn two_settings_in_turns_are_set_back() {
     let serving = Serving::here();
@@ -466,7 +467,7 @@ fn two_settings_in_turns_are_set_back() {
         assert_eq!(slot["read_back"], wanted);
     }
     assert_eq!(slots.len(), 12);
-    // A file has no part in the network: nothing may be called better.
+    // The file does not affect the network: no side may be better.
     assert_ne!(
         value["judgement"]["verdict"], "better",
         "{}",
@@ -480,7 +481,7 @@ fn two_settings_in_turns_are_set_back() {
         same.stderr
     );
 
-    // Ended in the middle, it is set back as well: by itself, or, when it was killed, by the next one.
+    // An interrupted trial is reverted too: by itself, or after a kill by the next one.
     use rustix::process::Signal;
     for signal in [Signal::INT, Signal::KILL] {
         let mut command = serving.home.command(&args("new"));

@@ -1,4 +1,4 @@
-//! The page of `assay net serve` in a real browser.
+//! Tests the page of `assay net serve` in a real browser.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -33,7 +33,8 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
         record["agent"].as_str().unwrap().starts_with("browser"),
         "{record}"
     );
-    // Six connections to a port are too few for ten objects: the second port took its part, and nothing is lacking.
+    // Six connections per port do not suffice for ten objects: the second port is used, and no
+    // object is missing.
     assert!(
         record["ceiling_bit_per_s"].as_f64().unwrap() > 1e6,
         "{record}"
@@ -42,7 +43,7 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
         "new Set(performance.getEntriesByType('resource').map(it => new URL(it.name).port)).size";
     assert_eq!(browser.evaluate(&session, "origins.length"), 2);
     assert_eq!(browser.evaluate(&session, ports), 2);
-    // What was spoken; of the other port the browser does not say it.
+    // The protocol of the first port; the browser does not report it for the other one.
     let spoken = "[...new Set(performance.getEntriesByType('resource').map(it => \
                   it.nextHopProtocol).filter(Boolean))].join()";
     assert_eq!(browser.evaluate(&session, spoken), "http/1.1");
@@ -61,25 +62,25 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
             "{name}"
         );
     }
-    // A browser has no UDP: that is said, and nothing is made up.
+    // A browser has no UDP: this is reported, and there are no invented values.
     let call = role(&value, "call");
     assert_eq!(
         (&call["grade"], &call["counted"]),
         (&json!("unknown"), &json!(0))
     );
 
-    // The page ends with the verdict of its person, as the controller has it.
+    // The page ends with the verdict of its person, equal to that of the controller.
     browser.until(&session, "!document.getElementById('verdict').hidden");
     let shown = browser.evaluate(&session, "document.getElementById('verdict').className");
     assert_eq!(shown, value["judged"][0]["grade"]);
     let text = browser.evaluate(&session, "document.getElementById('verdict').textContent");
     assert!(text.as_str().unwrap().len() > 20, "{text}");
-    // Whose congestion control it is: the server's is known, the browser's is not.
+    // The congestion control of the server is known, that of the browser is not.
     assert!(record["congestion"]["server"].is_string(), "{record}");
     assert!(record["congestion"]["client"].is_null(), "{record}");
     assert!(!record["trips"].as_array().unwrap().is_empty());
 
-    // Another tab in front: all of it is void.
+    // Another tab in front makes all of it void.
     let (other, _) = browser.open("about:blank");
     browser.call("Target.activateTarget", json!({ "targetId": other }), None);
     browser.until(&session, "document.hidden");
@@ -105,7 +106,7 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
     assert!(std::fs::metadata(&picture).unwrap().len() > 5000);
 }
 
-/// A bed with so many people behind a link of so many Mbit/s down and up.
+/// Creates a network with this many people behind a link of these Mbit/s down and up.
 fn bed(people: usize, down: f64, up: f64) -> Option<Bed> {
     let shape = |mbit: f64| LinkShape {
         rate: Rate::BitPerS(mbit * 1e6),
@@ -124,7 +125,7 @@ fn bed(people: usize, down: f64, up: f64) -> Option<Bed> {
     }
 }
 
-/// A server on the bed and a page of the first person that has joined as `phone`.
+/// Starts a server, and a page of the first person that joined as `phone`.
 fn with_phone<T>(bed: &Bed, then: impl FnOnce(&Serving, &mut Browser) -> T) -> Option<T> {
     let start = |mut command: std::process::Command| {
         let person = bed.person(0).unwrap();
@@ -154,7 +155,7 @@ fn run(bed: &Bed, serving: &Serving, plan: &str) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
 }
 
-/// What takes minutes.
+/// Whether tests that take minutes run.
 fn is_long() -> bool {
     std::env::var_os("ASSAY_LAB_ALL").is_some()
 }
@@ -170,8 +171,8 @@ fn an_upload_of_a_browser_is_what_went_through_the_link() {
         let Some(bed) = bed(1, 50.0, mbit) else {
             return;
         };
-        // What a browser has under way at the end goes through the link after it, and is a tenth of eight seconds of a
-        // narrow one.
+        // Requests in flight at the end of the run use the link afterwards; on a slow link they are
+        // a tenth of eight seconds.
         let seconds = if mbit < 2.0 { 40 } else { 8 };
         let seen = with_phone(&bed, |serving, _| {
             let before = bed.counters().1.read().0;
@@ -184,7 +185,8 @@ fn an_upload_of_a_browser_is_what_went_through_the_link() {
             (counted, counted / 8.0 * f64::from(seconds) / through as f64)
         });
         let Some((counted, share)) = seen else { return };
-        // Heads of IP, TCP and TLS are 3.6 %; what was under way at the end is not the run's.
+        // Headers of IP, TCP and TLS are 3.6 %; requests in flight at the end are not part of the
+        // run.
         println!(
             "upload of the page: {counted} bit/s of {mbit} Mbit/s; of what went through: {share}"
         );

@@ -1,5 +1,5 @@
-//! Queues, losses and congestion control of `assay lab net`: a plain queue, a fair one, and random losses, each on a bed
-//! of its own.
+//! Tests queues, losses and congestion control of `assay lab net`: a FIFO queue, a fair queue, and random losses,
+//! each on a separate network.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const PLAN: &str = "name = 'two'\nseconds = 8\n[[person]]\nname = 'Anna'\nroles = ['call']\n\
                     [[person]]\nname = 'Ben'\nroles = ['download']\n";
 
-/// Whether this machine can make a bed.
+/// Whether this machine supports the network.
 fn can() -> bool {
     let shape = LinkShape {
         rate: Rate::BitPerS(1e7),
@@ -36,7 +36,7 @@ struct Ran {
     text: String,
 }
 
-/// A call beside a download on 10 Mbit/s with these options.
+/// Runs a call beside a download on 10 Mbit/s with these options.
 fn ran(options: &[&str]) -> Ran {
     let home = Home::new();
     let plan = home.dir.path().join("two.toml");
@@ -53,21 +53,21 @@ fn ran(options: &[&str]) -> Ran {
     }
 }
 
-/// Microseconds that a queue added for the caller; 0 without one.
+/// Returns the microseconds that a queue added for the caller; 0 without a queue.
 fn added(ran: &Ran) -> u64 {
     let queue = &ran.value["judged"][0]["queue"];
     let of = |name: &str| queue[name].as_u64().unwrap_or(0);
     of("loaded_us").saturating_sub(of("idle_us"))
 }
 
-/// Share of packets of the call that were lost.
+/// Returns the fraction of lost packets of the call.
 fn lost(ran: &Ran) -> f64 {
     ran.value["judged"][0]["roles"][0]["lost"]["share"]
         .as_f64()
         .unwrap()
 }
 
-/// The algorithms of the server and of the devices of all people.
+/// Returns the algorithms of the server and of all devices.
 fn algorithms(ran: &Ran) -> Vec<(Value, Value)> {
     let people = ran.value["run"]["people"].as_array().unwrap();
     let pair = |person: &Value| {
@@ -105,7 +105,7 @@ fn a_plain_queue_is_named_with_who_filled_it_and_a_fair_one_is_not() {
         "{}",
         fair.value["judged"][0]
     );
-    // TCP that fills a link sends some again: that is counted, whatever the grade.
+    // TCP that fills a link retransmits some segments: they are counted, whatever the grade.
     let download = &fair.value["judged"][1]["roles"][0];
     assert_eq!(download["lost"]["what"], "segments");
     assert!(download["lost"]["of"].as_u64().unwrap() > 100);
@@ -117,7 +117,7 @@ fn random_losses_are_named_whatever_the_grade_and_are_no_queue() {
         return;
     }
     let lossy = ran(&["--queue", "fq-codel", "--loss", "1"]);
-    // One in a hundred each way, of 400 packets.
+    // 1 % in each direction, of 400 packets.
     assert!((0.001..0.08).contains(&lost(&lossy)), "{}", lost(&lossy));
     assert_eq!(
         lossy.value["judged"][0]["roles"][0]["lost"]["what"],
@@ -147,7 +147,7 @@ fn a_plan_says_with_which_congestion_control_both_ends_send() {
     }
     let listed = reno.value["run"]["congestion"].as_array().unwrap();
     assert!(listed.contains(&"bbr".into()), "{listed:?}");
-    // One run with each, beside each other.
+    // One run with each, and a comparison.
     let both = ran(&["--queue", "fifo", "--congestion", "cubic,bbr"]);
     assert_eq!(both.value["kind"], "net-comparison");
     assert_eq!(both.value["runs"], serde_json::json!(["cubic", "bbr"]));

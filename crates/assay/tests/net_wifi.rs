@@ -15,7 +15,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// Prints the state that a file says; `ip` stays the real one.
+/// Prints the state in a file; `ip` is the real program.
 const IW: &str = r#"#!/bin/sh
 state=$(cat "$(dirname "$0")/state")
 case "$*" in
@@ -89,7 +89,7 @@ fn a_roam_is_on_the_axis_and_is_the_cause() {
         let bed = &bed;
         let running =
             scope.spawn(move || bed.server().inside(|| command.output().unwrap()).unwrap());
-        // Three seconds of lead, and some of the run; it may have begun later than that.
+        // Three seconds of lead, and a part of the run, which may have begun later.
         thread::sleep(Duration::from_secs(8));
         let link = |to: &str| {
             let words = ["link", "set", "dev", "p0", to];
@@ -127,7 +127,7 @@ fn a_roam_is_on_the_axis_and_is_the_cause() {
     let gaming = role(&value, "gaming");
     assert_eq!(gaming["grade"], "bad", "{gaming}");
     assert_eq!(gaming["cause"]["kind"], "roam", "{}", gaming["cause"]);
-    // No address in full, and no name of a network, in anything that was written.
+    // No written file contains a full address or the name of a network.
     let page = std::fs::read_to_string(page).unwrap();
     for text in [&*String::from_utf8_lossy(&ran.stdout), &page] {
         assert!(!text.contains("10:20:") && !text.contains("Workshop"));

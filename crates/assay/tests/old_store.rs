@@ -1,5 +1,5 @@
-//! What 0.1 wrote is understood: what it measured is shown, compared, exported, judged again and gone on with, with the figures
-//! that 0.1 showed; and what a store of several machines shows.
+//! Reads records of 0.1: its measurements are shown, compared, exported, judged again and continued with the same
+//! figures; and a store of several machines is shown.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -17,7 +17,7 @@ fn packed(name: &str) -> Vec<u8> {
     zstd::decode_all(&std::fs::read(fixtures.join(name)).unwrap()[..]).unwrap()
 }
 
-/// A home with the store of 0.1.
+/// Creates a home with the store of 0.1.
 fn home() -> Home {
     let home = Home::new();
     let store = packed("store-0.1.db.zst");
@@ -25,7 +25,7 @@ fn home() -> Home {
     home
 }
 
-/// What 0.1 answered.
+/// Recorded output of 0.1.
 #[derive(serde::Deserialize)]
 struct Answer {
     status: i32,
@@ -36,7 +36,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// `f64::powi` does not give the same last bit in every build.
+/// `f64::powi` may differ in the last bit between builds.
 fn same(a: Option<f64>, b: Option<f64>) -> bool {
     let (Some(a), Some(b)) = (a, b) else {
         return a == b;
@@ -44,7 +44,7 @@ fn same(a: Option<f64>, b: Option<f64>) -> bool {
     (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
 }
 
-/// Where `now` lacks something that `then` said, or says something else. New fields are welcome.
+/// Finds values that `now` lacks or changed compared with `then`. New fields are permitted.
 fn lost(at: &str, then: &Value, now: &Value, out: &mut Vec<String>) {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => {
@@ -66,8 +66,8 @@ fn lost(at: &str, then: &Value, now: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// What a trial derives on reading is derived by the rules of today: a row of its table was a ratio of
-/// medians, and is the centre of the pairs' own ratios now.
+/// Values that are derived on read follow the current rules: a table row was a ratio of medians,
+/// and is now the centre of the pairs' ratios.
 fn derived(value: &mut Value) {
     if let Some(rows) = value.get_mut("figures").and_then(Value::as_object_mut) {
         for row in rows.values_mut().filter_map(Value::as_object_mut) {
@@ -82,7 +82,7 @@ fn derived(value: &mut Value) {
     }
 }
 
-/// Schema 2 counts operations by kind: what 0.1 wrote is read into that form. Its numbers are in it.
+/// Schema 2 counts operations by kind: records of 0.1 are converted to it, with the same numbers.
 fn of_today(value: &mut Value) {
     if let Some(document) = value.as_object_mut() {
         document.remove("schema");
@@ -97,10 +97,10 @@ fn of_today(value: &mut Value) {
     }
 }
 
-/// Doubts that 0.1 did not know, and that are there on reading.
+/// Doubts that 0.1 did not have, and that are added on read.
 const LATER: [&str; 1] = ["small-target"];
 
-/// An answer without them: what is in doubt for nothing else was valid.
+/// Removes these doubts: a sample with only such doubts was valid.
 fn without_later_doubts(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -121,7 +121,7 @@ fn without_later_doubts(value: &mut Value) {
     }
 }
 
-/// Words are for people and get better; figures stay. Left are numbers, truths and names.
+/// Keeps only numbers, booleans and names; sentences for people may change.
 fn figures(value: &mut Value) {
     const WORDS: [&str; 9] = [
         "evidence", "instead", "seen", "reason", "sentence", "remarks", "why", "cautions", "title",
@@ -151,9 +151,9 @@ fn every_figure_is_the_one_that_0_1_showed() {
             continue;
         }
         match then.said {
-            // Tables for people: the CSV is for programs and stays as it is.
+            // Tables are for people; CSV is for programs and stays equal.
             Value::String(text) if args.contains(&"csv") => {
-                // The answers were kept with plain line ends.
+                // The outputs were stored with plain line ends.
                 let now = LATER
                     .iter()
                     .fold(ran.stdout.replace("\r\n", "\n"), |now, later| {
@@ -200,7 +200,7 @@ fn every_report_of_it_is_written() {
         let ran = home.assay(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
     }
-    // Nothing of it is known to be of any machine, so no list names one.
+    // None of its runs has a known machine, so lists have no such column.
     assert!(!home.assay(&["runs"]).stdout.contains("machine"));
 }
 
@@ -210,7 +210,8 @@ fn an_interrupted_run_of_it_is_gone_on_with() {
         return;
     }
     let (home, target) = (home(), Home::new().target());
-    // /var/tmp was another disk then, and a run does not go on elsewhere: so it is moved here.
+    // /var/tmp was another disk then, and a run is not continued elsewhere: so its target is
+    // changed.
     let mut store = Store::open(&home.dir.path().join("store.db")).unwrap();
     let mut run = store.run(RunId(4)).unwrap();
     let mut info = assay_facts::target(&LiveHost, target.path()).unwrap();
@@ -230,7 +231,7 @@ fn an_interrupted_run_of_it_is_gone_on_with() {
     assert_eq!(after["machine"], Value::Null);
 }
 
-/// An index of duplicates that 0.1 wrote.
+/// An index of duplicates from 0.1.
 #[test]
 fn an_index_says_what_it_said() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dups/tests/fixtures");
@@ -253,7 +254,7 @@ fn an_index_says_what_it_said() {
     assert!(differences.is_empty(), "{differences:?}");
 }
 
-/// A journal that 0.1 left when it was killed: what it holds is told, never passed over.
+/// A journal of a killed 0.1: its content is reported and never skipped.
 #[test]
 fn a_journal_is_understood() {
     use std::os::unix::fs::DirBuilderExt as _;
@@ -270,7 +271,7 @@ fn a_journal_is_understood() {
         .mode(0o700)
         .create(&session)
         .unwrap();
-    // Of another start of the machine: a mount option of then is no longer in effect.
+    // From an earlier boot: a mount option from then is no longer in effect.
     let boot = "1f1d65d1-6500-4f6c-989c-385b069582c4";
     assert!(text.contains(boot));
     let text = text.replace(boot, "00000000-6500-4f6c-989c-385b069582c4");
@@ -284,7 +285,7 @@ fn a_journal_is_understood() {
     assert_eq!(again["recovered"], serde_json::json!([]));
 }
 
-/// A store with two runs: 1 of this machine, 2 of another one by export and import.
+/// Creates a store with two runs: 1 of this machine, 2 of another one by export and import.
 fn two_machines() -> Option<Home> {
     if assay_facts::machine(&LiveHost).is_none() {
         assay_testing::skipped("machine-id", "this machine has no /etc/machine-id");
@@ -339,7 +340,7 @@ fn the_machine_is_shown_where_there_are_two() {
     assert_eq!(both["environment"][0]["key"], "machine");
     assert_eq!(both["environment"][0]["b"], "bbbbbbbb");
     assert_eq!(both["machines"]["a"]["id"], here.id.as_str());
-    // The same comparison of runs of one machine, or of unknown ones, has no such line.
+    // A comparison of runs of one machine, or of unknown ones, has no such line.
     let old = json(&home.assay(&["compare", "1", "2", "--json"]).stdout);
     assert!(!old["environment"].to_string().contains("bbbbbbbb"));
     assert_ne!(old["environment"][0]["key"], "machine");
@@ -358,13 +359,14 @@ fn a_run_of_another_machine_is_not_gone_on_with() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("bbbbbbbb"), "{}", ran.stderr);
     assert_eq!(json(&home.assay(&["export", "10"]).stdout), before);
-    // Without a name, one of another machine is not chosen, though it is the newest.
+    // Without a name a run of another machine is not selected, even if it is the newest.
     let newest = home.assay(&["run", "--resume", "--quiet", "--fio", "/nonexistent"]);
     assert_eq!(newest.code, Some(2));
     assert!(!newest.stderr.contains("bbbbbbbb"), "{}", newest.stderr);
 }
 
-/// The rows of all tables below a folder as JSON, by the advice that their folder names.
+/// Returns the rows of all tables below a folder as JSON, by the advice in the name of their
+/// folder.
 fn rows(dir: &Path) -> Vec<(String, Value)> {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     let mut rows = Vec::new();
@@ -391,7 +393,7 @@ fn rows(dir: &Path) -> Vec<(String, Value)> {
     rows
 }
 
-/// Every figure and verdict, read by a library of others.
+/// All figures and verdicts, read by another library.
 #[test]
 fn the_whole_store_as_parquet() {
     let home = home();
@@ -445,7 +447,7 @@ fn the_whole_store_as_parquet() {
             .all(|one| one.1["pair"].is_u64() && one.1["side"].is_string())
     );
     assert_eq!(samples.len() - of_trials.count(), expected);
-    // The tables that SQL finds in the store, row by row.
+    // The tables of the store in SQL, row by row.
     for table in &assay_store::tables::TABLES {
         let path = to.join(format!("{}.parquet", table.name));
         let file = std::fs::File::open(&path).unwrap();
@@ -471,7 +473,7 @@ fn the_whole_store_as_parquet() {
             table.name
         );
     }
-    // Not into what is there.
+    // Existing folders are refused.
     let again = home.assay(&args);
     assert_eq!(again.code, Some(2));
     assert!(again.stderr.contains("already"), "{}", again.stderr);

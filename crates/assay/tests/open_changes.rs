@@ -1,5 +1,5 @@
-//! A trial that was killed while its change was made: every verb names it, nothing is measured beside it, and what is
-//! measured all the same carries a doubt. A session that lives is not named.
+//! A trial that was killed while its change was in effect: every verb lists it, measurements are refused, and a
+//! forced measurement has a doubt. A live session is not listed.
 
 #![allow(clippy::disallowed_methods, reason = "tests look at files")]
 
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What the start of a verb says of a session.
+/// Message at the start of a verb about a session.
 const NAMED: &str = "`assay trial --recover` tries it";
 
 struct Changed {
@@ -45,7 +45,7 @@ impl Changed {
         words.collect()
     }
 
-    /// Starts a trial and stops it while its change is made.
+    /// Starts a trial and stops it while its change is in effect.
     fn stopped(&self) -> std::process::Child {
         let words = self.words(&["trial", "PAGE", "DIR", "--yes", "--quiet", "--slot", "2s"]);
         let mut child = self.home.command(&words).spawn().unwrap();
@@ -70,7 +70,7 @@ impl Changed {
     }
 }
 
-/// A test that fails leaves no note of its change on this machine.
+/// A failing test leaves no record of its change on this machine.
 impl Drop for Changed {
     fn drop(&mut self) {
         let _ = self.home.command(&["trial", "--recover"]).output();
@@ -109,7 +109,7 @@ fn a_change_that_a_killed_trial_left_is_named_and_not_measured() {
     let changed = Changed::new();
     let home = &changed.home;
     let mut child = changed.stopped();
-    // It lives, although it does nothing: nothing is left behind.
+    // It is alive, although it does nothing, so nothing is left over.
     let beside = home.assay(&changed.words(&["facts", "cpu"]));
     assert!(!beside.stderr.contains(NAMED), "{}", beside.stderr);
     child.kill().unwrap();

@@ -1,5 +1,5 @@
-//! Every file that a verb writes where its user says: links, pipes, directories and others' directories at that
-//! place are refused, and what was there before stays.
+//! Files that verbs write at the user's path: links, pipes, directories and files of others are refused, and the
+//! previous content stays.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and plant files"
@@ -14,7 +14,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// `nobody`.
+/// User `nobody`.
 const OTHER: u32 = 65534;
 const RESULT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -79,7 +79,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Verbs that need a program or a server are left out.
+    /// Without verbs that need a program or a server.
     fn verbs() -> impl Iterator<Item = &'static [&'static str]> {
         VERBS
             .into_iter()
@@ -167,7 +167,7 @@ fn streams_are_written_to() {
         "{}",
         ran.stderr
     );
-    // As a shell's `>(program)`.
+    // Like `>(program)` of a shell.
     let mut command = std::process::Command::new("bash");
     let line = scene.words(&words, "/dev/fd/7").join(" ");
     let line = format!("{} {line} 7> >(cat); wait", env!("CARGO_BIN_EXE_assay"));
@@ -177,7 +177,7 @@ fn streams_are_written_to() {
     ];
     command.arg("-c").arg(line).envs(env);
     assert_eq!(ended(command).stdout, plain);
-    // A descriptor that nobody gave it may be its own database.
+    // A descriptor that was not passed to it may be its own database.
     for number in 3..12 {
         let ran = scene.run(&words, &format!("/dev/fd/{number}"));
         assert_eq!(ran.code, Some(2), "{number}");
@@ -289,7 +289,7 @@ fn attack_a_directory_that_others_fill_is_no_place_for_many_files() {
             tried += 1;
             held += u64::from(ran.code == Some(2) && entries(&scene.path(out)).is_empty());
         }
-        // A new one in it is this user's alone.
+        // A new file in it is readable for this user only.
         let ran = scene.run(words, "theirs/new");
         assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.stderr);
         fs::remove_dir_all(scene.path("theirs/new")).unwrap();

@@ -1,4 +1,4 @@
-//! `assay pool` as a user runs it, on real trials of a store of 0.1 and on simulated bundles.
+//! Tests `assay pool` as a user runs it, on real trials of a store of 0.1 and on simulated bundles.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -16,11 +16,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// What must not be told, in everything that a trial has words in.
+/// Private text in every field of a trial with words.
 const PLANTED: &str = "SECRET-db7.example.org-10.9.8.7-S3Z9NX0K-alice";
 
-/// A home whose store has real trials of a store of 0.1: as they are, but of a page of today and with
-/// planted words.
+/// Creates a home with real trials of a store of 0.1, assigned to a current page and with planted
+/// private text.
 fn home() -> Home {
     let home = Home::new();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures");
@@ -52,7 +52,8 @@ fn home() -> Home {
     home
 }
 
-/// The trial as one of `noatime`, with the planted words in all its facts, its target and its remarks.
+/// Returns the trial as one of `noatime`, with private text in all facts, the target and the
+/// remarks.
 fn planted(trial: &Trial) -> Trial {
     let mut value = serde_json::to_value(trial).unwrap();
     for part in ["facts", "target"] {
@@ -78,7 +79,7 @@ fn planted(trial: &Trial) -> Trial {
     planted
 }
 
-/// Every text below `known`, `name` and the like becomes the planted one.
+/// Replaces every text below `known`, `name` and the like by the private text.
 fn plant(value: &mut Value) {
     match value {
         Value::Object(all) => {
@@ -112,7 +113,7 @@ fn attack_no_word_of_a_machine_is_exported() {
     let ran = pool(&home, &["export", "--to", text(&to), "--yes"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let bytes = fs::read(&to).unwrap();
-    // What was shown is what was written, to the byte.
+    // The shown bytes are exactly the written ones.
     assert_eq!(ran.stdout.as_bytes(), bytes);
     let parts: Vec<&str> = PLANTED.split('-').collect();
     let machine = "ab".repeat(16);
@@ -131,7 +132,7 @@ fn attack_no_word_of_a_machine_is_exported() {
         parts.len() as u64 + 2,
         parts.len() as u64 + 2,
     );
-    // All that were started are in it, also what was stopped.
+    // All started trials are included, also stopped ones.
     let bundle = read(&bytes).unwrap();
     let told: Vec<_> = bundle.machines.iter().flat_map(|one| &one.trials).collect();
     assert_eq!(told.len(), uids.len());
@@ -144,7 +145,7 @@ fn attack_no_word_of_a_machine_is_exported() {
     assert!(!bundle.simulated);
 }
 
-/// A store that something else wrote in: one trial without its coins keeps none of the others back, and is named.
+/// A store with a damaged trial: it is reported, and the others are exported.
 #[test]
 fn attack_a_damaged_trial_keeps_no_other_back() {
     let home = home();
@@ -190,11 +191,11 @@ fn export_shows_and_writes_nothing_unasked() {
         fs::metadata(&key).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // Others could speak for the user.
+    // Other users could sign as this user.
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(pool(&home, &["export"]).code, Some(2));
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    // A key that was cut off is not replaced in silence.
+    // A truncated key is not replaced silently.
     fs::write(&key, "12").unwrap();
     let cut = pool(&home, &["export"]);
     assert_eq!(cut.code, Some(2));
@@ -204,7 +205,7 @@ fn export_shows_and_writes_nothing_unasked() {
     assert!(!empty.state().join("pool").exists());
 }
 
-/// Simulated bundles made of a real one: other owners, effects moved.
+/// Creates simulated bundles from a real one: other owners, shifted effects.
 fn simulated(home: &Home, owners: u8) -> Vec<String> {
     let real = read(pool(home, &["export"]).stdout.as_bytes()).unwrap();
     let mut files = Vec::new();
@@ -306,7 +307,7 @@ fn attack_what_is_added_is_checked_each_time() {
     }
     assert!(!kept.exists());
     assert_eq!(pool(&home, &["add", &files[0]]).code, Some(0));
-    // A killed assay left half a file, and the disk lost a bit of a bundle.
+    // A killed assay left a partial file, and the disk flipped a bit of a bundle.
     fs::write(kept.join(".part"), "half").unwrap();
     assert_eq!(pool(&home, &["add", &files[1]]).code, Some(0));
     let names = || {
@@ -324,7 +325,7 @@ fn attack_what_is_added_is_checked_each_time() {
     assert_eq!(shown.code, Some(0));
     assert!(shown.stderr.contains("left out"), "{}", shown.stderr);
     assert_eq!(json(&shown.stdout)["pooled"][0]["owners"], 1);
-    // Two at once give the same: it is there once.
+    // Two processes add the same bundle: it is stored once.
     let adds: Vec<_> = (0..4)
         .map(|_| home.command(&["pool", "add", &files[1]]).spawn().unwrap())
         .collect();

@@ -1,4 +1,4 @@
-//! `assay probe` and `assay pins` as they are called: what they print, and their exit status.
+//! Tests the output and exit status of `assay probe` and `assay pins`.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -45,7 +45,7 @@ fn a_real_server_of_http() {
     );
     assert!(text.contains("[http-plain]"), "{text}");
 
-    // Another protocol: told in one line, with exit status 3, and nothing on standard output.
+    // Another protocol: reported on one line with exit status 3, and nothing on standard output.
     for protocol in ["tls", "ssh", "smb"] {
         let found = assay(&[
             "probe",

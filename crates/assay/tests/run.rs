@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Small and short, but every workload of the plan really runs.
+/// Small and short, but every workload of the plan runs.
 const SHORT: [&str; 8] = [
     "--size",
     "16M",
@@ -21,7 +21,7 @@ const SHORT: [&str; 8] = [
     "100ms",
 ];
 
-/// The short settings, unless the test has its own.
+/// Adds the short settings, unless the test has its own.
 fn with<'a>(first: &[&'a str], dir: &'a Path, rest: &[&'a str]) -> Vec<&'a str> {
     let mut args: Vec<&str> = first.to_vec();
     args.push(dir.to_str().unwrap());
@@ -271,7 +271,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     let (_, way_out) = out.stderr.trim_end().rsplit_once("; ").unwrap();
     insta::assert_snapshot!(way_out, @"`assay run --resume 1` goes on");
     assert_eq!(entries(target.path()), [] as [&str; 0]);
-    // The rest of 200 rounds takes too long for a test: interrupt the resumed run as well.
+    // The rest of 200 rounds takes too long for a test: the resumed run is interrupted too.
     let mut child = home
         .command(&["run", "--resume", "1", "--quiet"])
         .stderr(Stdio::null())
@@ -282,7 +282,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     let second = home.assay(&["run", "--resume", "1"]);
     assert_eq!(second.code, Some(2));
     insta::assert_snapshot!(home.told(&second.stderr), @"assay: another assay is working on this run now");
-    // Nor does one that keeps its state and its runs elsewhere.
+    // Also for a process with another state directory and store.
     let third = Home::new().assay(&with(&["run"], target.path(), &["--rw", "randread"]));
     let by = format!("measured by another assay (process {})", child.id());
     assert!(third.stderr.contains(&by), "{}", third.stderr);
@@ -311,7 +311,7 @@ fn after_kill_9_the_next_start_removes_the_test_file_and_resume_works() {
     interrupted(&home, target.path(), rustix::process::Signal::KILL);
     let left = entries(target.path());
     assert_eq!(left.len(), 1, "a killed process cannot clean up");
-    // fio dies with its parent: nobody works in the session's directory any more.
+    // fio ends with its parent: no process works in the session's directory any more.
     let working = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let cwd = |entry: std::fs::DirEntry| std::fs::read_link(entry.path().join("cwd"));
@@ -453,7 +453,7 @@ fn a_file_of_the_users_is_read_but_not_overwritten_unasked() {
     assert!(after.len() == data.len() && after != data);
 }
 
-/// A mount of its own, gone with the test.
+/// A temporary mount.
 struct Mount {
     path: std::path::PathBuf,
     _dir: tempfile::TempDir,
@@ -516,7 +516,7 @@ fn a_block_device_is_overwritten_only_when_asked_named_exactly_and_empty() {
     let out = home.assay(&with(&["run"], path, &destroy));
     assert_eq!(out.code, Some(2));
     assert!(out.stderr.contains("ext4"), "{}", out.stderr);
-    // Reading needs no permission, whatever is on it.
+    // Reading needs no permission, whatever the device contains.
     let out = home.assay(&with(&["run"], path, &["--rw", "randread"]));
     assert_eq!(out.code, Some(0), "{}", out.stderr);
 }

@@ -1,5 +1,4 @@
-//! `assay run` with loads that are not fio's, end to end: no test file, and the same store, comparison
-//! and reports.
+//! Tests `assay run` with loads other than fio: no test file, and the same store, comparison and reports.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -8,7 +7,7 @@ use common::{Home, entries};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A plan of a command and of nothing at all, and where it lies.
+/// Writes a plan with a command and a null load, and returns its path.
 fn plan(home: &Home, argv: &str) -> PathBuf {
     let path = home.dir.path().join("loads.toml");
     let text = format!(
@@ -57,7 +56,7 @@ fn a_command_is_measured_stored_compared_and_reported() {
             assert_ne!(result["validity"], "void", "{result}");
         }
     }
-    // Nothing was made where the user's files are.
+    // Nothing was created beside the user's files.
     assert_eq!(entries(target.path()), ["of the user"]);
     for args in [
         &["compare", "1", "2"][..],
@@ -82,7 +81,7 @@ fn a_command_is_measured_stored_compared_and_reported() {
         "{worker}"
     );
     let other = Home::new();
-    // On a busy machine its samples are doubted, which is a finding.
+    // On a busy machine its samples have doubts, which are findings.
     let out = other.assay(&["import", export.to_str().unwrap()]);
     assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
     let shown = other.assay(&["show", "1"]);
@@ -103,12 +102,12 @@ fn a_command_that_fails_ends_the_run_with_its_own_words() {
     assert_eq!(out.code, Some(1));
     let shown = home.assay(&["export", "1"]).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    // What is measured first is drawn.
+    // The random order determines the first sample.
     let samples = shown["samples"].as_array().unwrap();
     let mut outcomes = samples.iter().map(|sample| &sample["outcome"]);
     let outcome = outcomes.find(|outcome| outcome["state"] == "failed");
     let outcome = outcome.unwrap_or_else(|| panic!("{shown}"));
-    // What comes behind it are the words of ls.
+    // The text after it is the error of ls.
     let error = outcome["error"].as_str().unwrap().split(": ").take(2);
     insta::assert_snapshot!(error.collect::<Vec<_>>().join(": "), @"ls: ended with exit status 2");
 }
@@ -152,7 +151,7 @@ claim = [{ kind = "ratio", figure = "rate", of = "nothing", to = "command", at_l
     assert_eq!(out.code, Some(0), "{}{}", out.stdout, out.stderr);
     let document: Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(document["schema"], 1);
-    // What works on a file is not for this bench.
+    // A load on files is not possible in this bench.
     let fio = r#"{ kind = "fio", workload = { name = "w", pattern = "read", block_size = "4k" } }"#;
     let out = carried(STUDY.replace(r#"{ kind = "null" }"#, fio));
     assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
@@ -179,7 +178,7 @@ fn a_web_server_is_a_target_as_any_other() {
         "--json",
     ];
     let out = home.assay(&args);
-    // A machine with other work may void samples; the criterion of another test would be missed.
+    // A busy machine may void samples; the criterion of another test would be missed.
     assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
     let document: Value = serde_json::from_str(&out.stdout).unwrap();
     let results = document["results"].as_array().unwrap();
@@ -212,7 +211,7 @@ fn a_web_server_is_a_target_as_any_other() {
         &["run", "http", dir.path().to_str().unwrap()],
         "no web server",
     );
-    // No consent is asked of this machine, and every other machine must give it.
+    // Loading this machine needs no consent, but every other machine must give it.
     refuse(&["run", "http://192.0.2.1/"], "192.0.2.1");
     refuse(&["run", "http://127.0.0.1:1/"], "no connection");
     let plan = home.dir.path().join("http.toml");

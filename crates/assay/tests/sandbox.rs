@@ -1,5 +1,5 @@
-//! Machines that lack what others have: calls that the kernel or a sandbox does not know, no shared memory, a home
-//! that cannot be written to, no root.
+//! Tests restricted machines: system calls that the kernel or a sandbox lacks, no shared memory, a read-only home, no
+//! root.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -8,11 +8,11 @@ use common::{Home, Ran, ended, entries};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-/// Calls that came late to Linux, or that sandboxes leave out (ENOSYS), and what asks for them.
+/// System calls that are recent, or that sandboxes block (ENOSYS), with their users.
 const LATE: &str = "statx,io_uring_setup,pidfd_open,pidfd_send_signal,memfd_create,openat2,name_to_handle_at,\
                     open_by_handle_at,copy_file_range,renameat2,close_range";
 
-/// A run of a second.
+/// A run of one second.
 fn quick(dir: &str) -> [&str; 12] {
     let [rounds, runtime, ramp, size] = ["--rounds", "--runtime", "--ramp", "--size"];
     [
@@ -30,7 +30,8 @@ fn strace() -> bool {
     false
 }
 
-/// Runs assay with these calls answered by "Function not implemented", and says which it asked for.
+/// Runs assay while these calls fail with "Function not implemented", and returns which ones it
+/// made.
 fn without(home: &Home, calls: &str, args: &[&str]) -> (Ran, String) {
     let trace = home.dir.path().join("trace");
     let plain = home.command::<&str>(&[]);
@@ -57,7 +58,7 @@ fn without(home: &Home, calls: &str, args: &[&str]) -> (Ran, String) {
     (ran, refused.join("\n"))
 }
 
-/// What needs none of the late calls says the same without them; what does names what is missing.
+/// Verbs that do not need the calls print the same; other verbs name the missing one.
 #[test]
 fn attack_calls_that_a_sandbox_leaves_out() {
     if !strace() {
@@ -94,11 +95,11 @@ fn attack_calls_that_a_sandbox_leaves_out() {
         asked.push_str(&refused);
         tried += 1;
     }
-    // Otherwise nothing would have been shown.
+    // Otherwise the test would show nothing.
     for call in ["statx", "pidfd_open", "openat2"] {
         assert!(asked.contains(call), "{call} was never asked for");
     }
-    // Names of one file are told apart by it: there is no other way, and it is said.
+    // Without it hard links of one file cannot be detected, which is reported.
     let (ran, refused) = without(&home, "statx", &["dups", "scan", dir]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     assert!(
@@ -113,7 +114,7 @@ fn attack_calls_that_a_sandbox_leaves_out() {
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(refused.contains("openat2"), "{refused}");
-    // The script for another machine lies in a file instead of memory.
+    // The script for another machine is written to a file instead of memory.
     let (ran, refused) = without(
         &home,
         "memfd_create",
@@ -126,15 +127,15 @@ fn attack_calls_that_a_sandbox_leaves_out() {
     assay_testing::attacked("calls that a sandbox leaves out", tried, tried);
 }
 
-/// As somebody who is not root, with a home that cannot be written to and without shared memory: what writes
-/// nothing works, what does says which variable or option names another place.
+/// An unprivileged user with a read-only home and without shared memory: read-only verbs work, and
+/// others name the variable or option for another directory.
 #[test]
 fn nobody_with_a_home_that_cannot_be_written_to() {
     const NOBODY: &str = "65534";
     if !common::root() {
         return;
     }
-    // Where others may look, and on what they may be given.
+    // Readable for others, on a file system that permits this.
     let dir = tempfile::Builder::new()
         .permissions(std::fs::Permissions::from_mode(0o755))
         .tempdir_in("/var/tmp")

@@ -1,4 +1,4 @@
-//! The published schemas are what the binary writes, and what the verbs print holds against them.
+//! The published schemas equal those of the binary, and the output of verbs matches them.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -130,7 +130,7 @@ fn what_a_run_prints() {
     holds("run", &ran.stdout, &parts);
 }
 
-/// Advice of the user's own: a file says how long the load takes.
+/// A user page: a file contains the duration of the load.
 #[test]
 fn what_a_trial_prints() {
     let home = Home::new();
@@ -309,8 +309,8 @@ fn what_is_planned() {
     }
 }
 
-/// With names that are not UTF-8, further names of one inode, and a file that vanishes: what `dups`
-/// writes piece by piece is not written from the type that stands for it.
+/// With names that are not UTF-8, hard links, and a file that disappears: `dups` writes its output
+/// in parts, not from the type of the schema.
 #[test]
 fn what_a_scan_for_duplicates_prints() {
     let home = Home::new();
@@ -334,7 +334,7 @@ fn what_a_scan_for_duplicates_prints() {
     holds("dups", &ran.stdout, &["/groups/0"]);
 }
 
-/// Everything that is asked of the index, and what is done to files and taken back.
+/// All queries of the index, and actions on files with their undo.
 #[test]
 fn what_is_said_and_done_about_duplicates() {
     let home = Home::new();
@@ -379,7 +379,7 @@ fn what_is_said_and_done_about_duplicates() {
     holds("dups-validate", &said(&["validate"]), &["/problems/0"]);
     fs::write(at(b"two/a"), vec![b'a'; 100_000]).unwrap();
     said(&["scan", root]);
-    // On another machine, as it were.
+    // As on another machine.
     let args = ["scan", "--hash-all", &one].map(std::ffi::OsStr::new);
     assert_eq!(dups(&other, &args).code, Some(0));
     let elsewhere = format!("box={}", text(&other));
@@ -468,7 +468,7 @@ fn what_a_load_on_a_web_server_prints() {
         &ran.stdout,
         &["/steps/0", "/judged", "/judged/steps/0"],
     );
-    // What was measured is a run, too.
+    // The measurement is a run too.
     let shown = home.assay(&["show", "last", "--json"]);
     holds("run", &shown.stdout, &["/samples/0"]);
 }

@@ -1,6 +1,6 @@
-//! Other machines that send a byte now and then: `--deadline` is one clock for the whole, whatever comes.
+//! Machines that send single bytes slowly: `--deadline` limits the total time.
 //!
-//! The other machine is an `ssh` on the PATH that drips.
+//! The other machine is a slow `ssh` on PATH.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and plant files"
@@ -11,7 +11,7 @@ mod common;
 use common::{Home, Ran, ended, script};
 use std::process::Command;
 
-/// Drips bytes that belong to no line, lines, or what looks like the begin of an answer.
+/// Sends bytes outside of lines, lines, or the beginning of a response, slowly.
 const DRIPS: [(&str, &str); 4] = [
     ("bytes", "while :; do printf x; sleep 0.2; done"),
     ("lines", "while :; do echo hello; sleep 0.2; done"),
@@ -19,7 +19,7 @@ const DRIPS: [(&str, &str); 4] = [
         "complaints",
         "while :; do echo hello >&2; printf y; sleep 0.2; done",
     ),
-    // It takes what is sent by drops as well.
+    // It also reads its input slowly.
     (
         "drops",
         "dd bs=1 count=1000 of=/dev/null 2>/dev/null; while dd bs=64 count=1 of=/dev/null 2>/dev/null; do printf z; sleep 0.2; done",
@@ -37,9 +37,9 @@ const VERBS: [&[&str]; 8] = [
     &["fleet", "check", "box"],
 ];
 
-/// Seconds of `--deadline`.
+/// Seconds for `--deadline`.
 const DEADLINE: &str = "2";
-/// Longer than all that is behind the deadline: a program that does not end is killed then.
+/// Longer than everything after the deadline: a program that does not end is killed then.
 const LONGEST: &str = "60";
 
 fn run(home: &Home, path: &str, words: &[&str]) -> Ran {
@@ -67,7 +67,7 @@ fn attack_a_machine_that_drips_is_given_up() {
         let home = Home::new();
         let bin = home.dir.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
-        // Asked for its configuration, it is brief.
+        // It responds at once to a query of its configuration.
         script(&bin, "ssh", &format!("[ \"$1\" = -G ] && exit 0\n{drip}"));
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         std::thread::scope(|scope| {
@@ -81,7 +81,7 @@ fn attack_a_machine_that_drips_is_given_up() {
             for one in all {
                 let (words, ran) = one.join().unwrap();
                 tried += 1;
-                // Killed would be no code.
+                // A killed program has no exit code.
                 assert!(ran.code.is_some(), "{name} {words:?}: {}", ran.stderr);
                 let all = ran.stdout + &ran.stderr;
                 assert!(all.contains("--deadline"), "{name} {words:?}: {all}");

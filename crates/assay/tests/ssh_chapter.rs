@@ -1,5 +1,5 @@
-//! The chapter on access by certificate: its own commands, run as they stand in it, against a real sshd and
-//! a real git, in namespaces of their own.
+//! Runs the commands of the chapter on access by certificate unchanged, with a real sshd and a real git, in separate
+//! namespaces.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real programs")]
 
 mod common;
@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 
 const CHAPTER: &str = include_str!("../../../docs/src/ssh-certificates.md");
 
-/// The commands of all blocks, one script. What begins with `!` has to fail, which `set -e` does not ask.
+/// Returns the commands of all blocks as one script. A command after `!` must fail, which `set -e`
+/// does not check.
 fn script(chapter: &str) -> String {
     let mut out = String::new();
     let (mut inside, mut document) = (false, false);
@@ -38,7 +39,7 @@ fn script(chapter: &str) -> String {
     out
 }
 
-/// A machine with an sshd as Debian configures it, whose files and network are nobody else's.
+/// A machine with an sshd as Debian configures it, with separate files and network.
 const MACHINE: &str = r#"set -e
 bed=$1; script=$2; assay=$3
 cp -a /etc "$bed/etc"
@@ -116,7 +117,7 @@ fn the_chapter_on_certificates_does_what_it_says() {
         .stdin(Stdio::null());
     let ran = ended(command);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    // What sshd wrote into its log, by the name and number of the certificate.
+    // Lines of sshd's log with the name and number of the certificate.
     for told in [
         "ID alice (serial 1)",
         "ID alice (serial 2)",

@@ -1,4 +1,4 @@
-//! `assay stack` on this machine: all its forms, and targets that are not there.
+//! Tests `assay stack` on this machine: all formats, and missing targets.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -15,7 +15,7 @@ fn the_layers_under_a_directory_in_all_forms() {
 
     let text = home.assay(&["stack", path]);
     assert_eq!(text.code, Some(0), "{}", text.stderr);
-    // What lies below differs between machines.
+    // Lower layers differ between machines.
     let begins = |start: &str| text.stdout.lines().any(|line| line.starts_with(start));
     assert!(begins(&format!("path {path}")), "{}", text.stdout);
     assert!(begins("file system"), "{}", text.stdout);

@@ -1,5 +1,4 @@
-//! `assay stack --measure` as a user meets it: real files, real images, a real guest where its image
-//! is cached.
+//! Tests `assay stack --measure`: real files, real images, and a real guest if its image is cached.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and look at what it leaves"
@@ -15,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// As short as it can be.
+/// The shortest settings.
 const SHORT: [&str; 11] = [
     "--measure",
     "--yes",
@@ -45,7 +44,7 @@ fn json(ran: &Ran) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr))
 }
 
-/// Mean latency of each rung in each round, from the samples of the document.
+/// Returns the mean latency of each rung in each round from the samples of the document.
 fn latencies(document: &Value) -> BTreeMap<(String, u64), f64> {
     let samples = document["samples"].as_array().unwrap();
     let one = |sample: &Value| {
@@ -65,7 +64,8 @@ fn names(document: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Every step is the mean of the differences of its own samples, and nothing is left in the target.
+/// Checks that every step is the mean difference of its samples, and that nothing is left in the
+/// target.
 fn check(document: &Value, target: &Path) {
     let latencies = latencies(document);
     let names = names(document);
@@ -124,10 +124,10 @@ fn raw_and_qcow2_without_a_guest() {
             .unwrap()
             .contains("Look first")
     );
-    // Nothing is left where things are entered.
+    // Nothing is left in the registries.
     assert_eq!(entries(&home.state().join("sessions")), [""; 0]);
     assert_eq!(entries(&home.state().join("journal/sessions")), [""; 0]);
-    // It is a run like others, and can be shown again.
+    // It is a normal run and can be shown again.
     let shown = home.assay(&["stack", "--show"]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(shown.stdout.contains("+ qcow2") && shown.stdout.contains("look first"));

@@ -1,4 +1,4 @@
-//! `assay stack VM --measure`: scratch disks as those of a virtual machine that runs here.
+//! Tests `assay stack VM --measure`: scratch disks with the settings of a running virtual machine.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and look at what it leaves"
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A QEMU that runs no guest, with a disk whose settings are none of the usual ones.
+/// A QEMU without a guest, and a disk with unusual settings.
 struct Machine(Child);
 
 impl Machine {
@@ -68,7 +68,7 @@ fn scratch_disks_are_like_the_one_of_a_machine_that_runs() {
         .status();
     assert!(made.unwrap().success());
     let path = image.to_str().unwrap();
-    // Nobody uses it: only the image itself tells.
+    // No process uses it: the image itself is the only source.
     let dry = home.assay(&["stack", path, "--measure", "--dry-run"]);
     assert_eq!(dry.code, Some(0), "{}", dry.stderr);
     assert!(

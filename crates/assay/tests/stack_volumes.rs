@@ -1,5 +1,5 @@
-//! `assay stack --measure` with volumes of a real pool and a real volume group, inside a guest: made,
-//! measured, taken away, also after `kill -9`; and refused where they would be in the way.
+//! Tests `assay stack --measure` with volumes of a real pool and volume group inside a guest: created, measured and
+//! removed, also after `kill -9`; refused where they would interfere.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program in a guest"
@@ -11,8 +11,8 @@ use assay_lab::{Disk, Zfs};
 use common::pools::{Lab, Pools, Said};
 use serde_json::Value;
 
-/// A pool on d1 and a group on d2, with things in them that are not assay's, and a file system on a
-/// zvol, on LUKS on a logical volume, and directly in the pool.
+/// A pool on d1 and a group on d2 with foreign objects, and a file system on a zvol, on LUKS on a
+/// logical volume, and directly in the pool.
 const SETUP: &str = r#"
 for try in 1 2 3; do zpool create -f -o ashift=12 -O compression=lz4 tank "$1" && break; done
 zfs create tank/data
@@ -34,23 +34,23 @@ mkfs.ext4 -q /dev/zvol/tank/vol
 mount /dev/zvol/tank/vol /srv/zvol
 "#;
 
-/// What must be the same before and after.
+/// Output that must be equal before and after.
 const THINGS: &str = "zfs list -H -o name,assay:session -t all; lvs --noheadings -o lv_name,lv_tags vg-a; \
     ls -A /tank/data /srv/lv /srv/zvol; cat /proc/mounts";
 
 const SHORT: &str = "--measure --yes --quiet --json --rounds 2 --rw randread --runtime 1s --ramp 50ms --size 8M --seed 1";
 
-/// assay keeps its things apart from what is measured.
+/// State directory of assay outside of the measured storage.
 const STATE: &str = "/root/state";
 
-/// Of the two samples of a rung: on a busy machine one may see no I/O at all.
+/// On a busy machine one of the two samples of a rung may see no I/O.
 const MOST: usize = 1;
 
 fn assay(guest: &Pools, arguments: &str) -> Said {
     guest.assay(STATE, arguments)
 }
 
-/// Measures and returns the document; nothing is left.
+/// Measures and returns the document; checks that nothing is left.
 fn measured(guest: &Pools, arguments: &str) -> Value {
     let before = guest.sh(THINGS);
     let document = guest.json(STATE, &format!("stack {arguments} {SHORT}"));
@@ -66,14 +66,14 @@ fn rungs(document: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Samples of a rung that count.
+/// Returns the number of valid samples of a rung.
 fn valid(document: &Value, rung: &str) -> usize {
     let samples = document["samples"].as_array().unwrap().iter();
     let counts = |sample: &&Value| sample["target"] == rung && sample["validity"] != "void";
     samples.filter(counts).count()
 }
 
-/// A guest that is set up, with what it needs to live.
+/// Starts a prepared guest.
 fn with_guest(name: &str, act: impl FnOnce(&Pools)) {
     let Some(lab) = Lab::new(Zfs::Stable) else {
         return;
@@ -109,7 +109,7 @@ fn a_file_system_on_luks_on_a_volume(guest: &Pools) {
     let ladder = &document["run"]["ladder"]["rungs"];
     assert_eq!(ladder[1]["layer"], "ext4 on LUKS");
     assert_eq!(ladder[1]["parent"], 0);
-    // The volume's own counters, not those of the target's.
+    // The counters of the volume itself, not those of the target.
     let targets = &document["run"]["targets"];
     assert_ne!(targets[0]["devices"], targets[1]["devices"], "{targets:#}");
     for rung in rungs(&document) {
@@ -135,7 +135,7 @@ fn on_a_zvol_and_in_the_pool(guest: &Pools) {
         ["zvol", "file", "zvol-again", "file-again"]
     );
     let zvol = &document["run"]["ladder"]["rungs"][0];
-    // As the target's own.
+    // Like that of the target.
     assert_eq!(zvol["settings"]["volblocksize"], "16k", "{zvol:#}");
     // Its reads came from the pool's disk.
     let sample = document["samples"].as_array().unwrap();
@@ -203,7 +203,7 @@ fn what_would_be_in_the_way_is_refused(guest: &Pools) {
         assert!(ran.err.contains(said), "{arguments}: {}", ran.err);
         assert_eq!(guest.sh(THINGS), before, "{arguments}");
     }
-    // A full thin pool may need the room of the group.
+    // A full thin pool may need the space of the group.
     guest.sh("lvcreate -q -y -V 62M -T vg-a/pool -n full
          dd if=/dev/urandom of=/dev/vg-a/full bs=1M count=56 oflag=direct status=none");
     let ran = assay(
@@ -230,7 +230,7 @@ fn killed_in_the_middle(guest: &Pools) {
         let long = SHORT.replace("--runtime 1s", "--runtime 60s");
         guest.start(STATE, &format!("stack {arguments} {long}"));
         guest.wait_for(there);
-        // A second one would measure the first: it is refused, and takes nothing away from it.
+        // A second measurement would disturb the first: it is refused, and removes nothing of it.
         let other = assay(guest, &format!("stack {arguments} {SHORT}"));
         assert_eq!(other.status, 2, "{arguments}: {}", other.out);
         let busy = other.err.contains("another assay is at work");
@@ -240,7 +240,7 @@ fn killed_in_the_middle(guest: &Pools) {
         assert_ne!(guest.sh(THINGS), before, "{arguments}");
         let recovered = assay(guest, "trial --recover");
         assert_eq!(recovered.status, 0, "{}{}", recovered.out, recovered.err);
-        // Scratch files in the target go with the next start.
+        // The next start removes scratch files in the target.
         let next = assay(
             guest,
             &format!("stack {arguments} --measure --dry-run --size 8M"),

@@ -1,4 +1,4 @@
-//! A store in PostgreSQL as a user has it: measured into, looked at, copied there and back.
+//! Tests a store in PostgreSQL: measured into, read, copied there and back.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -50,7 +50,7 @@ fn a_shared_store_is_filled_and_looked_at_by_its_url() {
     let runs = json(&there(&["runs", "--json"]).stdout);
     assert_eq!(runs["runs"][0]["samples"], 2);
     assert_eq!(there(&["show", "last"]).code, Some(0));
-    // Into a file, twice.
+    // Copied to a file, twice.
     let copy = home.dir.path().join("copy.db");
     let copy = copy.to_str().unwrap();
     let moved = there(&["store", "move", &secret, copy, "--json"]);
@@ -61,7 +61,7 @@ fn a_shared_store_is_filled_and_looked_at_by_its_url() {
     assert_eq!(json(&again.stdout)["known"], 1);
     let here = json(&home.assay(&["--store", copy, "runs", "--json"]).stdout);
     assert_eq!(here["runs"][0]["uid"], runs["runs"][0]["uid"]);
-    // What cannot be.
+    // Invalid copies.
     for (from, to, code) in [
         (copy, copy, 2),
         (secret.as_str(), url.as_str(), 2),

@@ -1,4 +1,4 @@
-//! `runs`, `show`, `compare`, `export`: on results of fio that are imported, so that no load is needed.
+//! Tests `runs`, `show`, `compare` and `export` on imported results of fio, so that no load is needed.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests write and read the files they name"
@@ -15,7 +15,7 @@ fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A store with two runs: 1 reads, 2 writes with fdatasync.
+/// Creates a store with two runs: 1 reads, 2 writes with fdatasync.
 fn home() -> Home {
     let home = Home::new();
     for name in ["clean-read.json", "fdatasync.json"] {

@@ -1,4 +1,4 @@
-//! `assay study` with a study of one's own: real commands, and real guests where there is an image.
+//! Tests `assay study` with a user's study: real commands, and real guests if there is an image.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -7,7 +7,7 @@ use common::{Home, Ran, entries, fio, root};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Counts what commands print; `TIME` is for how long one is run.
+/// Counts the output of commands; `TIME` is replaced by the duration of one.
 const MINE: &str = r#"name = "mine"
 title = "Which prints more"
 question = "Does one print more than the other?"
@@ -135,7 +135,7 @@ fn a_study_of_ones_own_is_carried_out_kept_and_shown() {
     );
     assert_eq!(
         told["run"]["observations"].as_array().unwrap().len(),
-        // What is exact is measured once.
+        // An exact figure is measured once.
         2 + 3 * 2
     );
     assert_eq!(told["run"]["complete"], true);
@@ -221,7 +221,7 @@ fn a_broken_study_is_told_with_file_line_and_way_out() {
 fn what_was_measured_before_a_failure_or_an_interruption_is_kept_and_gone_on_with() {
     let (home, target) = (Home::new(), tempfile::tempdir().unwrap());
     let flag = home.dir.path().join("flag");
-    // The second command works once the flag is there.
+    // The second command succeeds once the flag exists.
     let text = MINE.replace(
         "[\"echo\", \"1\"]",
         &format!("[\"cat\", {:?}]", flag.to_str().unwrap()),
@@ -238,7 +238,7 @@ fn what_was_measured_before_a_failure_or_an_interruption_is_kept_and_gone_on_wit
     let ran = home.assay(&["study", "--resume=last"]);
     insta::assert_snapshot!(home.told(&ran.stderr), @"assay: nothing to resume: study 1 is complete; `assay study show 1` shows it");
 
-    // Ctrl-C while a command of five seconds is running.
+    // Ctrl-C during a command of five seconds.
     let begun = home.dir.path().join("begun");
     let slow = format!("[\"sh\", \"-c\", \"touch {}; sleep 5\"]", begun.display());
     let study = write(&home, &MINE.replace("[\"echo\", \"1\"]", &slow));
@@ -269,7 +269,7 @@ fn what_was_measured_before_a_failure_or_an_interruption_is_kept_and_gone_on_wit
     assert_eq!(entries(target.path()), Vec::<String>::new());
 }
 
-/// One boot: a raw and a qcow2 disk on two file systems that assay makes, and a file of the host.
+/// One boot: a raw and a qcow2 disk on two temporary file systems, and a file of the host.
 const DISKS: &str = r#"name = "disks"
 title = "Disks"
 question = "Do they work?"

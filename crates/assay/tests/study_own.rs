@@ -1,5 +1,5 @@
-//! A study on a ZFS file system of the user's: carried out by assay inside a guest, on a live pool.
-//! One boot; it takes minutes, and is skipped unless it is asked for.
+//! Tests a study on a user's ZFS file system: executed by assay inside a guest, on a live pool. Needs one boot and
+//! several minutes, so it is skipped by default.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -7,7 +7,7 @@ mod common;
 use assay_lab::Zfs;
 use common::pools::{Lab, Pools, Said, disks};
 
-/// One of everything that can be made below a dataset, and what cannot.
+/// Every kind of object below a dataset, and impossible ones.
 const STUDY: &str = r#"name = "own"
 title = "t"
 question = "q"
@@ -148,7 +148,7 @@ says = "Each durable write is a commit."
 claim = [{ kind = "value", figure = "commits", of = "dataset", at_least = 0.9 }]
 "#;
 
-/// What is the user's, and whatever else there is that a study could leave.
+/// The user's objects, and everything that a study could leave.
 const WHOLE: &str = "zfs list -H -o name,used -t all -r tank | cut -f1; zfs get -H -o name,property,value,source \
      atime,compression,recordsize,mountpoint tank tank/data; sha256sum /tank/data/mine; \
      ls -A /tank/data /root/work; pgrep -c qemu-system || true; grep -c assay- /proc/mounts || true";
@@ -217,7 +217,7 @@ fn a_study_below_a_dataset_touches_nothing_else_of_the_pool() {
     assert_eq!(guest.sh(WHOLE), before);
     every_change_is_below_the_dataset(&guest, history.trim());
 
-    // What is no place for it is refused before anything is made.
+    // Invalid targets are refused before anything is created.
     for wrong in ["tank/nothing", "tank/data@mine", "-r", "tank/data/../x"] {
         let said = study(&guest, &format!("--on={wrong} -q"));
         assert_eq!(said.status, 2, "{wrong}: {}", said.err);
@@ -233,13 +233,13 @@ fn one_that_is_killed_is_taken_back(guest: &Pools, before: &str) {
     assert_ne!(guest.sh(WHOLE), before);
     let recovered = guest.assay(STATE, "trial --recover");
     assert_eq!(recovered.status, 0, "{}{}", recovered.out, recovered.err);
-    // What lies in the directory goes with the next start.
+    // The next start removes files in the directory.
     let next = study(guest, "--on tank/data --dry-run");
     assert_eq!(next.status, 0, "{}", next.err);
     assert_eq!(guest.sh(WHOLE), before, "{}", recovered.out);
 }
 
-/// ZFS keeps a list of all that was ever asked of a pool.
+/// ZFS records every command on a pool.
 fn every_change_is_below_the_dataset(guest: &Pools, lines_before: &str) {
     let script = format!("zpool history tank | tail -n +{lines_before} | tail -n +2");
     let new = guest.sh(&script);

@@ -1,4 +1,4 @@
-//! `assay study` with web servers: the real ones, with few small files and short loads.
+//! Tests `assay study` with real web servers, few small files and short loads.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// All of the built-in study, short.
+/// The complete built-in study with short times.
 const ALL: &str = r#"
   { name = "nginx", server = "nginx", workers = 1, lines = ["add_header X-Study yes;"] },
   { name = "lighttpd", server = "lighttpd" },
@@ -55,7 +55,7 @@ conclusion = [{{ says = "x", claim = [{{ kind = "value", figure = "rate", of = "
 
 struct Bed {
     home: Home,
-    /// Everybody may enter it, as the servers' user has to.
+    /// Readable for everyone, because the servers run as another user.
     dir: TempDir,
 }
 
@@ -82,13 +82,13 @@ impl Bed {
         all
     }
 
-    /// Nothing is left: no file, and no process that was given one of them.
+    /// Checks that nothing is left: no file, and no process with one of them.
     fn is_clean(&self) {
         assert_eq!(entries(self.dir.path()), Vec::<String>::new());
         assert_eq!(self.servers(), Vec::<u32>::new());
     }
 
-    /// Processes whose command line names the directory.
+    /// Returns the processes whose command line contains the directory.
     fn servers(&self) -> Vec<u32> {
         let dir = self.dir.path().to_str().unwrap();
         let numbers = entries(Path::new("/proc"));
@@ -152,7 +152,7 @@ fn every_server_serves_the_same_files_and_is_ranked() {
     for one in observations {
         assert!(one["value"].as_f64().unwrap() > 0.0, "{one}");
     }
-    // All but latencies of which there are too few.
+    // All except latencies with too few requests.
     assert!(observations.len() >= 9 * 2 * 5, "{}", observations.len());
     // The two indices are one figure in two units.
     let of = |figure: &str| {
@@ -198,7 +198,7 @@ fn a_server_that_is_not_there_or_does_not_start_is_left_out_with_the_reason() {
 "#
     );
     let study = bed.study(&text("some", &configurations, 1, "100ms"));
-    // lighttpd is hidden from this process and its children alone.
+    // lighttpd is hidden from this process and its children only.
     let inner = bed.home.command(&bed.args(&study, &["--json"]));
     let script = "for f in /usr/sbin/lighttpd /usr/bin/lighttpd; do \
                   [ ! -e $f ] || mount --bind /dev/null $f; done; exec \"$@\"";
@@ -236,12 +236,12 @@ fn a_server_that_is_not_there_or_does_not_start_is_left_out_with_the_reason() {
         "{not_tried:?}"
     );
     assert!(why("behind-none").contains("lighttpd") || why("behind-none").contains("varnish"));
-    // The server's own complaint, with its file and line.
+    // The error message of the server, with file and line.
     assert!(why("refused").contains("nginx.conf:"), "{not_tried:?}");
     assert!(why("taken").contains(&port.to_string()), "{not_tried:?}");
     bed.is_clean();
 
-    // With no server at all there is nothing to measure.
+    // Without any server there is nothing to measure.
     let study = bed.study(&text(
         "none",
         r#"{ name = "nginx", server = "nginx", lines = ["no_such_directive on;"] }"#,
@@ -254,7 +254,7 @@ fn a_server_that_is_not_there_or_does_not_start_is_left_out_with_the_reason() {
     bed.is_clean();
 }
 
-/// A study that goes on for a long time, once its servers serve.
+/// Starts a long study and waits until its servers respond.
 fn under_way(bed: &Bed, more: &[&str]) -> Child {
     let two = r#"{ name = "nginx", server = "nginx" }, { name = "lighttpd", server = "lighttpd" }"#;
     let study = bed.study(&text("long", two, 500, "200ms"));
@@ -289,7 +289,7 @@ fn a_server_that_dies_is_named_and_what_was_measured_is_kept() {
         });
         signal(lighttpd.unwrap(), Signal::KILL);
         if keep_going {
-            // The other one goes on; then the user has seen enough.
+            // The other server continues; then the user interrupts.
             until("nothing failed", &mut || {
                 let shown = json(&bed.home.assay(&["study", "show", "--json"]));
                 !shown["run"]["not_tried"].as_array().unwrap().is_empty()
@@ -330,7 +330,7 @@ fn an_interrupted_study_ends_its_servers_and_a_killed_one_is_swept_up_by_the_nex
     assert!(bed.servers().len() >= 2);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The kernel asks them to end.
+    // The kernel terminates them.
     until("a server outlived assay", &mut || bed.servers().is_empty());
     assert_eq!(entries(bed.dir.path()).len(), 1);
     let study = bed.study(&text(
@@ -417,7 +417,7 @@ fn attack_a_directory_that_leads_elsewhere_or_is_closed_is_refused() {
         1,
         "100ms",
     ));
-    // Configuration files would read it as something else.
+    // Configuration files would misinterpret it.
     let odd = bed.dir.path().join("a; } include \"x\"");
     std::fs::create_dir(&odd).unwrap();
     let closed = bed.dir.path().join("closed");

@@ -1,5 +1,5 @@
-//! `assay watch`: a machine that is asked again and again, a setting that goes wrong and right again, and
-//! those who are told.
+//! Tests `assay watch`: a machine that is checked repeatedly, a setting that becomes wrong and right again, and the
+//! notifications.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A little machine with an sshd that is set up well.
+/// A small machine with a well-configured sshd.
 struct Watched {
     root: PathBuf,
     config: String,
@@ -19,7 +19,7 @@ struct Watched {
 }
 
 const GOOD: &str = "PasswordAuthentication no\nPermitRootLogin no\n";
-/// What the catalogue calls wrong, at a line of its own.
+/// A setting that violates a page, on a separate line.
 const BAD: &str = "PasswordAuthentication no\nPermitRootLogin no\nUseDNS yes\n";
 
 impl Watched {
@@ -96,10 +96,10 @@ fn an_alarm_is_told_once_with_its_line_and_when_it_is_over() {
     assert_eq!(rules_raised.len(), 1, "{raised:#}");
     assert_eq!(raised["raised"][0]["evidence"][0], "/etc/ssh/sshd_config:3");
     common::schemas::holds("watch", &ran.stdout, &["/raised/0"]);
-    // The command got the same document.
+    // The command received the same document.
     let heard: Value = serde_json::from_str(&std::fs::read_to_string(&told).unwrap()).unwrap();
     assert_eq!(heard["raised"], raised["raised"]);
-    // Nothing new: nobody is told, and it still stands.
+    // Nothing new: no notification, and the alarm is still in effect.
     std::fs::remove_file(&told).unwrap();
     let (ran, again) = box1.now(&to);
     assert_eq!(ran.code, Some(1));
@@ -187,7 +187,7 @@ fn what_is_installed_is_taken_away_and_nothing_else() {
     };
     let ran = install("1h");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // With other words it is written over; both are known.
+    // With other options it is replaced; both are recorded.
     assert_eq!(install("30m").code, Some(0));
     let mut names = common::entries(&units);
     names.sort();
@@ -204,7 +204,7 @@ fn what_is_installed_is_taken_away_and_nothing_else() {
         ),
         Err(_) => assay_testing::skipped("systemd", "systemd-analyze is not installed"),
     }
-    // Somebody's own lines are not lost.
+    // Lines of the user are not lost.
     let timer = units.join("assay-watch.timer");
     let text = std::fs::read_to_string(&timer).unwrap() + "# mine\n";
     std::fs::write(&timer, &text).unwrap();
@@ -214,7 +214,7 @@ fn what_is_installed_is_taken_away_and_nothing_else() {
     let ran = home.assay(&["watch", "remove", "--force"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(common::entries(&units).is_empty());
-    // A unit of somebody else's is not written over.
+    // A unit of the user is not overwritten.
     std::fs::write(&timer, "[Timer]\n").unwrap();
     assert_eq!(install("1h").code, Some(2));
     assert_eq!(std::fs::read_to_string(&timer).unwrap(), "[Timer]\n");

@@ -1,4 +1,4 @@
-//! `assay web` on a real nginx: figures, pages, refusals, interruption.
+//! Tests `assay web` on a real nginx: figures, pages, refusals, interruption.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -46,11 +46,11 @@ fn two_servers_are_measured_and_compared() {
     ]
     .concat();
     let out = home.assay(&args);
-    // A machine with other work may void every step, and then the exit status says so.
+    // A busy machine may void every step, which the exit status shows.
     assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
     let value: Value = serde_json::from_str(&out.stdout).unwrap();
     let steps = value["steps"].as_array().unwrap();
-    // Three rounds of two closed loops, and of one open loop where a capacity was found, for each.
+    // Three rounds of two closed loops, and of one open loop for each server with a capacity.
     let closed = steps
         .iter()
         .filter(|step| step["pace"]["kind"] == "closed")
@@ -58,7 +58,7 @@ fn two_servers_are_measured_and_compared() {
     assert_eq!(closed, 12);
     assert!(out.code == Some(1) || steps.len() > closed);
     for step in steps {
-        // On a machine with other work all of a short open loop may come late.
+        // On a busy machine all requests of a short open loop may be late.
         let counted = match step["pace"]["kind"] == "closed" {
             true => "answers",
             false => "received",
@@ -111,7 +111,7 @@ fn http2_is_measured_and_said() {
         }
         assert!(out.stdout.contains("\"HTTP/2, "), "{}", out.stdout);
     }
-    // The run keeps it, and a plan names it.
+    // The run is stored with it, and the plan contains it.
     let kept: Value = serde_json::from_str(&home.assay(&["export", "1"]).stdout).unwrap();
     let load = &kept["run"]["plan"]["workloads"][0]["load"];
     assert!(load["http2"] == true && load["streams"] == 5, "{load}");
@@ -191,7 +191,7 @@ fn what_cannot_be_measured_is_refused_with_the_way_out() {
     assay: http://NGINX/page: `no slash` is no path
     assay: https://NGINX/page: NGINX: TLS: received corrupt message of type InvalidContentType
     ");
-    // Why not, its resolver says.
+    // The resolver reports why not.
     let nowhere = home.assay(&["web", "http://no-such-host.invalid/"]);
     assert_eq!(nowhere.code, Some(2), "{}", nowhere.stdout);
     assert!(nowhere.stderr.contains("no-such-host.invalid/: no address"));
@@ -257,7 +257,7 @@ fn what_was_measured_is_a_run_as_any_other() {
     let compared = home.assay(&["compare", "1", "2", "--json"]);
     assert_eq!(compared.code, Some(0), "{}", compared.stderr);
     let value: Value = serde_json::from_str(&compared.stdout).unwrap();
-    // A machine with other work may void what would be compared.
+    // A busy machine may void the compared figures.
     assert!(value["rows"].is_array());
     let page = home.dir.path().join("stored.html");
     let out = home.assay(&["report", "1", "--html", page.to_str().unwrap()]);
@@ -293,7 +293,7 @@ fn a_log_is_replayed_at_its_own_times_and_says_what_was_left_out() {
     assert_eq!(steps.len(), 1);
     let (pace, measured) = (&steps[0]["pace"], &steps[0]["measured"]);
     assert_eq!(pace["kind"], "replay");
-    // Every request that can be replayed was due, and the one that the server answers otherwise failed.
+    // Every request that can be replayed was due, and the one with another response failed.
     assert_eq!(measured["due"], 121, "{measured}");
     let answered = measured["latency"].as_array().unwrap().iter();
     let answered: u64 = answered.map(|bin| bin[1].as_u64().unwrap()).sum();
@@ -303,7 +303,7 @@ fn a_log_is_replayed_at_its_own_times_and_says_what_was_left_out() {
     for said in ["2 of 123 lines", "POST", "404 instead of 200"] {
         assert!(remarks.contains(said), "{said}: {remarks}");
     }
-    // nginx's own log has them: the ones that were tried before, and the replayed ones.
+    // nginx's own log contains the first requests and the replayed ones.
     let list = home.dir.path().join("list");
     std::fs::write(&list, "/page\n/gone\nhttp://elsewhere/\n").unwrap();
     let list = list.to_str().unwrap();
@@ -322,7 +322,7 @@ fn a_log_is_replayed_at_its_own_times_and_says_what_was_left_out() {
             .unwrap()
             .is_empty()
     );
-    // A file of which nothing can be asked.
+    // A file without usable requests.
     let out = home.assay(&["web", &url, "--log", "/dev/null"]);
     assert_eq!(out.code, Some(2), "{}", out.stdout);
     let out = home.assay(&["web", &url, "--log", list]);

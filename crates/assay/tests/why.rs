@@ -1,4 +1,4 @@
-//! `assay why` end to end: a watch that is recorded is judged the same again; what is damaged or unknown is named.
+//! Tests `assay why`: a recording gives the same judgement again, and damaged or unknown parts are reported.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;

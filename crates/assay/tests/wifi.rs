@@ -1,5 +1,5 @@
-//! `assay check wifi` as a user runs it: files of every kind, forms of output, exit statuses, and what must
-//! never be shown.
+//! Tests `assay check wifi`: files of every kind, output formats, exit statuses, and private text that is never
+//! shown.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -14,7 +14,7 @@ fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Runs it in a directory that holds the fixtures, so that they have short names.
+/// Runs it in the directory of the fixtures, so that they have short names.
 fn wifi(home: &Home, args: &[&str]) -> Ran {
     for name in ["iw-scan.txt", "site.json", "kismet.csv", "wigle.csv"] {
         std::fs::copy(fixture(name), home.dir.path().join(name)).unwrap();
@@ -89,17 +89,17 @@ fn the_air_is_held_against_the_export() {
     let finding = &document["findings"][0];
     assert_eq!(finding["places"][0]["file"]["path"], "opened.txt");
     assert!(finding["places"][0]["file"]["line"].as_u64() > Some(90));
-    // A file that was named from the working directory has a relative address.
+    // A file relative to the working directory has a relative URI.
     let sarif = json(&wifi(
         &home,
         &["site.json", "opened.txt", "--format", "sarif"],
     ));
     let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     assert_eq!(location["artifactLocation"]["uri"], "opened.txt");
-    // The same bytes for the same files.
+    // The same files give the same bytes.
     let again = wifi(&home, &["site.json", "opened.txt", "--json"]);
     assert_eq!(again.stdout, ran.stdout);
-    // Networks of others are not judged beside an export.
+    // Networks of others in an export are not judged.
     assert!(
         !ran.stdout.contains("wifi.network.legacy"),
         "{}",
@@ -122,7 +122,7 @@ fn the_air_is_held_against_the_export() {
     assert_eq!(wifi(&home, &more).code, Some(0));
 }
 
-/// Every form of output, with every file: no address in full, no password, no control character.
+/// Every output format with every file: no full address, no password, no control character.
 #[test]
 fn nothing_that_must_not_be_shown_is_shown() {
     let home = Home::new();
@@ -162,7 +162,7 @@ fn nothing_that_must_not_be_shown_is_shown() {
         let ran = wifi(&home, &args);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         check_output(&ran, form);
-        // The name of a vehicle tells which one it is.
+        // The name of a vehicle would identify it.
         assert!(!ran.stdout.contains("12345"), "{}", ran.stdout);
     }
     let refused = wifi(&home, &["wigle.csv", "--census", "--format", "sarif"]);
@@ -213,7 +213,7 @@ fn what_is_no_list_of_networks_is_told_with_its_line() {
         assert_eq!(ran.code, Some(3), "{file}: {}", ran.stderr);
         assert!(ran.stderr.contains(told), "{file}: {}", ran.stderr);
     }
-    // A line that cannot be read leaves its network unknown to all rules.
+    // An unreadable line makes its network unknown for all rules.
     let ran = wifi(&home, &["cut.txt", "--json"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stdout);
     let document = json(&ran);
@@ -226,7 +226,7 @@ fn what_is_no_list_of_networks_is_told_with_its_line() {
         rules(&json(&only)),
         [("wifi-hidden", "wifi.network.Things")]
     );
-    // The rules are no rules about a machine.
+    // These rules do not apply to a machine.
     let machine = home.assay(&["check", "--only", "wifi-hidden"]);
     assert_eq!(machine.code, Some(2));
     insta::assert_snapshot!(home.refusal(&machine), @"assay: --only wifi-hidden: this rule judges files about wireless networks. Use `assay check wifi FILE --only wifi-hidden`.");
@@ -246,7 +246,7 @@ fn standard_input_is_a_file_too() {
     assert!(ran.stdout.contains("standard input"), "{}", ran.stdout);
 }
 
-/// The registry of the package, where it is installed.
+/// Uses the registry of the package, if installed.
 #[test]
 fn makers_come_from_the_registry_of_the_package() {
     if !Path::new("/usr/share/ieee-data/oui.csv").exists() {
@@ -258,14 +258,14 @@ fn makers_come_from_the_registry_of_the_package() {
     common::schemas::holds("check-wifi-census", &ran.stdout, &["/makes/0"]);
     assert_eq!(census["registry"], true, "{}", ran.stdout);
     let mercedes = &census["makes"][0];
-    // Both lists have the same vehicle.
+    // Both lists contain the same vehicle.
     assert_eq!(
         (&mercedes["both"], &mercedes["at_most"]),
         (&1.into(), &1.into())
     );
 }
 
-/// More networks than anybody has: refused, or judged by name, and never without an end.
+/// More networks than anyone owns: refused, or judged by name, within bounded time.
 #[test]
 fn a_huge_list_ends() {
     let home = Home::new();

@@ -1,8 +1,7 @@
-//! Trials on live pools, carried out by assay inside a guest: settings set and put back, data sets
-//! and volumes made and destroyed, after `kill -9` and after a power cut as well.
+//! Tests trials on live pools inside a guest: settings are changed and reverted, datasets and volumes created and
+//! destroyed, also after `kill -9` and a power cut.
 //!
-//! One boot, and a second one after the cut, for the older and the newer OpenZFS; skipped where that
-//! image is not cached.
+//! One boot, and a second one after the cut, for an older and a newer OpenZFS; skipped if that image is not cached.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -10,17 +9,17 @@ mod common;
 use assay_lab::{Disk, Zfs};
 use common::pools::{self, Lab, Pools, Said, find};
 
-/// Where assay keeps journal and store: on the pool, which the power is cut under.
+/// Directory of journal and store: on the pool under the power cut.
 const STATE: &str = "/tank/state";
 
 fn trial(guest: &Pools, arguments: &str) -> Said {
     guest.assay(STATE, &format!("trial {arguments}"))
 }
 
-/// As a shell writes it, for what is to go on.
+/// Shell command for continuing.
 const ASSAY: &str = "env ASSAY_STATE=/tank/state ASSAY_STORE=/tank/state/db assay trial";
 
-/// A piece of advice of one's own that sets something; its load is a shell command.
+/// Returns a user page that changes a setting; its load is a shell command.
 fn page(guest: &Pools, name: &str, setting: &str, value: &str, load: &str) {
     let text = format!(
         r#"+++
@@ -65,7 +64,7 @@ fn property(dataset: &str, name: &str) -> String {
 }
 
 const ARC: &str = r#"{ kind = "module-parameter", module = "zfs", name = "zfs_arc_max" }"#;
-/// Everything that the trials change.
+/// Lists everything that the trials change.
 const SETTINGS: &str = "zfs get -H -o name,property,value,source atime,compression tank/data; \
     zfs get -H -o name,property,value,source logbias tank/received; \
     cat /sys/module/zfs/parameters/zfs_arc_max; \
@@ -114,12 +113,12 @@ fn trials(zfs: Zfs) {
     killed_in_the_middle(&guest);
     assert_eq!(guest.sh(SETTINGS), before);
 
-    // A power cut with a property set and two data sets there.
+    // A power cut while a property is changed and two datasets exist.
     guest.sh(&format!(
         "{ASSAY} zfs-recordsize /tank/data --size 8M --slot 600s -q >/dev/null 2>&1 &"
     ));
     guest.wait_for("zfs list -H -o name | grep -q 'assay-.*-changed'");
-    // What `zfs` has answered is on disk: nothing has to be waited for.
+    // The result of `zfs` is on disk, so no wait is needed.
     set_and_sleep(&guest);
     guest.guest.cut_power();
     let kept = disks.iter().map(|disk| Disk {
@@ -134,7 +133,7 @@ fn trials(zfs: Zfs) {
     assert!(found.contains("-changed"), "{found}");
     let recovered = trial(&second, "--recover");
     assert_eq!(recovered.status, 0, "{}{}", recovered.out, recovered.err);
-    // The automatic limit of the ARC differs from boot to boot.
+    // The automatic limit of the ARC differs between boots.
     let lasting = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.parse::<u64>().is_err());
         lines.map(str::to_owned).collect()
@@ -142,7 +141,8 @@ fn trials(zfs: Zfs) {
     assert_eq!(lasting(&second.sh(SETTINGS)), lasting(&before));
 }
 
-/// Local, inherited and received properties, and a parameter whose file does not tell all.
+/// Local, inherited and received properties, and a parameter whose file does not show its full
+/// value.
 fn every_setting_is_set_and_put_back(guest: &Pools) {
     let get = |name: &str, dataset: &str| format!("zfs get -H -o value {name} {dataset} >> seen");
     let limit = "grep c_max /proc/spl/kstat/zfs/arcstats >> seen";
@@ -173,7 +173,7 @@ fn every_setting_is_set_and_put_back(guest: &Pools) {
         "./atime.md ./lz4.md ./bias.md ./arc.md /tank/data --pairs 1 -y -q",
     );
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
-    // The load ran with each value of each.
+    // The load ran with both values of each.
     let seen = guest.sh("sort -u /root/seen");
     for value in ["on", "off", "lz4", "zle", "latency", "throughput"] {
         assert!(seen.lines().any(|line| line == value), "{value}: {seen}");
@@ -233,10 +233,10 @@ fn datasets_and_volumes_side_by_side(guest: &Pools) {
     }
 }
 
-/// A load that lasts where the property is set, and is over at once where it is not.
+/// A load that sleeps where the property is set, and ends at once where it is not.
 const SLEEP: &str = "case $(zfs get -H -o value compression tank/data) in lz4) sleep 50;; esac";
 
-/// Leaves a trial running that has set a property.
+/// Starts a trial that changes a property and keeps running.
 fn set_and_sleep(guest: &Pools) {
     page(
         guest,

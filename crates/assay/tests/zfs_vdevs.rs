@@ -1,7 +1,7 @@
-//! Every kind of vdev, real and live in a guest, with the older and the newer OpenZFS: what is read of
-//! it, a trial on it, what its counters tell, and that nothing but the named data set is touched.
+//! Tests every kind of vdev in a guest with an older and a newer OpenZFS: its facts, a trial on it, its counters, and
+//! that only the named dataset is changed.
 //!
-//! One boot for each OpenZFS; skipped where that image is not cached.
+//! One boot for each OpenZFS; skipped if that image is not cached.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -20,9 +20,9 @@ fn vdevs_of_openzfs_2_3() {
     vdevs(Zfs::Backports);
 }
 
-/// Where assay keeps its journal and store: not on the pools.
+/// Directory of journal and store: not on the pools.
 const STATE: &str = "/root/state";
-/// One pair is no answer; it is a trial.
+/// One pair gives no verdict, but it is a trial.
 const QUICK: &str = "--slot 500ms --washout 100ms --pairs 1 -y -q --json";
 
 fn vdevs(zfs: Zfs) {
@@ -68,20 +68,20 @@ fn vdevs(zfs: Zfs) {
             pool.reads(&["data draid2:2d:6c:1s", "spare draid spare"], 6);
             let told = pool.trial("zfs-primarycache-metadata --size 8M");
             sides(&told, "primarycache", ["all", "metadata"]);
-            // What the ARC answered on one side came from the disks on the other.
+            // The ARC served on one side what the disks served on the other.
             let misses = |side| number(counters(&told, side), &["arc", "demand_data_misses"]);
             assert!(misses("changed") > 10 * misses("now").max(1), "{told:#}");
         },
     );
 }
 
-/// A pool with a data set that is named to assay and another one that is not.
+/// A pool with a named dataset and another one.
 struct Pool<'a> {
     guest: &'a Pools,
     zfs: Zfs,
 }
 
-/// Makes a pool, and destroys it when all was done and nothing was touched that was not named.
+/// Creates a pool, and destroys it after checking that only named objects were changed.
 fn on(guest: &Pools, zfs: Zfs, vdevs: &str, act: impl FnOnce(&Pool<'_>)) {
     guest.create(&format!("-o ashift=12 tank {vdevs}"));
     guest.sh("zfs create -o xattr=dir -o atime=on tank/data
@@ -104,7 +104,7 @@ fn on(guest: &Pools, zfs: Zfs, vdevs: &str, act: impl FnOnce(&Pool<'_>)) {
     act(&Pool { guest, zfs });
     assert_eq!(guest.sh(look), before, "{vdevs}");
     let history = done(guest.sh("zpool history tank"));
-    // The pool's own record of all that changed it; two are this test's.
+    // The pool's own history of changes; two are from this test.
     let ours = [" tank/fresh", " xattr="];
     for line in &history[from..] {
         let named = |name: &&str| line.contains(name);
@@ -117,7 +117,8 @@ fn on(guest: &Pools, zfs: Zfs, vdevs: &str, act: impl FnOnce(&Pool<'_>)) {
 }
 
 impl Pool<'_> {
-    /// Facts and layers: the vdevs in the order of `zpool status`, as `CLASS KIND`, and all disks.
+    /// Checks facts and layers: the vdevs in the order of `zpool status` as `CLASS KIND`, and all
+    /// disks.
     fn reads(&self, kinds: &[&str], disks: usize) {
         let found = self
             .guest
@@ -179,7 +180,7 @@ fn number(value: &Value, path: &[&str]) -> u64 {
         .unwrap_or_else(|| panic!("{path:?}: {value:#}"))
 }
 
-/// Both sides say that they are what they should be.
+/// Both sides report the expected values.
 fn sides(told: &Value, property: &str, values: [&str; 2]) {
     for (side, value) in ["now", "changed"].into_iter().zip(values) {
         let read = text(&pair(told, side)["read_back"]);
@@ -188,13 +189,13 @@ fn sides(told: &Value, property: &str, values: [&str; 2]) {
     }
 }
 
-/// Advice that depends on the version, on its side of the boundary.
+/// Advice that depends on the version, on both sides of the boundary.
 fn what_applies(pool: &Pool<'_>) {
     let newer = pool.zfs == Zfs::Backports;
     let version = pool.guest.sh("cat /sys/module/zfs/version");
     let series = if newer { "2.3." } else { "2.1." };
     assert!(version.starts_with(series), "{version}");
-    // A data set with nothing set but what the release's defaults are.
+    // A dataset with only the defaults of the release.
     let defaults = pool.guest.sh("zfs create tank/fresh
          zfs create -V 1M tank/fresh/volume
          zfs get -H -o value volblocksize tank/fresh/volume
@@ -225,8 +226,8 @@ fn what_applies(pool: &Pool<'_>) {
     }
 }
 
-/// With logbias=latency the log device takes what is written; with throughput, and with either since direct
-/// I/O came, only where it is.
+/// With logbias=latency the log device contains the data; with throughput, and always since direct
+/// I/O exists, only references.
 fn log_device(pool: &Pool<'_>) {
     let told = pool.trial("zfs-logbias-throughput --size 8M");
     sides(&told, "logbias", ["latency", "throughput"]);
@@ -236,7 +237,7 @@ fn log_device(pool: &Pool<'_>) {
         if in_log {
             assert!(zil(side, "slog_bytes") >= 16384 * commits, "{told:#}");
         } else {
-            // The log refers to what is in its place.
+            // The log refers to data in their final place.
             assert!(zil(side, "slog_bytes") < 1024 * commits, "{told:#}");
             assert!(zil(side, "indirect_bytes") >= 16384 * commits, "{told:#}");
         }
@@ -249,7 +250,7 @@ fn log_device(pool: &Pool<'_>) {
     }
 }
 
-/// Small blocks go where the property says.
+/// Small blocks are stored where the property requests.
 fn special_device(pool: &Pool<'_>) {
     let told = pool.trial("zfs-special-small-blocks --size 8M");
     sides(&told, "special_small_blocks", ["0", "16384"]);
@@ -260,7 +261,7 @@ fn special_device(pool: &Pool<'_>) {
             .iter()
             .sum()
     };
-    // By name: the disks of the log and the cache device lie between.
+    // Sorted by name: the disks of the log and cache devices are in between.
     let (data, special) = ([0, 1], [4, 5]);
     assert!(read("now", data) > 4 * read("now", special), "{told:#}");
     assert!(
@@ -269,7 +270,7 @@ fn special_device(pool: &Pool<'_>) {
     );
 }
 
-/// A module parameter of the cache device.
+/// Tests a module parameter of the cache device.
 fn cache_device(pool: &Pool<'_>) {
     let told = pool.trial("zfs-l2arc-write-max --size 8M");
     let before = pool
@@ -281,9 +282,9 @@ fn cache_device(pool: &Pool<'_>) {
     assert_eq!(devices.len(), 6, "{told:#}");
 }
 
-/// Attributes in the inode or beside it; in the inode, in a larger one.
+/// Tests attributes inside of the inode, outside, and in a larger inode.
 fn inode_attributes(pool: &Pool<'_>) {
-    // Up to 2.2 `dir` reads back as `on`, which is the same there; since then `sa` does.
+    // Up to 2.2 `dir` reads back as `on`, which means the same; since then `sa` does.
     let (dir, sa) = match pool.zfs {
         Zfs::Stable => ("on", "sa"),
         Zfs::Backports => ("dir", "on"),

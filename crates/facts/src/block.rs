@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Sectors in sysfs are 512 bytes, whatever the device says.
+/// Size of a sector in sysfs in bytes: always 512, independent of the sector size of the device.
 const SECTOR: u64 = 512;
 
 /// A block device in sysfs.
@@ -14,17 +14,17 @@ const SECTOR: u64 = 512;
 pub struct Device {
     /// Kernel name: `vda2`, `dm-0`.
     pub name: String,
-    /// Its number.
+    /// Major and minor number.
     pub number: DeviceNumber,
     /// Its directory in `/sys/devices`, links resolved.
     pub dir: PathBuf,
 }
 
 impl Device {
-    /// The device with a number.
+    /// Returns the device with this number.
     ///
     /// # Errors
-    /// There is none, or it cannot be looked at.
+    /// The device does not exist or cannot be read.
     pub fn of_number(host: &dyn Host, number: DeviceNumber) -> Result<Self, HostError> {
         let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
         let name = dir
@@ -35,10 +35,11 @@ impl Device {
         Ok(Self { name, number, dir })
     }
 
-    /// The device that a node such as `/dev/vda2` stands for; none when it is no block device.
+    /// Returns the block device of a node such as `/dev/vda2`; `None` if the node is not a block
+    /// device.
     ///
     /// # Errors
-    /// The node is not there or cannot be looked at.
+    /// The node does not exist or cannot be read.
     pub fn of_node(host: &dyn Host, node: &Path) -> Result<Option<Self>, HostError> {
         let stat = host.stat(node)?;
         match stat.kind {
@@ -47,18 +48,18 @@ impl Device {
         }
     }
 
-    /// A device by kernel name, as the links in `slaves/` and `holders/` say it.
+    /// Returns the device with this kernel name, as the links in `slaves/` and `holders/` use it.
     ///
     /// # Errors
-    /// There is none, or it cannot be looked at.
+    /// The device does not exist or cannot be read.
     pub fn of_name(host: &dyn Host, name: &OsStr) -> Result<Self, HostError> {
         Self::at(host, &Path::new("/sys/class/block").join(name))
     }
 
-    /// The device that a directory of sysfs, or a link to one, stands for.
+    /// Returns the device of a directory of sysfs, or of a link to such a directory.
     ///
     /// # Errors
-    /// It is not there, or is no device.
+    /// The directory does not exist, or does not belong to a device.
     pub fn at(host: &dyn Host, dir: &Path) -> Result<Self, HostError> {
         let dir = host.realpath(dir)?;
         let text = host.read_text(&dir.join("dev"))?;
@@ -75,10 +76,10 @@ impl Device {
         Ok(Self { name, number, dir })
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The size cannot be read.
     pub fn size(&self, host: &dyn Host) -> Result<u64, HostError> {
         let path = self.dir.join("size");
         let text = host.read_text(&path)?;
@@ -92,18 +93,18 @@ impl Device {
             })
     }
 
-    /// Whether it is a part of a disk.
+    /// Whether the device is a partition.
     ///
     /// # Errors
-    /// It cannot be looked at.
+    /// The device cannot be read.
     pub fn is_partition(&self, host: &dyn Host) -> Result<bool, HostError> {
         host.exists(&self.dir.join("partition"))
     }
 
-    /// For a partition, the disk it lies on.
+    /// Returns the disk of a partition; `None` for other devices.
     ///
     /// # Errors
-    /// It cannot be looked at.
+    /// The device cannot be read.
     pub fn disk(&self, host: &dyn Host) -> Result<Option<Self>, HostError> {
         match (self.is_partition(host)?, self.dir.parent()) {
             (true, Some(parent)) => Self::at(host, parent).map(Some),
@@ -111,14 +112,15 @@ impl Device {
         }
     }
 
-    /// Its partitions.
+    /// Returns the partitions of the device.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// The partitions cannot be listed.
     pub fn partitions(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         let mut found = Vec::new();
         for name in host.list(&self.dir)? {
-            // Partitions are named after their disk; asking only these spares a hundred calls.
+            // The name of a partition begins with the name of its disk; this filter saves about a
+            // hundred calls.
             if !name.to_string_lossy().starts_with(&self.name) {
                 continue;
             }
@@ -130,18 +132,18 @@ impl Device {
         Ok(found)
     }
 
-    /// The devices that are built on it.
+    /// Returns the devices that are built on this one.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// The holders cannot be listed.
     pub fn holders(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "holders")
     }
 
-    /// The devices that it is built on.
+    /// Returns the devices that this one is built on.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// The lower devices cannot be listed.
     pub fn slaves(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "slaves")
     }
@@ -155,10 +157,10 @@ impl Device {
         }
     }
 
-    /// For a loop device, the file behind it.
+    /// Returns the file behind a loop device; `None` for other devices.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The path cannot be read.
     pub fn backing_file(&self, host: &dyn Host) -> Result<Option<PathBuf>, HostError> {
         match host.read_text(&self.dir.join("loop/backing_file")) {
             Ok(text) => Ok(Some(PathBuf::from(text.trim_end_matches('\n')))),
@@ -167,7 +169,8 @@ impl Device {
         }
     }
 
-    /// How it is attached, from its place in the tree of devices: `nvme`, `ata`, `virtio-blk`.
+    /// Returns the transport, derived from the path in the device tree: `nvme`, `ata`,
+    /// `virtio-blk`.
     #[must_use]
     pub fn transport(&self) -> Option<&'static str> {
         let dir = self.dir.to_string_lossy();
@@ -196,7 +199,7 @@ impl Device {
         }
     }
 
-    /// The port of its controller, for ATA.
+    /// Returns the port number of the ATA controller; `None` for other transports.
     #[must_use]
     pub fn ata_port(&self) -> Option<u32> {
         let mut parts = self.dir.components();
@@ -206,7 +209,7 @@ impl Device {
         })
     }
 
-    /// The directory of the nearest PCI device above it: its controller.
+    /// Returns the sysfs directory of the controller: the nearest PCI device above this one.
     #[must_use]
     pub fn pci_device(&self) -> Option<&Path> {
         self.dir.ancestors().find(|dir| {
@@ -217,7 +220,7 @@ impl Device {
     }
 }
 
-/// Reads `254:0`.
+/// Parses `MAJOR:MINOR`, such as `254:0`.
 pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.split_once(':')?;
     Some(DeviceNumber {
@@ -226,11 +229,11 @@ pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
     })
 }
 
-/// How deep devices may be stacked before we take it for a circle.
+/// Most levels of stacked devices; a deeper stack is taken for a cycle.
 pub(crate) const MAX_DEPTH: usize = 16;
 
-/// Everything that would be hit by writing to `device`: itself, its partitions, and all that is
-/// built on them.
+/// Returns all devices that a write to `device` changes: the device, its partitions, and everything
+/// that is built on them.
 pub(crate) fn everything_above(
     host: &dyn Host,
     device: &Device,

@@ -1,8 +1,8 @@
-//! The guard before anything destructive on a block device: it must be shown that nothing uses it.
-//! What could not be checked counts as used.
+//! The guard before a destructive write to a block device: checks that nothing uses the device. A check that fails
+//! counts as a use.
 //!
-//! Between this check and the first write somebody may begin to use the device, or another one may get
-//! its name; whoever writes should hold it open with `O_EXCL` meanwhile, and check what is held
+//! Between this check and the first write another program may open the device, or its name may move to another
+//! device. A caller that writes should therefore hold the device open with `O_EXCL` and check the open descriptor
 //! ([`device_use_held`]).
 
 use crate::block::{Device, everything_above};
@@ -25,10 +25,9 @@ const EACCES: i32 = 13;
 pub struct DeviceInUse {
     /// The path that was checked.
     pub path: PathBuf,
-    /// Every reason, in words; what could not be checked is one and says so.
+    /// Every reason as text, including each check that failed.
     pub reasons: Vec<String>,
-    /// Those that say only that something could not be checked: enough to refuse, but no proof of
-    /// a use.
+    /// The reasons that only report a failed check: they suffice to refuse, but do not prove a use.
     pub unchecked: Vec<String>,
 }
 
@@ -40,19 +39,19 @@ impl DeviceInUse {
     }
 }
 
-/// Checks that a device may be overwritten: `path` is the device node itself and no link; it is
-/// writable, has no partitions and nothing recognisable on it; it is not mounted, not swap, not
-/// part of anything else, and nobody holds it open.
+/// Checks that the device at `path` may be overwritten. `path` must be the device node itself, not
+/// a link. The device must be writable and must not contain partitions or a known signature. It
+/// must not be mounted, used as swap, part of another device, or open in a process.
 ///
 /// # Errors
-/// All reasons against it. What could not be checked is a reason.
+/// All reasons against overwriting. A check that fails is a reason.
 pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
     look(host, path, None)
 }
 
-/// As [`device_use`], of a device that the caller holds open with `O_EXCL`: `through` is the path of
-/// that descriptor, `/proc/PID/fd/N`. All that is checked is checked of what it stands for, and
-/// `path` must still be a name of it.
+/// Checks like [`device_use`], for a device that the caller holds open with `O_EXCL`. `through` is
+/// the path of that descriptor, `/proc/PID/fd/N`. All checks use the device of the descriptor, and
+/// `path` must still be a name of this device.
 ///
 /// # Errors
 /// As [`device_use`].
@@ -114,7 +113,7 @@ fn look(host: &dyn Host, path: &Path, held: Option<&Path>) -> Result<(), DeviceI
 
 struct Check<'a> {
     host: &'a dyn Host,
-    /// Leads to the device: the caller's descriptor where there is one.
+    /// Path by which the device is read: the caller's descriptor if there is one.
     path: &'a Path,
     /// The caller's descriptor, opened with `O_EXCL`.
     held: Option<&'a Path>,
@@ -125,7 +124,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// `mounted` for the device itself, `its sda1 is mounted` for what is on it.
+    /// Returns `mounted` for the device itself and `its sda1 is mounted` for a device on it.
     fn about(&self, name: &str, what: &str) -> String {
         match name == self.device.name {
             true => what.to_owned(),
@@ -134,7 +133,7 @@ impl Check<'_> {
     }
 }
 
-/// The device, or why the path is none that may be written to.
+/// Returns the device, or the reason why a device at this path must not be overwritten.
 fn identify(
     host: &dyn Host,
     path: &Path,
@@ -223,7 +222,7 @@ fn mounts(check: &Check<'_>) -> Found {
     let mut found = Vec::new();
     for mount in &mounts {
         let mut number = mount.dev;
-        // btrfs has an anonymous number; its source is one of its devices.
+        // The device number of btrfs in mountinfo is anonymous; the source is one of the members.
         if number.major == 0 && mount.source.as_bytes().starts_with(b"/dev/") {
             match check.host.stat(Path::new(&mount.source)) {
                 Ok(stat) => number = stat.rdev,
@@ -242,7 +241,8 @@ fn mounts(check: &Check<'_>) -> Found {
     Ok(found)
 }
 
-/// Members of a mounted btrfs other than the one it was mounted by.
+/// Finds a mounted btrfs that has the device as a member, even if another member is the source of
+/// the mount.
 fn btrfs(check: &Check<'_>) -> Found {
     let base = Path::new("/sys/fs/btrfs");
     let file_systems = match check.host.list(base) {
@@ -254,7 +254,7 @@ fn btrfs(check: &Check<'_>) -> Found {
     for name in file_systems {
         let members = match check.host.list(&base.join(&name).join("devices")) {
             Ok(members) => members,
-            // `features` is not a file system.
+            // `features` is a directory beside the file systems.
             Err(error) if error.is_absent() => continue,
             Err(error) => return Err(words(error)),
         };
@@ -289,7 +289,8 @@ fn swaps(check: &Check<'_>) -> Found {
         let path = PathBuf::from(std::ffi::OsString::from_vec(mountinfo::unescape(name)));
         let stat = match check.host.stat(&path) {
             Ok(stat) => stat,
-            // Deleted, or out of sight; the exclusive open shows a device that is swap.
+            // The path is deleted or not visible here; the exclusive open detects a swap device
+            // anyway.
             Err(error) if error.is_absent() => continue,
             Err(error) => return Err(words(error)),
         };
@@ -305,7 +306,8 @@ fn swaps(check: &Check<'_>) -> Found {
     Ok(found)
 }
 
-/// Loop devices that have the device behind them: the kernel does not hold it exclusively.
+/// Finds loop devices that are backed by the device: the kernel does not hold it exclusively for
+/// them.
 fn loops(check: &Check<'_>) -> Found {
     let mut found = Vec::new();
     let base = Path::new("/sys/block");
@@ -366,8 +368,9 @@ fn wipefs(check: &Check<'_>) -> Found {
     })
 }
 
-/// Processes that hold the device, or what is on it, open. Some sandboxes hide a process even from
-/// root; what it has open cannot be known, also not by an exclusive open, which only meets others.
+/// Finds processes that have the device, or a device on it, open. Some sandboxes hide the
+/// descriptors of a process even from root. An exclusive open does not detect such a process,
+/// because it only fails for other exclusive holders.
 fn open_handles(check: &Check<'_>) -> Found {
     let proc = Path::new("/proc");
     let (mut found, mut hidden) = (Vec::new(), Vec::new());
@@ -386,8 +389,8 @@ fn open_handles(check: &Check<'_>) -> Found {
                 found.push(check.about(&device, &format!("open in process {}", name())))
             }
             Ok(None) => {}
-            // Process 1 of a sandbox or container lets nobody look, not even root. It starts other
-            // processes and does no I/O on raw devices; what it started is looked at.
+            // A sandbox or container may deny access to process 1 even to root. Process 1 starts
+            // other processes and does no I/O on raw devices; its children are checked.
             Err(error) if pid == INIT && error.errno() == Some(EACCES) => {}
             Err(error) => hidden.push(format!("{}: {}", name(), error.reason())),
         }
@@ -409,7 +412,7 @@ fn open_handles(check: &Check<'_>) -> Found {
     ))
 }
 
-/// What a user can do about processes that are hidden: whoever is root already gets no advice to become it.
+/// Returns advice about hidden processes; root gets no advice to become root.
 fn way_to_see(check: &Check<'_>) -> &'static str {
     let status = check.host.read_text(Path::new("/proc/self/status"));
     let status = status.unwrap_or_default();
@@ -423,7 +426,7 @@ fn way_to_see(check: &Check<'_>) -> &'static str {
     }
 }
 
-/// The first device among the open files of a process that would be hit.
+/// Returns the first open file of a process that is one of the affected devices.
 fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError> {
     let gone = |error: HostError| {
         if has_ended(&error) {
@@ -455,7 +458,7 @@ fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError>
     Ok(None)
 }
 
-/// ESRCH: a process that ended while we looked.
+/// Whether a process ended during the check (ESRCH).
 fn has_ended(error: &HostError) -> bool {
     const ESRCH: i32 = 3;
     error.is_absent() || error.errno() == Some(ESRCH)

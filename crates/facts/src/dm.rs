@@ -1,6 +1,6 @@
-//! Device mapper: who made a device is the first part of its uuid (libdevmapper's convention).
+//! Device mapper: the first part of the UUID names the program that made a device (convention of libdevmapper).
 
-/// `LVM`, `dm-crypt (LUKS2)` and so on, without the unique part.
+/// Describes the kind of a device without its unique part: `LVM`, `dm-crypt (LUKS2)`.
 pub(crate) fn describe(uuid: &str) -> String {
     let owner = kind(uuid);
     match (owner, uuid.split('-').nth(1)) {
@@ -14,7 +14,8 @@ pub(crate) fn describe(uuid: &str) -> String {
     }
 }
 
-/// Who made a device, by its uuid: `lvm`, `crypt`, `multipath`, `partition`, or `other`.
+/// Returns the program that made a device, by its UUID: `lvm`, `crypt`, `multipath`, `partition` or
+/// `other`.
 #[must_use]
 pub fn kind(uuid: &str) -> &'static str {
     let owner = uuid.split('-').next().unwrap_or_default();

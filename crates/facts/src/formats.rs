@@ -1,4 +1,4 @@
-//! What tools print and what configuration files say, understood without touching a machine.
+//! Parsers of the output of tools and of configuration files. They work on text and do not access a machine.
 
 pub mod crypt;
 pub mod image;

@@ -1,4 +1,4 @@
-//! What all collectors do: read something, and note what it says or why it says nothing.
+//! Common operations of all collectors: read a source and note its value, or the reason why there is no value.
 
 use assay_config::effective::files::{FileFault, OfHost};
 use assay_config::effective::{
@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-/// zdb and smartctl take seconds on a busy machine; no command that only asks should take longer.
+/// Limits of a command that only reads: zdb and smartctl take seconds on a busy machine.
 pub(crate) const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
@@ -30,7 +30,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes a fault: what does not exist is left out, anything else is unknown.
+    /// Notes a fault: a missing source is left out, every other fault makes the fact unknown.
     pub(crate) fn fault(
         &mut self,
         key: &str,
@@ -43,7 +43,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Reads a file whole; a fault is noted under `key`.
+    /// Reads a whole file; notes a fault under `key`.
     pub(crate) fn read(&mut self, key: &str, path: &str) -> Option<String> {
         match self.host.read_text(Path::new(path)) {
             Ok(text) => Some(text),
@@ -54,7 +54,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Lists a directory; a fault is noted under `key`.
+    /// Lists a directory; notes a fault under `key`.
     pub(crate) fn list(&mut self, key: &str, dir: &str) -> Vec<OsString> {
         match self.host.list(Path::new(dir)) {
             Ok(names) => names,
@@ -65,7 +65,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// A run-time value from a file; what `understand` cannot make sense of is unknown.
+    /// Notes a run-time value from a file; the fact is unknown if `understand` returns `None`.
     pub(crate) fn value<V: Into<Value>>(
         &mut self,
         key: &str,
@@ -84,7 +84,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// A run-time text; nothing is noted for an empty file.
+    /// Notes a run-time text; an empty file gives no fact.
     pub(crate) fn text(&mut self, key: &str, path: &str) {
         let Some(text) = self.read(key, path) else {
             return;
@@ -95,20 +95,20 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// A run-time whole number, times `unit`.
+    /// Notes a run-time integer, multiplied by `unit`.
     pub(crate) fn number(&mut self, key: &str, path: &str, unit: i64) {
         self.value(key, path, |text| {
             text.parse::<i64>().ok()?.checked_mul(unit)
         });
     }
 
-    /// A run-time `0` or `1`.
+    /// Notes a run-time `0` or `1`.
     pub(crate) fn flag(&mut self, key: &str, path: &str) {
         self.value(key, path, flag);
     }
 
-    /// Reads the whole configuration of a program; a fault is noted under `key`, and so is every file
-    /// of it that could not be read. Without a main file there is none.
+    /// Reads the complete configuration of a program. Notes a fault, and every file that cannot be
+    /// read, under `key`. Returns `None` if there is no main file.
     pub(crate) fn configuration(
         &mut self,
         key: &str,
@@ -124,7 +124,8 @@ impl<'a> Gather<'a> {
                 return None;
             }
         };
-        // What the program refuses hides nothing: it is known, and a finding.
+        // A setting that the program rejects is no gap: the value is known, and the rejection is a
+        // finding.
         let refused =
             |problem: &&ConfigProblem| !matches!(problem.trouble, Trouble::Refused { .. });
         if let Some(problem) = all.problems.iter().find(refused) {
@@ -138,9 +139,9 @@ impl<'a> Gather<'a> {
         Some(all)
     }
 
-    /// Notes what a configuration says for a key in a scope, with its file and line: its first word
-    /// as `understand` makes it, else the default and where that is written. What could stand in a
-    /// file that could not be read is unknown.
+    /// Notes the configured value of a key in a scope, with file and line. The value is the first
+    /// word after `understand`, or else the default. The fact is unknown if a file that could
+    /// contain the key cannot be read.
     pub(crate) fn configured(
         &mut self,
         fact: &str,
@@ -166,13 +167,13 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Says what the facts below `path` are about; see [`Facts::about`].
+    /// Notes the subject of the facts below `path`; see [`Facts::about`].
     pub(crate) fn about<S: AsRef<str>>(&mut self, path: impl IntoIterator<Item = S>) {
         self.facts.about(&Subject::new(path));
     }
 
-    /// Runs a command that asks for something. A command that is not installed is absent; one that
-    /// fails is noted under `key`.
+    /// Runs a command that only reads. Notes a failure under `key`; a command that is not installed
+    /// gives no fact.
     pub(crate) fn ask(&mut self, key: &str, argv: &[&str]) -> Option<CommandOutput> {
         match self.try_ask(argv) {
             Ok(output) if output.success() => Some(output),
@@ -202,7 +203,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Reads `0`/`1` and `N`/`Y`.
+/// Parses `0`/`1` and `N`/`Y`.
 pub(crate) fn flag(text: &str) -> Option<bool> {
     match text {
         "0" | "N" => Some(false),
@@ -211,7 +212,7 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// The choice in `none [mq-deadline] kyber`; a line without brackets is the choice.
+/// Returns the selected word of `none [mq-deadline] kyber`; without brackets, the whole line.
 pub(crate) fn chosen(text: &str) -> Option<String> {
     match text.split_once('[') {
         Some((_, rest)) => rest.split_once(']').map(|(chosen, _)| chosen.to_owned()),
@@ -219,8 +220,8 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
     }
 }
 
-/// What to say about contents that are not as expected: a number or a word as it is. Of anything else,
-/// which a captured directory may hold in this place, only the length.
+/// Describes content that does not have the expected form. Only a number or a word is quoted; of
+/// other content, which may be private in a captured directory, only the length is reported.
 pub(crate) fn not_understood(text: &str) -> String {
     match text.len() <= 40
         && text
@@ -235,7 +236,7 @@ pub(crate) fn not_understood(text: &str) -> String {
     }
 }
 
-/// A number where it is one, else the text.
+/// Returns an integer if the text is one, else the text.
 pub(crate) fn scalar(text: &str) -> Value {
     match text.parse::<i64>() {
         Ok(number) => number.into(),
@@ -243,7 +244,7 @@ pub(crate) fn scalar(text: &str) -> Value {
     }
 }
 
-/// A name as part of a key.
+/// Converts a name to a part of a key.
 pub(crate) fn lossy(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

@@ -1,30 +1,31 @@
-//! What of somebody's text may be told as it is: asked by collectors and by the rules of `redact`.
+//! Rules for text of users that may be reported unchanged. Collectors and the rules of `redact` use them.
 
-/// Stands where a name, an address or a part of a text was left out.
+/// Replaces a name, an address or a part of a text.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
-/// A value that is a number or a word, as those of the settings that are asked for are; anything else
-/// is somebody's text.
+/// Returns a value that is a number or a word, like the values of the known settings; replaces
+/// every other text.
 pub(crate) fn word(value: &str) -> String {
     let plain = value.len() <= 8 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if plain { value } else { "withheld" }.to_owned()
 }
 
-/// A path to include, perhaps a pattern, with nothing in it but what names of files have.
+/// Whether a path or pattern of an include has only characters that are usual in file names.
 pub(crate) fn is_pattern(value: &str) -> bool {
     let value = value.trim_matches(['"', '\'']);
     assay_model::secrets::is_plain(&value.replace(['*', '?', '[', ']'], "-"))
 }
 
-/// Stands for the path of a file whose name has blanks, quotes or other letters that names of files seldom have.
+/// Replaces the path of a file whose name contains blanks, quotation marks or other unusual
+/// characters.
 pub(crate) const PATH_WITHHELD: &str = "(withheld)";
 
-/// The path, or that there is one.
+/// Returns the path if its characters are usual, else the replacement.
 pub(crate) fn kept_path(value: &str) -> &str {
     if is_path(value) { value } else { PATH_WITHHELD }
 }
 
-/// A path without anything in it that names of files do not have.
+/// Whether a path has only characters that are usual in file names.
 pub(crate) fn is_path(value: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+*@-".contains(&byte);
     assay_model::secrets::is_path(value) && value.len() <= 200 && value.bytes().all(known)

@@ -1,8 +1,8 @@
-//! What is true of a machine, with its provenance: facts, one collector per source; what lies
-//! under a path; whether a block device is in use. Everything through [`assay_host::Host`], so a
-//! captured directory is understood as the live machine is.
+//! Facts of a machine with their provenance (one collector for each source), the layers under a path, and whether a
+//! block device is in use. All access goes through [`assay_host::Host`], so a captured directory gives the same facts
+//! as the live machine.
 //!
-//! Unreadable is [`assay_model::FactValue::Unknown`] with the reason. Only what does not exist is
+//! A source that cannot be read gives [`assay_model::FactValue::Unknown`] with the reason. Only missing sources are
 //! left out.
 
 pub mod block;
@@ -43,31 +43,31 @@ use assay_model::Facts;
 use gather::Gather;
 use std::path::PathBuf;
 
-/// What to collect.
+/// Options of a collection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CollectOptions<'a> {
-    /// Also what names this one machine: serial numbers, host name.
+    /// Also collect what identifies this machine: serial numbers and the host name.
     pub with_identity: bool,
-    /// Paths whose file systems are looked at more closely (ZFS properties of the dataset).
+    /// Paths whose file systems are read in more detail (ZFS properties of the dataset).
     pub targets: &'a [PathBuf],
-    /// Also what is configured in services, and all pools and data sets: what a check looks at, and a
-    /// measurement does not.
+    /// Also collect the configuration of services, and all pools and datasets. A check needs them;
+    /// a measurement does not.
     pub services: bool,
-    /// With `services`, also the files by which accounts let somebody in: on the machine itself, or in a
-    /// tree of its files. Captures and bundles do not say who has an account.
+    /// With `services`: also read the files that let accounts log in. This works on the machine
+    /// itself or in a tree of its files. Captures and bundles do not contain the names of accounts.
     pub accounts: bool,
 }
 
-/// Collects the facts of a machine. Never fails: what could not be read is unknown, and says why.
-/// Collectors see the machine through [`Redacted`], so no secret gets as far as a fact; those of
-/// `unredacted` see names, and tell only whether they fit.
+/// Collects the facts of a machine. Never fails: a source that cannot be read gives an unknown fact
+/// with the reason. Collectors read the machine through [`Redacted`], so no secret reaches a fact.
+/// The collectors of `unredacted` read names, but report only whether the names are consistent.
 #[must_use]
 pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     let identity = options.with_identity;
     let raw = host;
     let redacted = Redacted::new(host, identity);
     let host: &dyn Host = &redacted;
-    // Commands take milliseconds each, files microseconds: commands run beside one another.
+    // A command takes milliseconds and a file microseconds, so commands run in parallel.
     std::thread::scope(|scope| {
         let mut parts = Vec::new();
         for which in 0..collectors::tools::COUNT {

@@ -1,17 +1,18 @@
-//! Which machine this is: an id that stays the same, and the host name.
+//! The identity of the machine: an id that does not change, and the host name.
 
 use assay_host::Host;
 use assay_model::Machine;
 use std::path::Path;
 
-/// What the id is derived for. Another program that derives one from the same machine id gets another.
+/// Purpose of the derived id. A program with another purpose derives another id from the same
+/// machine id.
 const PURPOSE: &str = "assay 2026-11 machine id";
 
-/// The machine, known again by its id. None where it has no machine id: in a container, or before
-/// its first boot is complete.
+/// Returns the identity of the machine; `None` without a machine id, as in a container or before
+/// the first boot is complete.
 ///
-/// `/etc/machine-id` is to be kept secret (machine-id(5)): it is never told, only what a keyed hash
-/// makes of it, as sd_id128_get_machine_app_specific(3) does.
+/// `/etc/machine-id` must stay secret (machine-id(5)). Only a keyed hash of it is reported, as in
+/// sd_id128_get_machine_app_specific(3).
 #[must_use]
 pub fn machine(host: &dyn Host) -> Option<Machine> {
     let text = |path: &str| {
@@ -27,7 +28,7 @@ pub fn machine(host: &dyn Host) -> Option<Machine> {
     })
 }
 
-/// 32 lower-case hexadecimal digits, not all zero (machine-id(5)).
+/// Whether the text has 32 lower-case hexadecimal digits that are not all zero (machine-id(5)).
 fn is_machine_id(text: &str) -> bool {
     Machine::is_id(text) && text.bytes().any(|digit| digit != b'0')
 }

@@ -1,24 +1,23 @@
-//! `/proc/self/mountinfo` (proc_pid_mountinfo(5)): what is mounted where, and which mount a path
-//! lies on.
+//! Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)) and finds the mount of a path.
 
 use assay_host::DeviceNumber;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel says what is mounted.
+/// Path of the kernel's table of mounts.
 pub(crate) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// One line of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Number of the mount.
+    /// Id of the mount.
     pub id: u32,
-    /// Number of the mount that it is mounted on.
+    /// Id of the parent mount.
     pub parent: u32,
-    /// Device of the files; major 0 for a file system without one, and for btrfs and ZFS.
+    /// Device number of the files; major 0 for btrfs, ZFS and file systems without a device.
     pub dev: DeviceNumber,
-    /// Which part of the file system is mounted: `/`, or another directory for a bind mount.
+    /// Directory of the file system that is mounted: `/`, or another one for a bind mount.
     pub root: PathBuf,
     /// Where it is mounted.
     pub point: PathBuf,
@@ -26,14 +25,14 @@ pub struct Mount {
     pub options: String,
     /// Kind of file system.
     pub fs_type: String,
-    /// What was mounted: a device, a dataset, or just a name.
+    /// Source of the mount: a device, a dataset, or any name.
     pub source: OsString,
     /// Options of the file system.
     pub super_options: String,
 }
 
 impl Mount {
-    /// Options of the mount and of the file system, each once.
+    /// Returns the options of the mount and of the file system without duplicates.
     #[must_use]
     pub fn all_options(&self) -> String {
         let mut seen: Vec<&str> = Vec::new();
@@ -45,7 +44,7 @@ impl Mount {
         seen.join(",")
     }
 
-    /// The value of an option of the file system.
+    /// Returns the value of an option of the file system.
     #[must_use]
     pub fn super_option(&self, name: &str) -> Option<&str> {
         self.super_options
@@ -54,7 +53,7 @@ impl Mount {
     }
 }
 
-/// Undoes the kernel's octal escapes (`\040` for a space).
+/// Decodes the kernel's octal escapes (`\040` for a space).
 #[must_use]
 pub fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
@@ -86,10 +85,10 @@ fn os(text: &[u8]) -> OsString {
     OsString::from_vec(unescape(text))
 }
 
-/// Reads all lines.
+/// Parses all lines.
 ///
 /// # Errors
-/// The number of a line that cannot be understood.
+/// The number of the first malformed line.
 pub fn parse(text: &[u8]) -> Result<Vec<Mount>, usize> {
     let lines = text.split(|&byte| byte == b'\n').enumerate();
     lines
@@ -121,8 +120,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// The mount that an absolute path without links lies on. Follows the kernel's lookup: from the
-/// root mount to the nearest mount above it, so that what a later mount hides is not found.
+/// Returns the mount of an absolute path without symbolic links. Follows the lookup of the kernel
+/// from the root mount downwards, so a mount that is hidden by a later one is not returned.
 #[must_use]
 pub fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let over = |mount: &&Mount| path.starts_with(&mount.point);
@@ -135,7 +134,7 @@ pub fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
         .filter(over)
         .filter(is_top)
         .max_by_key(length)?;
-    // Each step goes to a child; a list that contains a circle must not hold us.
+    // Each step goes to a child; the bound ends a list that contains a cycle.
     for _ in 0..mounts.len() {
         let children = mounts
             .iter()

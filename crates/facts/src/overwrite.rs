@@ -1,8 +1,8 @@
-//! What must be shown before a file or device of the user's is overwritten: that nobody uses it, and
-//! that there is nothing on it that the user did not give up in so many words.
+//! Checks before a file or device of the user is overwritten: nothing uses it, and it contains only data that the
+//! user explicitly released.
 //!
-//! The name is looked up once. What is checked is what the descriptor stands for, and whoever
-//! overwrites uses that descriptor to the end. What could not be checked counts as used.
+//! The path is resolved once. All checks use the resulting descriptor, and the caller must write through the same
+//! descriptor. A check that fails counts as a use.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate looks at what is to be overwritten, and at the clock while it does"
@@ -20,23 +20,23 @@ pub use file::file;
 
 use std::path::{Path, PathBuf};
 
-/// Why something is not overwritten.
+/// Reasons why a target is not overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", reasons.join("; "))]
 pub struct OverwriteRefused {
-    /// What was to be overwritten.
+    /// Path of the target.
     pub path: PathBuf,
-    /// Every reason, in words; what could not be checked is one and says so.
+    /// Every reason as text, including each check that failed.
     pub reasons: Vec<String>,
 }
 
-/// What was found against it, so far.
+/// Reasons found so far.
 struct Against {
     path: PathBuf,
     reasons: Vec<String>,
 }
 
-/// What a look found: reasons, or why it could not look.
+/// Result of one check: the reasons, or why the check failed.
 type Found = Result<Vec<String>, String>;
 
 impl Against {

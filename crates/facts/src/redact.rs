@@ -1,6 +1,6 @@
-//! What must not leave the machine: secrets never, host names and addresses only when asked for. A
-//! collector sees a machine through [`Redacted`], so text is cleaned where it is read, and what the
-//! tables of [`files`] and [`commands`] do not name is not read at all.
+//! Removes what must not leave the machine: secrets always, host names and addresses unless the user asks for them. A
+//! collector reads a machine through [`Redacted`], so text is cleaned when it is read. Files and commands that are
+//! not in the tables of [`files`] and [`commands`] are not read at all.
 
 mod cmdline;
 mod commands;
@@ -8,7 +8,7 @@ mod complaint;
 mod files;
 mod mount;
 
-/// The lists by which text is cleaned, for the collector that does the same in a shell.
+/// The word lists of the cleaning rules, for the collector that applies the same rules in a shell.
 pub(crate) mod lists {
     pub(crate) use super::cmdline::{MODULES, PLAIN};
     pub(crate) use super::commands::{TARGETS, WORDS};
@@ -29,8 +29,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A machine without its secrets. Reading it once more through another one changes nothing, so a
-/// capture of it gives the facts that the machine gave.
+/// A view of a machine without its secrets. Applying it twice changes nothing, so a capture gives
+/// the same facts as the machine.
 pub struct Redacted<'a> {
     inner: &'a dyn Host,
     identity: bool,
@@ -38,7 +38,8 @@ pub struct Redacted<'a> {
 }
 
 impl<'a> Redacted<'a> {
-    /// With `identity` also host names, addresses and serial numbers, but no secret.
+    /// Creates the view; with `identity` it keeps host names, addresses and serial numbers, but no
+    /// secret.
     #[must_use]
     pub fn new(inner: &'a dyn Host, identity: bool) -> Self {
         Self {
@@ -48,7 +49,7 @@ impl<'a> Redacted<'a> {
         }
     }
 
-    /// What was left out so far: paths and command lines, each with what happened to it.
+    /// Returns what was left out so far: paths and command lines, each with the reason.
     #[must_use]
     pub fn withheld(&self) -> BTreeMap<String, String> {
         let found = self.withheld.lock();
@@ -66,7 +67,7 @@ impl<'a> Redacted<'a> {
     }
 }
 
-/// How the notes call what was read and not kept whole.
+/// Note of a source that was read but not kept completely.
 const PARTLY: &str = "kept in part: only what is known to be harmless";
 
 impl Host for Redacted<'_> {
@@ -138,7 +139,7 @@ impl Host for Redacted<'_> {
     }
 }
 
-/// Facts that another assay wrote, by the rules of this one.
+/// Applies the rules of this version to facts that another assay collected.
 pub fn facts(facts: &mut Facts) {
     for (key, fact) in &mut facts.map {
         let FactValue::Known(Value::String(text)) = &mut fact.value else {
@@ -159,14 +160,14 @@ pub fn facts(facts: &mut Facts) {
     }
 }
 
-/// What is done to the text of a file, for the tests of the collector that does it elsewhere.
+/// Returns the cleaning rule of a file, for the tests of the shell collector.
 #[cfg(test)]
 pub(crate) fn rule_of_file(path: &str) -> Option<impl Fn(&[u8]) -> Vec<u8>> {
     let rule = files::rule(path, false)?;
     Some(move |text: &[u8]| rule.apply(text, false))
 }
 
-/// What is done to the answer of a command, for the same tests.
+/// Applies the cleaning rule to the output of a command, for the same tests.
 #[cfg(test)]
 pub(crate) fn answer_of_command(argv: &[&str], text: &str) -> String {
     let clean =

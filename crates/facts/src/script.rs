@@ -1,9 +1,9 @@
-//! The collector: a POSIX shell script that reads what the collectors of this crate read, for machines
-//! without assay. It is made from the tables of the collectors and of [`crate::redact`], so that it asks for
-//! the same and lets through the same.
+//! The shell collector: a POSIX shell script that reads the same sources as the collectors of this crate, for
+//! machines without assay. It is generated from the tables of the collectors and of [`crate::redact`], so both read
+//! and keep the same.
 //!
-//! Two programs for awk do the work on the other machine: `clean.awk` lets through what is known to be
-//! harmless, `pack.awk` writes the archive. Tests hold both against the rules in [`crate::redact`].
+//! Two awk programs run on the other machine: `clean.awk` keeps only harmless text, `pack.awk` writes the archive.
+//! Tests compare both with the rules in [`crate::redact`].
 
 mod table;
 #[cfg(test)]
@@ -21,16 +21,16 @@ const SHELL: &str = include_str!("script/collector.sh");
 const CLEAN: &str = include_str!("script/clean.awk");
 const PACK: &str = include_str!("script/pack.awk");
 
-/// After so many seconds a command on the other machine is killed.
+/// Timeout of one command on the other machine in seconds.
 const SECONDS: u64 = 20;
 
-/// After so many seconds the script ends itself, when its caller states no other time.
+/// Default time in seconds after which the script ends.
 const END: u64 = 600;
 
 /// Most names that are read in one directory, or below the directory of a program.
 const MOST: usize = 5000;
 
-/// The collector. `version` is that of assay, and stands in what it writes.
+/// Returns the script. `version` is the version of assay and is written to the archive.
 #[must_use]
 pub fn script(version: &str) -> String {
     with_words(version, "")
@@ -38,7 +38,7 @@ pub fn script(version: &str) -> String {
 
 fn with_words(version: &str, words: &str) -> String {
     let seconds = SECONDS.to_string();
-    // The text for awk stands between single quotation marks, which it therefore must not hold.
+    // The awk text is quoted with single quotation marks, so it must not contain any.
     let clean = CLEAN.replace("@@TABLES@@\n", &table::tables());
     let pack = PACK.replace("@@SECONDS@@", &seconds);
     let disk: Vec<&str> = table::disk().collect();
@@ -60,10 +60,10 @@ fn with_words(version: &str, words: &str) -> String {
         .replace("@@PATHS@@", words)
 }
 
-/// The collector, with paths of the other machine that it looks at more closely.
+/// Returns the script with paths of the other machine that it reads in more detail.
 ///
 /// # Errors
-/// A path that is not absolute, or that cannot stand in a script.
+/// A path is not absolute, or cannot be quoted.
 pub fn script_for(version: &str, paths: &[PathBuf]) -> Result<String, String> {
     let mut words = String::new();
     for path in paths {
@@ -80,7 +80,7 @@ pub fn script_for(version: &str, paths: &[PathBuf]) -> Result<String, String> {
     Ok(with_words(version, &words))
 }
 
-/// Calls of the shell functions for what has a fixed place, and what is asked for at all.
+/// Returns the calls of shell functions for sources with a fixed path.
 fn collect() -> String {
     let mut out = String::from("    cat <<'ASKED'\n");
     for pattern in table::asked() {
@@ -133,7 +133,7 @@ fn words(words: &[&str]) -> String {
     words.join(" ")
 }
 
-/// A word of the shell: in quotation marks where it has letters that mean something there.
+/// Quotes a word for the shell if it contains special characters.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-,:=+@".contains(&byte);
     match !word.is_empty() && word.bytes().all(plain) {

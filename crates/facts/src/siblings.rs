@@ -1,4 +1,4 @@
-//! Disks that share the work of a vdev of a ZFS pool, an md array or a btrfs.
+//! Finds disks that share the work of one vdev of a ZFS pool, one md array or one btrfs.
 
 use crate::block::Device;
 use crate::zpool;
@@ -7,7 +7,7 @@ use assay_model::siblings::Siblings;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// All groups of two disks or more on a machine, and what could not be looked at, with the reason.
+/// Returns all groups of at least two disks, and the reasons why groups could not be read.
 #[must_use]
 pub fn siblings(host: &dyn Host) -> (Vec<Siblings>, Vec<String>) {
     let mut unknown = Vec::new();
@@ -31,7 +31,7 @@ fn zfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     };
     let mut groups = vdevs(&output.text());
     for group in &mut groups {
-        // The name in /dev need not be the kernel's; leaves that are files have no counters.
+        // The name in /dev may differ from the kernel name; leaves that are files have no counters.
         let kernel = |node: &String| Device::of_node(host, Path::new(node)).ok().flatten();
         group.disks = group
             .disks
@@ -43,9 +43,9 @@ fn zfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     Ok(groups)
 }
 
-/// The vdevs of all pools in `zpool status -LP` with the nodes of their leaves that work: those that
-/// are offline or faulted do not do what the others do, and none does during a resilver. Single
-/// disks side by side are one group; caches and spares are none.
+/// Returns the vdevs of all pools in `zpool status -LP` with the device nodes of their online
+/// leaves. Offline and faulted leaves are left out, and so are all vdevs during a resilver, because
+/// their load differs. Single disks form one group; caches and spares form none.
 fn vdevs(status: &str) -> Vec<Siblings> {
     let mut groups: Vec<Siblings> = Vec::new();
     for one in status.split("  pool: ").skip(1) {
@@ -77,7 +77,7 @@ fn vdevs(status: &str) -> Vec<Siblings> {
     groups
 }
 
-/// Arrays of md, by what sysfs says lies under them.
+/// Returns the md arrays with their members from sysfs.
 fn md(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     let mut groups = Vec::new();
     for name in host.list(Path::new("/sys/block"))? {
@@ -93,12 +93,12 @@ fn md(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     Ok(groups)
 }
 
-/// Mounted file systems of btrfs.
+/// Returns the mounted btrfs file systems with their members.
 fn btrfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     let base = Path::new("/sys/fs/btrfs");
     let mut groups = Vec::new();
     for uuid in or_none(host.list(base))? {
-        // `features` is not a file system.
+        // `features` is a directory beside the file systems.
         let disks = names(host, &base.join(&uuid).join("devices"))?;
         if let Some(first) = disks.first() {
             groups.push(Siblings {
@@ -136,7 +136,7 @@ mod tests {
             .collect();
         let wanted = [
             ("p raidz1-0", "/dev/vdg2 /dev/vdc1 /dev/vdf1"),
-            // Its other half is offline.
+            // The other half of this mirror is offline.
             ("p mirror-1", "/dev/vdd1"),
             ("p log", "/dev/vdg1"),
         ];

@@ -1,13 +1,14 @@
-//! What is written on a device: the answers of `blkid -p` and `wipefs -n` (util-linux). Both are
-//! asked, because each knows some that the other does not look for.
+//! Parses the output of `blkid -p` and `wipefs -n` (util-linux): the signatures on a device. Both run, because each
+//! finds some signatures that the other does not.
 
 use assay_host::CommandOutput;
 
-/// What `blkid -p -o export DEVICE` found: `TYPE`, `PTTYPE` and the like, as `key=value` words.
+/// Returns what `blkid -p -o export DEVICE` found: `TYPE`, `PTTYPE` and others as `key=value`
+/// words.
 ///
 /// # Errors
-/// Why the answer means neither "something" nor "nothing". Exit status 2 stands for both "nothing
-/// found" and "could not open" (blkid(8)); only silence tells them apart.
+/// The reason why the output is ambiguous. Exit status 2 means "nothing found" or "could not open"
+/// (blkid(8)); only empty output separates the two.
 pub(crate) fn blkid(output: &CommandOutput) -> Result<Vec<String>, String> {
     let text = output.text();
     let interesting = ["TYPE=", "PTTYPE=", "USAGE="];
@@ -25,10 +26,10 @@ pub(crate) fn blkid(output: &CommandOutput) -> Result<Vec<String>, String> {
     }
 }
 
-/// What `wipefs -n -p DEVICE` found: lines of `offset,uuid,label,type`.
+/// Returns what `wipefs -n -p DEVICE` found: lines of `offset,uuid,label,type`.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The reason why there is no result.
 pub(crate) fn wipefs(output: &CommandOutput) -> Result<Vec<String>, String> {
     if !output.success() || !output.stderr.is_empty() {
         return Err(format!("wipefs: {}", output.complaint()));
@@ -58,7 +59,7 @@ mod tests {
         }
     }
 
-    // Answers of util-linux 2.38.1.
+    // Output of util-linux 2.38.1.
     #[test]
     fn blkid_answers() {
         let ext4 = "DEVNAME=/dev/loop9\nUUID=aa\nVERSION=1.0\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n";

@@ -1,7 +1,6 @@
-//! What is known of a machine before anything is measured on it, and which of that belongs to a
-//! measurement: what the machine is, and what lies under its targets. Other disks that are there to stay
-//! are kept, since they share the bus; other mounts, and what somebody attached for a while, explain
-//! nothing and tell readers of a shared report what is none of theirs.
+//! The facts of a machine before a measurement, and the part of them that is stored with it: what the machine is, and
+//! what lies under the targets. Other permanent disks are kept, because they share the bus. Other mounts and
+//! removable disks are dropped: they explain nothing, and a shared report should not contain them.
 
 use crate::{CollectOptions, TargetError, collect, target};
 use assay_host::Host;
@@ -9,14 +8,14 @@ use assay_model::{Facts, TargetInfo};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What is known of a machine.
+/// Facts of a machine.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// All of it, without what names this one machine.
+    /// All facts, without those that identify the machine.
     pub facts: Facts,
 }
 
-/// Looks at a machine, and more closely at what lies under these paths.
+/// Collects the facts of a machine, in more detail for the layers under these paths.
 #[must_use]
 pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     let options = CollectOptions {
@@ -28,17 +27,17 @@ pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     }
 }
 
-/// The same, with what one path is.
+/// Collects the facts and returns the description of one path.
 ///
 /// # Errors
-/// Its layers cannot be found out.
+/// The layers under the path cannot be determined.
 pub fn survey_at(host: &dyn Host, path: &Path) -> Result<(Survey, TargetInfo), TargetError> {
     let info = target(host, path)?;
     Ok((survey(host, &[path.to_owned()]), info))
 }
 
 impl Survey {
-    /// The facts that explain what is measured on these targets.
+    /// Keeps the facts that explain a measurement on these targets.
     #[must_use]
     pub fn about(self, targets: &[TargetInfo]) -> Facts {
         relevant(self.facts, targets)
@@ -83,7 +82,7 @@ fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
     facts
 }
 
-/// Loop devices, RAM disks and network block devices come and go.
+/// Whether a device is temporary: a loop device, RAM disk or network block device.
 fn attached(name: &str) -> bool {
     ["loop", "ram", "zram", "nbd"].iter().any(|prefix| {
         name.strip_prefix(prefix)

@@ -1,4 +1,4 @@
-//! What lies under a path: its mount, the block devices directly below, the disks at the bottom.
+//! Finds what lies under a path: its mount, the block devices directly below, and the disks at the bottom.
 
 use crate::block::{Device, MAX_DEPTH};
 use crate::mountinfo::{self, MOUNTINFO, Mount};
@@ -9,47 +9,47 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Why it could not be found out what lies under a path.
+/// Reason why the layers under a path cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("{}: no such file or directory", path.display())]
     Missing {
         /// The path.
         path: PathBuf,
     },
-    /// It is neither directory, file nor block device.
+    /// The path is not a directory, a file or a block device.
     #[error("{}: neither a directory, a file nor a block device", path.display())]
     NotStorage {
         /// The path.
         path: PathBuf,
     },
-    /// Something could not be read.
+    /// A source could not be read.
     #[error("{}: cannot find out what lies below it: {error}", path.display())]
     Unreadable {
         /// The path.
         path: PathBuf,
-        /// What, and why.
+        /// The source and the reason.
         #[source]
         error: HostError,
     },
-    /// What is mounted cannot be understood.
+    /// The table of mounts is malformed.
     #[error("{}: line {line} of {MOUNTINFO} cannot be understood", path.display())]
     NoMount {
         /// The path.
         path: PathBuf,
-        /// The line.
+        /// Number of the malformed line.
         line: usize,
     },
 }
 
-/// Looks at what lies under a path. `devices` and `disks` of the answer are empty where no block
-/// device is involved (tmpfs, network file systems) or none can be named (a pool without `zpool`).
-/// `size` is that of a file or device, 0 for a directory. Host names in the sources of network
-/// file systems are left out.
+/// Describes what lies under a path. `devices` and `disks` are empty if there is no block device
+/// (tmpfs, network file systems) or none can be named (a pool without `zpool`). `size` is the size
+/// of a file or device in bytes, 0 for a directory. Host names in the sources of network file
+/// systems are removed.
 ///
 /// # Errors
-/// The path is missing or no storage, or /proc or /sys cannot be read.
+/// The path is missing or is not storage, or /proc or /sys cannot be read.
 pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
     let unreadable = |error: HostError| match error {
         error if error.is_absent() => TargetError::Missing {
@@ -109,8 +109,9 @@ pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
         }
         match mount {
             Some(mount) => devices_of(host, &mounts, mount, 0).map_err(below)?,
-            // A root directory that is not mounted (chroot): which file system it is, nobody says here, but
-            // one on a device of its own has the device's number.
+            // The root directory of a chroot need not be a mount, so its file system is unknown. If
+            // the file system has a device, the number of the directory is the number of that
+            // device.
             None if stat.dev.major != 0 => numbered(host, stat.dev).map_err(below)?,
             None => Vec::new(),
         }
@@ -142,7 +143,7 @@ fn mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
     })
 }
 
-/// The device of this number; none can be named where sysfs is not mounted, as in a bare root directory.
+/// Returns the device with this number; empty if sysfs is not mounted, as in a bare root directory.
 fn numbered(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Device>, HostError> {
     let without_sysfs = || {
         matches!(
@@ -156,7 +157,7 @@ fn numbered(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Device>, HostEr
     }
 }
 
-/// The block devices directly under a mounted file system.
+/// Returns the block devices directly under a mounted file system.
 pub(crate) fn devices_of(
     host: &dyn Host,
     mounts: &[Mount],
@@ -176,7 +177,8 @@ pub(crate) fn devices_of(
                 return Ok(Vec::new());
             };
             let upper = PathBuf::from(OsString::from_vec(mountinfo::unescape(upper.as_bytes())));
-            // In a container the directory lies outside of what we see: then nothing can be named.
+            // In a container the directory may be outside of the visible tree; then no device can
+            // be named.
             let Ok(real) = host.realpath(&upper) else {
                 return Ok(Vec::new());
             };
@@ -191,7 +193,7 @@ pub(crate) fn devices_of(
             };
             btrfs_members(host, device)
         }
-        // bcachefs names its members `/dev/sda:/dev/sdb`.
+        // The source of bcachefs is a list of members: `/dev/sda:/dev/sdb`.
         _ => {
             let sources = mount.source.as_bytes().split(|&byte| byte == b':');
             let nodes = sources.filter(|source| source.starts_with(b"/dev/"));
@@ -210,7 +212,7 @@ fn node(host: &dyn Host, source: &OsStr) -> Result<Option<Device>, HostError> {
     }
 }
 
-/// A btrfs is mounted by one of its members; sysfs lists all of them.
+/// Returns all members of a btrfs from sysfs; the mount has only one of them as its source.
 fn btrfs_members(host: &dyn Host, device: Device) -> Result<Vec<Device>, HostError> {
     let base = Path::new("/sys/fs/btrfs");
     for uuid in host.list(base).unwrap_or_default() {
@@ -227,7 +229,7 @@ fn btrfs_members(host: &dyn Host, device: Device) -> Result<Vec<Device>, HostErr
     Ok(vec![device])
 }
 
-/// The leaf devices of the pool of a dataset, as `zpool status -LP` names them.
+/// Returns the leaf devices of the pool of a dataset from `zpool status -LP`.
 fn pool_devices(host: &dyn Host, dataset: &OsStr) -> Result<Vec<Device>, HostError> {
     let pool = dataset
         .as_bytes()
@@ -247,8 +249,8 @@ fn pool_devices(host: &dyn Host, dataset: &OsStr) -> Result<Vec<Device>, HostErr
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The disks that a device consists of in the end: below partitions, device mapper, md and files
-/// behind loop devices.
+/// Returns the disks at the bottom of a device: below partitions, device mapper, md and the files
+/// of loop devices.
 pub(crate) fn bottoms(
     host: &dyn Host,
     device: &Device,
@@ -273,8 +275,8 @@ pub(crate) fn bottoms(
         .try_for_each(|device| bottoms(host, device, depth + 1, out))
 }
 
-/// The device that a path stands for, or the devices under a file that is used as a device; none
-/// when it is out of sight.
+/// Returns the device at a path, or the devices under a file that is used as a device; empty if the
+/// path is not visible.
 fn below_file(host: &dyn Host, file: &Path, depth: usize) -> Result<Vec<Device>, HostError> {
     match host.stat(file) {
         Ok(stat) if stat.kind == FileKind::BlockDevice => {

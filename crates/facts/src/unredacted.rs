@@ -1,7 +1,7 @@
-//! What has to see names to tell whether they fit: the machine as it is, not as [`crate::Redacted`] shows
-//! it. Facts of these collectors are yes and no, counts, keywords, and paths that are facts elsewhere too;
-//! no name of a host, a user or an address. Only for a machine or a tree that is here: no capture and no
-//! bundle has what they read.
+//! Collectors that need names to decide whether names are consistent: they read the machine itself, not through
+//! [`crate::Redacted`]. Their facts are booleans, counts, keywords, and paths that other facts contain too; never the
+//! name of a host or user, or an address. They run on the live machine or on a tree of its files; captures and
+//! bundles do not contain their sources.
 
 mod accounts;
 mod apache_sections;
@@ -31,7 +31,7 @@ mod system_state;
 
 use crate::gather::Gather;
 
-/// All of them.
+/// Runs all of them.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     sites::collect(g);
     authorities::collect(g);

@@ -1,4 +1,4 @@
-//! Collecting on this machine, from a capture of it, and with faults.
+//! Collects the facts of this machine, of a capture of it, and with injected faults.
 #![allow(
     clippy::disallowed_methods,
     reason = "makes a directory to capture into"
@@ -62,14 +62,15 @@ fn a_capture_gives_the_same_facts() {
     assert!(live.map.len() > 50);
     let differ = differences(&live, &captured);
     assert!(differ.is_empty(), "{differ:#?}");
-    // No serial number was even copied: its file may stand there, empty.
+    // No serial number was copied; its file may exist and be empty.
     for disk in LiveHost.list(Path::new("/sys/block")).unwrap() {
         let serial = root.read(&Path::new("/sys/block").join(disk).join("serial"));
         assert!(serial.unwrap_or_default().is_empty());
     }
 }
 
-/// Loop devices and processes of other tests come and go between two reads of the same file.
+/// Returns the differing keys. Loop devices and processes of other tests may change between two
+/// reads.
 fn differences(a: &Facts, b: &Facts) -> Vec<String> {
     let volatile = |key: &&String| {
         let parts = ["disk.loop", "mapped", "mount.", "btrfs.", "vm."];
@@ -86,7 +87,7 @@ fn differences(a: &Facts, b: &Facts) -> Vec<String> {
         .collect()
 }
 
-/// A capture is the same on every call, so what is missing is missing because of the fault.
+/// A capture never changes, so a missing fact is caused by the injected fault.
 #[test]
 fn faults_make_facts_unknown_and_never_vanish() {
     let targets = here();
@@ -118,7 +119,7 @@ fn faults_make_facts_unknown_and_never_vanish() {
             let known = facts
                 .map
                 .iter()
-                // What is not asked needs no reading.
+                // A skipped kind is not read.
                 .filter(|(key, _)| !key.starts_with("not_asked."))
                 .filter(|(_, fact)| matches!(fact.value, FactValue::Known(_)))
                 .count();
@@ -127,7 +128,7 @@ fn faults_make_facts_unknown_and_never_vanish() {
     }
 }
 
-/// Whether something that the fact hangs on is said to be unknown: a name that its key begins with.
+/// Whether a source of the fact is reported as unknown: a prefix of its key.
 fn excused(key: &str, facts: &Facts) -> bool {
     let unknown = |prefix: &str| {
         facts
@@ -137,15 +138,15 @@ fn excused(key: &str, facts: &Facts) -> bool {
     };
     let parents = key.match_indices('.').map(|(at, _)| &key[..at]);
     parents.into_iter().any(unknown)
-        // File systems are looked at by their mounts.
+        // File systems are found through their mounts.
         || ["ext4.", "btrfs.property.", "xfs.", "zfs.dataset.", "zfs.pool."].iter().any(|start| key.starts_with(start)) && unknown("mount")
         || key.starts_with("ext4.") && facts.map.keys().any(|key| key.starts_with("target."))
-        // A setting comes from one of several files or directories.
+        // A setting is read from several files or directories.
         || key.ends_with(".configured") && {
             let start = format!("{}./", key.split('.').next().unwrap_or_default());
             facts.map.keys().any(|key| key.starts_with(&start))
         }
-        // What is computed from another value.
+        // Computed from another value.
         || key.strip_suffix("aligned_4k").is_some_and(|disk| unknown(&format!("{disk}start")))
 }
 

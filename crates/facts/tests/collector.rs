@@ -1,4 +1,4 @@
-//! The collector against the collectors of this crate: the same machine read by both gives the same facts.
+//! Compares the shell collector with the collectors of this crate: both give the same facts for the same machine.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::{CollectOptions, collect, script};
@@ -19,7 +19,7 @@ const OPTIONS: CollectOptions<'static> = CollectOptions {
     targets: &[],
 };
 
-/// Runs the script as `ssh host sh < script` does: it comes in on standard input.
+/// Runs the script on standard input, as `ssh host sh < script` does.
 fn run(shell: Command) -> Bundle {
     run_script(shell, script("test"))
 }
@@ -42,8 +42,9 @@ fn run_script(mut shell: Command, script: String) -> Bundle {
     bundle.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A file whose reading fails, as on a disk that fails: /sys answers the speed of the loopback device with
-/// EINVAL. mawk, the awk of Debian, ends at such a file, and what came after it used to be missing silently.
+/// Tries a file that fails like one on a broken disk: /sys returns EINVAL for the speed of the
+/// loopback device. mawk, the awk of Debian, stops at such a file; all later sources must still be
+/// present.
 #[test]
 fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
     let dir = Path::new("/etc/sysctl.d");
@@ -64,7 +65,7 @@ fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
     let bundle = run(over("exec sh"));
     let error = bundle.read_text(&std::fs::canonicalize(&broken).unwrap());
     assert!(error.is_err_and(|error| error.errno() == Some(22)));
-    // Certificates are looked at last.
+    // Certificates are read last.
     let facts = collect(&bundle, &OPTIONS);
     let here = collect(&LiveHost, &OPTIONS);
     let those = |facts: &Facts| -> Vec<String> {
@@ -78,7 +79,8 @@ fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
     assert!(!those(&facts).is_empty());
 }
 
-/// A collector that ends half-way says so: what it did not come to is not taken for absent.
+/// A collector that stops early reports this: sources that it did not reach are not taken for
+/// missing.
 #[test]
 fn attack_a_collector_that_is_killed_half_way() {
     let whole = script("test");
@@ -113,7 +115,7 @@ fn differences(here: &Facts, there: &Facts, ignored: &dyn Fn(&str) -> bool) -> V
 
 #[test]
 fn this_machine_in_a_bundle_gives_the_same_facts() {
-    // What changes from one moment to the next, and what other tests make and remove.
+    // Whether a value changes over time, or by other tests.
     let volatile = |key: &str| {
         let starts = [
             "disk.loop",
@@ -132,7 +134,7 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
                 "sysctl.fs.aio-nr",
             ]
             .contains(&key)
-            // Asked of a bundle alone.
+            // Collected from bundles only.
             || key.starts_with("not_asked")
             || key.starts_with("packages.unmet")
     };
@@ -149,8 +151,8 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
     }
 }
 
-/// Trees of files of the catalogue, each as the root of a machine with nothing but busybox. Tools that the
-/// tree has answers of are there and give them. All trees that have a fault are read, and a third of the
+/// Reads trees of files of the catalogue, each as the root of a machine with only busybox, and with
+/// tools that print the recorded output. All trees with a fault are read, and a third of the
 /// others; ASSAY_LAB_ALL=1 reads all.
 #[test]
 fn trees_of_the_catalogue_give_the_same_facts() {
@@ -177,7 +179,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     let read = || {
         let (mut known, mut wrong) = (0, Vec::new());
         while let Some((number, tree)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // Each shell and awk has its share of the trees.
+            // The trees are distributed over all pairs of shell and awk.
             let pair = &pairs[number % pairs.len()];
             let (facts, differ) = compare_tree(tree, pair, &busybox, &pages);
             if !differ.is_empty() {
@@ -203,7 +205,8 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     assert!(known > 1000, "{known}");
 }
 
-/// Number of facts of a tree, and what differs between reading it here and by the collector with this shell.
+/// Returns the number of facts of a tree, and the differences between reading it locally and by the
+/// collector with this shell.
 fn compare_tree(
     tree: &Path,
     pair: &shells::Pair,
@@ -220,15 +223,15 @@ fn compare_tree(
     }
     let script = pair.before(Path::new("/bin")) + &script("test");
     let there = collect(&run_script(shell, script), &OPTIONS);
-    // What cannot be cleaned by a shell is not known; certificates need openssl; the page of this
-    // kernel and the tools of the test are there although the tree has none.
+    // The shell collector does not read some sources; certificates need openssl; this kernel's page
+    // size and the tools of the test exist although the tree lacks them.
     let ignored = |key: &str| {
         let unknown = |prefix: &str| {
             there.map.iter().any(|(key, fact)| {
                 key.starts_with(prefix) && matches!(fact.value, FactValue::Unknown(_))
             })
         };
-        // What the tree cannot answer has to stay without an answer; the reason may be another.
+        // A fact that is unknown for the tree must stay unknown; the reason may differ.
         let is_known = |facts: &Facts| {
             let fact = facts.map.get(key);
             fact.is_some_and(|fact| matches!(fact.value, FactValue::Known(_)))
@@ -238,10 +241,10 @@ fn compare_tree(
             || key.starts_with("libvirt") && unknown("libvirt")
             || key.starts_with("vm.") && unknown("vm.")
             || key.starts_with("certificate") && unknown("certificate")
-            // Who may read a key says the file, of which the tree has no mode; the answers that it has are
-            // those of the machine that it was recorded on.
+            // Permissions of keys come from the file system, but trees have only recorded
+            // permissions.
             || key.starts_with("key_file")
-            // Asked on this side alone.
+            // Collected on this side only.
             || key.starts_with("not_asked")
             || key.starts_with("packages.unmet")
     };
@@ -254,8 +257,8 @@ fn compare_tree(
     (here.map.len(), differ)
 }
 
-/// What a check says otherwise of a machine when it is asked from elsewhere: findings and unknowns that only one
-/// side has, other than of rules that the other side names as not asked.
+/// Returns findings and unknown facts that only one side has, except those of rules that the other
+/// side reports as not asked.
 fn judged_differently(
     pages: &[&assay_model::advice::Advice],
     here: &Facts,
@@ -271,7 +274,7 @@ fn judged_differently(
             .findings
             .iter()
             .filter(|finding| finding.certainty == certainty);
-        // What the collector leaves out names its way out.
+        // A removed source is reported with its way out.
         let all = all.filter(|finding| !finding.text.contains("not taken by the collector"));
         all.map(|finding| finding.fingerprint()).collect()
     };
@@ -289,7 +292,7 @@ fn judged_differently(
         of(&here, Certainty::Unknown),
         of(&there, Certainty::Unknown),
     );
-    // A tree of files cannot answer commands, which a machine can.
+    // A tree of files cannot run commands, in contrast to a machine.
     let open: BTreeSet<String> = unknown_here.iter().map(rule).collect();
     let missing = found_here
         .difference(&found_there)
@@ -297,7 +300,7 @@ fn judged_differently(
         .map(|name| format!("only here: {name}"));
     let more = found_there
         .difference(&found_here)
-        // Of keys the tree has no modes, unless they were recorded.
+        // Trees have no permissions of keys unless they were recorded.
         .filter(|name| !open.contains(&rule(name)) && rule(name) != "key-file-open")
         .map(|name| format!("only there: {name}"));
     let unknown = unknown_there
@@ -322,7 +325,7 @@ fn busybox() -> Option<PathBuf> {
     found
 }
 
-/// Directories under `fires`, `quiet` and `not-applicable`.
+/// Returns directories under `fires`, `quiet` and `not-applicable`.
 fn find(dir: &Path, depth: usize, trees: &mut Vec<PathBuf>) {
     let mut inside: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
@@ -345,7 +348,7 @@ fn find(dir: &Path, depth: usize, trees: &mut Vec<PathBuf>) {
     }
 }
 
-/// The tree with a shell in it, and with programs that give the answers that were recorded.
+/// Adds a shell to the tree, and programs that print the recorded output.
 fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
     let copied = Command::new("cp")
         .arg("-a")
@@ -372,7 +375,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
             .iter()
             .map(|word| word.as_str().unwrap())
             .collect();
-        // The shell has a `stat` of its own, and asks it in its own words about what is there.
+        // The script also runs `stat` with other arguments to test for existence.
         if let ["stat", _, "--format=%a", _, path] = argv[..]
             && let Ok(mode) =
                 u32::from_str_radix(command["stdout"].as_str().unwrap_or_default().trim(), 8)
@@ -399,7 +402,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
         std::fs::write(&program, body).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // The script asks which pools there are; recorded are the answers about each.
+    // The script lists all pools; the recorded output covers each of them.
     let zpool = dir.join("bin/zpool");
     if let Ok(before) = std::fs::read_to_string(&zpool) {
         let pools: Vec<&str> = before
@@ -420,7 +423,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
 
 const SECRET: &str = "Canary5ecret";
 
-/// Things that must not leave a machine, `@` stands for a secret.
+/// Private texts that must not leave a machine; `@` stands for a secret.
 const PLANTS: [(&str, &str); 38] = [
     ("etc/shadow", "root:@:1:0\n"),
     (
@@ -499,7 +502,8 @@ const PLANTS: [(&str, &str); 38] = [
     ("etc/pve/storage.cfg", "cifs: x\n\tpassword @\n\tserver @\n"),
     (
         "var/lib/dpkg/status",
-        // Names and versions of packages are in a bundle; who made them and what is said of them is not.
+        // A bundle contains names and versions of packages, but not their maintainers and
+        // descriptions.
         "Package: own\nMaintainer: @\nVersion: 1\n\nPackage: nginx\nStatus: install ok installed\nDescription: @\nVersion: 1\n",
     ),
     ("proc/cmdline", "root=/dev/vda luks.pw=@ @ @=x\n"),
@@ -520,7 +524,7 @@ const PLANTS: [(&str, &str); 38] = [
     ("sys/class/dmi/id/product_serial", "@"),
 ];
 
-/// What must not leave a machine is in no byte of a bundle, wherever on it that stands.
+/// No byte of a bundle contains a planted secret, wherever the secret stands.
 #[test]
 fn attack_planted_secrets_are_in_no_bundle() {
     let Some(busybox) = busybox() else { return };
@@ -534,7 +538,7 @@ fn attack_planted_secrets_are_in_no_bundle() {
         std::fs::write(path, text.replace('@', SECRET)).unwrap();
     }
     furnish(dir.path(), tree.path(), &busybox);
-    // Without the compressor the archive is there to be searched.
+    // Without a compressor the archive can be searched.
     std::fs::remove_file(dir.path().join("bin/gzip")).unwrap();
     let file = tree.path().join("script");
     std::fs::write(&file, script("test")).unwrap();

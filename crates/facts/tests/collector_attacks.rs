@@ -1,5 +1,5 @@
-//! The collector on machines that somebody prepared against it: names of any kind, lists without an end, tools that
-//! hang, a link that dies. It ends itself, leaves no process behind, and never takes a part for the whole.
+//! Runs the collector on hostile machines: names of any kind, endless lists, tools that hang, a lost connection. The
+//! collector ends itself, leaves no process behind, and never takes a partial result for a complete one.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::script;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A root with a shell in it; gone with its files.
+/// A root directory with a shell; dropped with its files.
 struct Machine {
     dir: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ impl Machine {
         dir
     }
 
-    /// Runs a script in it.
+    /// Runs a script in the root directory.
     fn run(&self, pair: &Pair, script: &str) -> Output {
         let mut shell = pair.furnish(self.dir.path()).unwrap();
         let script = pair.before(Path::new("/bin")) + script;
@@ -53,18 +53,18 @@ impl Machine {
         let mut stdin = child.stdin.take().unwrap();
         let writer = std::thread::spawn(move || stdin.write_all(script.as_bytes()));
         let output = child.wait_with_output().unwrap();
-        // A shell that was ended reads no more.
+        // A shell that was killed reads no more input.
         let _ = writer.join().unwrap();
         output
     }
 
-    /// What is left running in it once it has had a moment to end.
+    /// Returns the processes that still run there after a short wait.
     fn left(&self) -> Vec<String> {
         left_with(|at| fs::read_link(at.join("root")).is_ok_and(|root| root == self.dir.path()))
     }
 }
 
-/// Processes of which this is so for longer than ten seconds.
+/// Returns the processes that satisfy a condition for more than ten seconds.
 fn left_with(is: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..100 {
@@ -85,7 +85,7 @@ fn left_with(is: impl Fn(&Path) -> bool) -> Vec<String> {
 
 const TEXT: &str = "sendfile on;\n";
 
-/// Names that can travel: hard for shells, patterns and records, but each in one line.
+/// Names that are difficult for shells, patterns and records, but fit on one line.
 fn odd_names() -> Vec<OsString> {
     let mut names: Vec<OsString> = [
         "-n.conf",
@@ -129,7 +129,7 @@ fn odd_names() -> Vec<OsString> {
     names
 }
 
-/// Names that cannot stand in one line, or that the archive would take for something else.
+/// Names that do not fit on one line, or that the archive would misinterpret.
 const CONTROL: [&str; 10] = [
     "a\nb.conf",
     "x.conf\n",
@@ -143,7 +143,7 @@ const CONTROL: [&str; 10] = [
     "\u{7f}.conf",
 ];
 
-/// Directories of which the collector reads all files, or those of a pattern.
+/// Directories in which the collector reads all files, or those of a pattern.
 const DIRS: [&str; 6] = [
     "etc/nginx/conf.d",
     "etc/ssh/sshd_config.d",
@@ -217,13 +217,13 @@ fn attack_names_of_every_kind_arrive_or_are_told() {
     assay_testing::attacked("odd names and the collector", tried, tried);
 }
 
-/// One name that cannot travel makes its directory one that is not known as a whole, whoever asks, and hides nothing
-/// else.
+/// One name that cannot be transferred makes its directory unknown as a whole, for every shell, and
+/// hides nothing else.
 #[test]
 fn attack_names_that_cannot_travel_are_not_taken_for_absent() {
     let mut tried = 0;
     for (number, pair) in shells::shell_awk_pairs().iter().enumerate() {
-        // Each shell and awk has its share, and all of them the first one.
+        // Each pair of shell and awk tries its share of the names, and all pairs try the first one.
         for name in [CONTROL[0], CONTROL[1 + number % (CONTROL.len() - 1)]] {
             let Some(machine) = Machine::new() else {
                 return;
@@ -247,11 +247,11 @@ fn attack_names_that_cannot_travel_are_not_taken_for_absent() {
             let bundle = whole(pair, &output);
             for dir in DIRS.iter().chain(&["etc/nginx", "etc/letsencrypt/live"]) {
                 let dir = Path::new("/").join(dir);
-                // Directories mean nothing there.
+                // The collector ignores directories there.
                 if name.contains('/') && dir.ends_with("cron.d") {
                     continue;
                 }
-                // Only where a pattern means it, a name is looked at.
+                // A name is read only if it matches a pattern.
                 let meant = name
                     .split('/')
                     .next()
@@ -315,7 +315,7 @@ fn attack_more_names_than_anybody_has() {
     assay_testing::attacked("very many names", 3, 3);
 }
 
-/// A process of this test and all that it starts are known by a variable of their environment.
+/// Environment variable that marks the test's process and all its children.
 const MARK: &str = "ASSAY_TEST_OF_COLLECTOR";
 
 fn is_marked(process: &Path, dir: &Path) -> bool {
@@ -324,7 +324,7 @@ fn is_marked(process: &Path, dir: &Path) -> bool {
     text.windows(mark.len()).any(|part| part == mark.as_bytes())
 }
 
-/// The collector with something else as the first thing that it does.
+/// Returns a script that runs another command first.
 fn instead(seconds: u64, endless: &str) -> String {
     let whole = ends_after(seconds);
     let begin = "\ncollect() {\n";
@@ -332,18 +332,18 @@ fn instead(seconds: u64, endless: &str) -> String {
     whole.replace(begin, &format!("{begin}{endless}\n"))
 }
 
-/// What somebody managed to make endless ends all the same, whichever part of the script it is.
+/// An endless command ends, whichever part of the script runs it.
 #[test]
 fn attack_what_never_ends_is_ended() {
     let endless = [
-        // A loop of the shell's own, as when a list is split wrongly.
+        // An endless loop of the shell, as after a wrong split of a list.
         "while :; do :; done",
-        // A tool that hangs, and one that has started others.
+        // A tool that hangs, and one that has children.
         "sleep 1000",
         "(sleep 1000 & sleep 1000) | sleep 1000",
-        // An awk that computes for ever.
+        // An awk that computes endlessly.
         "awk 'BEGIN { while (1) x++ }'",
-        // A list that has no end.
+        // An endless list.
         "while :; do printf 'F /x\\n'; done",
     ];
     let guard = "guard </dev/null >/dev/null 2>&1 &\n";
@@ -356,7 +356,7 @@ fn attack_what_never_ends_is_ended() {
             "{}, {endless}: {said}",
             pair.name
         );
-        // Where nobody watches, a process that computes has its limit.
+        // Without a watchdog the CPU limit ends a busy process.
         let script = instead(2, "while :; do :; done");
         assert_eq!(script.matches(guard).count(), 1);
         ended(pair, &script.replace(guard, ": &\n"));
@@ -365,7 +365,7 @@ fn attack_what_never_ends_is_ended() {
     assay_testing::attacked("a collector without an end", tried, tried);
 }
 
-/// Runs a script that has no end of its own, and returns what it complained about. It writes no bundle.
+/// Runs a script that would not end, and returns its error messages. It writes no bundle.
 fn ended(pair: &Pair, script: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let links = dir.path().join("links");
@@ -390,7 +390,8 @@ fn ended(pair: &Pair, script: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// When the server of ssh is gone that started it, so is it, with all that it started; and when it is told to end.
+/// If the ssh server that started the script is gone, or the script is told to end, it ends
+/// together with all its children.
 #[test]
 fn attack_a_link_that_dies_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
@@ -430,7 +431,7 @@ fn attack_a_link_that_dies_leaves_nothing_behind() {
             let mut first = String::new();
             let out = child.stdout.take().unwrap();
             std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut first).unwrap();
-            // Until it is where it stays.
+            // Waits until the process hangs.
             let begin = Instant::now();
             while !sleeps() && begin.elapsed() < Duration::from_secs(60) {
                 std::thread::sleep(Duration::from_millis(50));
@@ -456,7 +457,7 @@ fn attack_a_link_that_dies_leaves_nothing_behind() {
     assay_testing::attacked("a link that dies", tried, tried);
 }
 
-/// The script with another time after which it ends itself.
+/// Returns the script with another timeout.
 fn ends_after(seconds: u64) -> String {
     format!("assay_deadline={seconds}\n{}", script("test"))
 }

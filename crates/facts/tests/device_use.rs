@@ -1,5 +1,5 @@
-//! The guard on real block devices: each way of being in use is refused for the right reason.
-//! Needs root and loop devices; says so and passes without them.
+//! Tests the guard on real block devices: each kind of use is refused with its reason. Needs root and loop devices;
+//! reports a skip and passes without them.
 #![allow(clippy::disallowed_methods, reason = "prepares real devices")]
 
 use assay_facts::{DeviceInUse, device_use, target};
@@ -29,7 +29,7 @@ fn must(words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Whether some process does not show its open files to us.
+/// Whether some process hides its open files from this process.
 fn hides_processes() -> bool {
     let dirs = std::fs::read_dir("/proc")
         .unwrap()
@@ -46,10 +46,10 @@ fn hides_processes() -> bool {
         })
 }
 
-/// One test at a time: a loop device that is being set up is looked at by every other losetup.
+/// Runs one test at a time, because losetup opens every loop device that is being set up.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// A loop device of 64 MiB on a file of its own.
+/// A loop device of 64 MiB on a temporary file.
 struct Loop {
     node: PathBuf,
     dir: tempfile::TempDir,
@@ -63,7 +63,7 @@ impl Loop {
         let file = dir.path().join("disk");
         std::fs::File::create(&file).ok()?.set_len(64 << 20).ok()?;
         let argv = ["losetup", "--show", "-f"].map(OsStr::new);
-        // Others may take the free number between asking and setting up.
+        // Another process may take the free number between the query and the setup.
         for _ in 0..5 {
             let Ok(output) = Command::new(argv[0]).args(&argv[1..]).arg(&file).output() else {
                 break;
@@ -88,7 +88,7 @@ impl Loop {
     /// Passes, unless a sandbox hides processes even from root: then exactly that is the refusal.
     fn passes(&self) {
         let mut last = None;
-        // udev and others who look at new devices hold them open for a moment.
+        // udev and other programs hold new devices open for a moment.
         for _ in 0..20 {
             match device_use(&LiveHost, &self.node) {
                 Ok(()) => return,
@@ -111,8 +111,8 @@ impl Loop {
         Self::reasons(&device_use(&LiveHost, &self.node).expect_err("must be refused"))
     }
 
-    /// The reasons, one a line, for a snapshot: of blkid's answer only what it takes the content for, and
-    /// neither what a sandbox hides nor what processes other than this one have open.
+    /// Returns the reasons for a snapshot, one per line. Of blkid's output only the detected
+    /// content is kept; hidden processes and open files of other processes are left out.
     fn reasons(refused: &DeviceInUse) -> String {
         let own = format!("open in process {} (", std::process::id());
         let mut lines = Vec::new();
@@ -190,7 +190,7 @@ fn a_mounted_device_is_refused_and_what_lies_below_is_found() {
         info.devices,
         [disk.node.file_name().unwrap().to_str().unwrap()]
     );
-    // The disk below the file behind the loop device, not the loop device.
+    // The disk below the backing file, not the loop device.
     assert!(!info.disks.contains(&info.devices[0]), "{info:?}");
 }
 
@@ -231,7 +231,7 @@ fn a_partition_table_is_refused() {
     match done {
         Ok(output) if output.status.success() => {}
         _ => {
-            // A protective table by hand: 0x55AA and one entry of type 0x83.
+            // Writes a protective partition table: 0x55AA and one entry of type 0x83.
             let mut sector = [0u8; 512];
             sector[446 + 4] = 0x83;
             sector[446 + 8] = 8;
@@ -242,7 +242,7 @@ fn a_partition_table_is_refused() {
     }
     let refusal = disk.refusal();
     assert!(refusal.contains("PTTYPE="), "{refusal}");
-    // A second loop device, whose partitions the kernel is asked to look for.
+    // A second loop device whose partitions the kernel scans.
     let file = disk.dir.path().join("disk");
     let scanned = must(&["losetup", "--show", "-P", "-f", file.to_str().unwrap()]);
     let name = scanned.trim_start_matches("/dev/").to_owned();
@@ -301,7 +301,7 @@ fn a_read_only_device_is_refused() {
     let Some(disk) = Loop::new() else { return };
     must(&["blockdev", "--setro", disk.node()]);
     let refusal = disk.refusal();
-    // The kernel keeps it for whoever gets the number next.
+    // The kernel keeps the flag for the next user of the number.
     must(&["blockdev", "--setrw", disk.node()]);
     insta::assert_snapshot!(refusal, @"read-only");
 }
@@ -320,7 +320,7 @@ fn what_is_no_device_itself_is_refused() {
     insta::assert_snapshot!(assay_testing::normalize_output(reason(&link), &[(&disk.node, "NODE")]), @"a link to NODE: name the device itself, NODE");
 }
 
-/// Whatever fails while an empty device is looked at, it is never passed unchecked.
+/// If any call fails during the check of an empty device, the device is refused.
 #[test]
 fn a_check_that_fails_refuses() {
     let Some(disk) = Loop::new() else { return };
@@ -330,11 +330,11 @@ fn a_check_that_fails_refuses() {
     };
     let usual = unchecked(&whole);
     let calls = whole.calls();
-    // All calls of the first checks; of the long walk over processes only some.
+    // All calls of the first checks, and a part of those of the long search over processes.
     for n in (1..=60).chain((61..calls * 3 / 4).step_by(41)) {
         let host = Faulty::once(&LiveHost, n);
         let found = unchecked(&host);
-        // Processes end meanwhile: with fewer calls this one is not of the walk any more.
+        // If processes ended, the search makes fewer calls and may not reach this one.
         if n > 60 && n >= host.calls() * 3 / 4 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is in force in a block is what sshd itself says for a connection that the block is for.
+//! The effective values of a block are those that sshd itself reports for a connection that matches the block.
 #![allow(
     clippy::disallowed_methods,
     reason = "asks the real sshd about files of its own"
@@ -25,14 +25,14 @@ const INSIDE: [&str; 6] = [
     "TrustedUserCAKeys /etc/ssh/ca-inside\nRevokedKeys /etc/ssh/inside\n",
 ];
 
-/// Blocks before and after the one of the user.
+/// Blocks before and after the block of the user.
 const ALWAYS: [&str; 3] = [
     "",
     "Match all\n    RevokedKeys /etc/ssh/always\n",
     "Match All\n    TrustedUserCAKeys /etc/ssh/ca-always\n",
 ];
 
-/// The value of a keyword in the answer of `sshd -T`, `none` as it says it.
+/// Returns the value of a keyword in the output of `sshd -T`; `none` is printed literally.
 fn says(answer: &str, key: &str) -> String {
     let line = answer.lines().find_map(|line| line.strip_prefix(key));
     line.map_or("none", str::trim).to_owned()
@@ -49,7 +49,7 @@ fn a_block_has_what_sshd_has_for_its_user() {
     if made.is_err() || !Path::new("/usr/sbin/sshd").exists() {
         return assay_testing::skipped("sshd", "openssh-server is not installed");
     }
-    // The service makes it when it starts.
+    // The service creates it when it starts.
     let _ = std::fs::create_dir("/run/sshd");
     let etc = dir.path().join("root/etc/ssh");
     std::fs::create_dir_all(&etc).unwrap();
@@ -77,7 +77,7 @@ fn a_block_has_what_sshd_has_for_its_user() {
                         ..CollectOptions::default()
                     };
                     let facts = collect(&root, &options);
-                    // The block of the user is the second one where another stands before it.
+                    // The user's block is the second one if another block precedes it.
                     let number = 1 + usize::from(!before.is_empty());
                     for keyword in ["trustedusercakeys", "revokedkeys"] {
                         let fact = format!("sshd.scope.Match-{number}.{keyword}_in_force");

@@ -1,5 +1,5 @@
-//! The guard on real files and devices, each used in another way: never overwritten, and said why.
-//! Needs root and loop devices for most; says so and passes without them.
+//! Tests the guard on real files and devices, each used in another way: they are never overwritten, and the reason is
+//! reported. Most tests need root and loop devices; they report a skip and pass without them.
 #![allow(clippy::disallowed_methods, reason = "prepares real files and devices")]
 
 use assay_facts::overwrite::{device, file};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const SIZE: u64 = 64 << 20;
 
-/// One test at a time: others that look at loop devices open them for a moment.
+/// Runs one test at a time, because other tests open loop devices for a moment.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn one() -> MutexGuard<'static, ()> {
@@ -36,7 +36,7 @@ fn run(argv: &[&str]) -> Option<String> {
         .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// A directory on a real file system, with a file of zeroes in it.
+/// Creates a directory on a real file system with a file of zeroes.
 fn zeroes() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("image");
@@ -76,7 +76,7 @@ fn reasons(
 fn fine(
     look: impl Fn() -> Result<assay_host::held::Held, assay_facts::overwrite::OverwriteRefused>,
 ) {
-    // udev and others hold new devices open for a moment.
+    // udev and other programs hold new devices open for a moment.
     let start = Instant::now();
     loop {
         match look() {
@@ -171,7 +171,7 @@ fn attack_files_in_use_are_refused() {
     assay_testing::attacked("regular files in use", tried, tried);
 }
 
-/// A process that has the file open.
+/// Starts a process that has the file open.
 fn holder(path: &Path) -> Child {
     let mut child = Command::new("sh")
         .args(["-c", "exec 3<\"$1\"; echo; exec sleep 60", "sh"])
@@ -184,7 +184,7 @@ fn holder(path: &Path) -> Child {
     child
 }
 
-/// QEMU has the image open, and locks bytes of it.
+/// QEMU has the image open and holds byte-range locks on it.
 #[test]
 fn attack_an_image_of_qemu_is_refused() {
     let _one = one();
@@ -206,7 +206,7 @@ fn attack_an_image_of_qemu_is_refused() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let file_said = reasons(file(&LiveHost, &path, true));
-    // The same image, by a loop device over it.
+    // The same image through a loop device.
     let device_said = Loop::on(&path).map(|disk| reasons(device(&LiveHost, disk.path(), true)));
     nbd.kill().unwrap();
     nbd.wait().unwrap();
@@ -239,7 +239,7 @@ fn attack_devices_in_use_are_refused() {
             .find(both)
             .expect("a reason that names both");
         let mut known = [(&disk.0, "DISK"), (&other.0, "OTHER")];
-        // One name may be the beginning of the other.
+        // One name may be a prefix of another.
         known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         let told = assay_testing::normalize_output(said, &known);
         insta::allow_duplicates! {
@@ -275,7 +275,8 @@ fn attack_devices_in_use_are_refused() {
     assay_testing::attacked("devices in use", 6, 6);
 }
 
-/// What blkid does not know is not overwritten without the second word, and is named.
+/// Content that blkid does not detect is named, and is not overwritten without the second
+/// confirmation.
 #[test]
 fn attack_images_and_archives_are_refused() {
     let _one = one();
@@ -354,7 +355,7 @@ fn attack_images_and_archives_are_refused() {
     put(&random, SIZE - random.len() as u64);
     look("random data at the end", "look random");
     clear();
-    // Nothing at head and tail: about one place in sixteen is hit, of more than 256.
+    // The start and the end are empty; more than 256 samples hit about one position in sixteen.
     put(&random, 20 << 20);
     look("random data inside", "look random");
     clear();
@@ -365,7 +366,7 @@ fn attack_images_and_archives_are_refused() {
     assay_testing::attacked("images and archives on a device", tried, tried);
 }
 
-/// Another node is put in place of the one that was checked: what is held stays the one.
+/// The checked node is replaced by another; the open descriptor still refers to the checked device.
 #[test]
 fn attack_a_node_that_is_exchanged_leads_nowhere() {
     let _one = one();

@@ -1,5 +1,5 @@
-//! Mail against the real parts: SpamAssassin's own word on scores, a queue of a Postfix that runs, and
-//! Dovecot's word on a configuration.
+//! Compares mail facts with real programs: SpamAssassin on scores, the queue of a running Postfix, and Dovecot on its
+//! configuration.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests run the programs, on directories of their own"
@@ -34,7 +34,7 @@ fn facts_of(dir: &Path) -> Facts {
     collect(&Root::open(dir).unwrap(), &OPTIONS)
 }
 
-/// Every score for a rule that SpamAssassin does not know is found, and no other.
+/// Finds every score for a rule that SpamAssassin does not define, and no other.
 #[test]
 fn scores_for_rules_that_do_not_exist() {
     let shipped = Path::new("/usr/share/spamassassin");
@@ -105,7 +105,7 @@ fn scores_for_rules_that_do_not_exist() {
     assert!(!all(".off", true).contains("OWN_TWO"));
 }
 
-/// A Postfix of its own, with nothing of the machine's.
+/// A separate Postfix instance that shares nothing with the machine's own.
 struct Postfix {
     dir: tempfile::TempDir,
 }
@@ -149,7 +149,7 @@ impl Postfix {
             queue.display(),
         );
         std::fs::write(etc.join("main.cf"), main).unwrap();
-        // Nothing listens, and nobody is in a jail.
+        // No service listens, and none runs in a chroot.
         let master = std::fs::read_to_string("/usr/share/postfix/master.cf.dist").unwrap();
         let services: Vec<String> = master
             .lines()
@@ -174,7 +174,7 @@ impl Postfix {
         let says = String::from_utf8_lossy(&started.stderr).into_owned();
         let postfix = Self { dir };
         if !started.status.success() {
-            // In a container without the rights for it.
+            // In a container without the necessary rights.
             assay_testing::skipped("postfix", says);
             return None;
         }
@@ -215,7 +215,7 @@ fn is_root() -> bool {
     ask(&["id", "-u"]).is_some_and(|output| output.stdout == b"0\n")
 }
 
-/// Why mail waits is told of a real queue, and nothing of who wrote to whom.
+/// Reasons are reported from a real queue, and no sender or recipient.
 #[test]
 fn a_queue_of_a_postfix_that_runs() {
     let Some(postfix) = Postfix::start() else {
@@ -232,7 +232,7 @@ fn a_queue_of_a_postfix_that_runs() {
     let begun = Instant::now();
     let list = loop {
         let list = postfix.queue();
-        // What is tried right now is in another queue, with its reason already.
+        // Mail that is being delivered is in another queue, but has a reason already.
         if list.matches("\"queue_name\": \"deferred\"").count() == 4 {
             break list;
         }
@@ -265,7 +265,7 @@ fn a_queue_of_a_postfix_that_runs() {
     }
 }
 
-/// What is said of cleartext logins is what Dovecot has in force.
+/// The facts about clear-text logins agree with Dovecot's effective settings.
 #[test]
 fn what_dovecot_says_of_cleartext() {
     for (line, open) in [

@@ -1,5 +1,5 @@
-//! Keys and certificates whose names are not kept, because they hold blanks or quotes: unknown, and never silent, on
-//! the machine itself and through the collector.
+//! Keys and certificates whose paths are removed because they contain blanks or quotation marks: the facts are
+//! unknown, never missing, on the machine itself and through the collector.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::{CollectOptions, collect, script};
@@ -17,7 +17,7 @@ const OPTIONS: CollectOptions<'static> = CollectOptions {
     targets: &[],
 };
 
-/// A configuration that names a key with a blank or a quote, and the line that does.
+/// Configurations that refer to a key with a blank or quotation mark in its path, and the line.
 const NAMED: [(&str, &str, usize); 6] = [
     (
         "etc/nginx/nginx.conf",
@@ -59,7 +59,7 @@ fn tree(file: &str, text: &str) -> tempfile::TempDir {
     dir
 }
 
-/// File and line at which keys are unknown.
+/// Returns the file and line at which keys are unknown.
 fn unknown_at(facts: &Facts) -> Option<(String, usize)> {
     let fact = facts.map.get("key_file")?;
     match (&fact.value, &fact.place) {
@@ -81,7 +81,7 @@ fn keys_with_blanks_and_quotes_are_unknown_on_the_machine() {
             "{text}"
         );
     }
-    // A name that is kept stays known, in quotes as well.
+    // A harmless path stays known, also in quotation marks.
     for text in [
         "ssl_key = </etc/ssl/a.pem\n",
         "ssl_key = \"</etc/ssl/a.pem\"\n",
@@ -106,7 +106,7 @@ fn keys_with_blanks_and_quotes_are_unknown_through_the_collector() {
         let dir = tree(file, text);
         let here = collect(&Root::open(dir.path()).unwrap(), &OPTIONS);
         busybox::furnish(dir.path(), &box_of_tools).unwrap();
-        // Each shell and awk has its share.
+        // The cases are distributed over all pairs of shell and awk.
         let pair = &pairs[number % pairs.len()];
         let mut shell = pair.furnish(dir.path()).unwrap();
         let mut child = shell

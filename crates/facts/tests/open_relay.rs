@@ -1,4 +1,4 @@
-//! Whether Postfix passes on mail of strangers, as we read it from its files and as a running smtpd answers.
+//! Compares assay's decision whether Postfix is an open relay with the responses of a running smtpd.
 #![allow(clippy::disallowed_methods, reason = "a test drives a real Postfix")]
 
 use assay_facts::{CollectOptions, collect};
@@ -8,12 +8,12 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// What smtpd does with the mail of a stranger to another domain.
+/// Response of smtpd to the mail of a stranger to another domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Takes,
     Refuses,
-    /// It does not serve with this configuration.
+    /// smtpd does not serve with this configuration.
     Misconfigured,
 }
 
@@ -61,7 +61,7 @@ fn ask(port: u16) -> Option<Answer> {
     })
 }
 
-/// What we say of the same lines, for a service that strangers reach.
+/// Returns assay's decision for the same lines, for a service that strangers can reach.
 fn ours(lines: &str) -> Option<bool> {
     let host = Recorded::new()
         .file(
@@ -96,7 +96,7 @@ const RESTRICTIONS: [&str; 14] = [
     "${flag?{permit}:{reject}}",
 ];
 
-/// Numbers that look thrown, the same every time.
+/// Pseudo-random numbers from a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -127,7 +127,7 @@ fn attack_smtpd_answers_strangers_as_we_read_it() {
     let main = main.replace("mynetworks = 127.0.0.0/8\n", "mynetworks = 192.0.2.0/24\n");
     let main = format!("{main}max_use = 1\nsmtpd_error_sleep_time = 0\n");
     std::fs::write(postfix.config(), &main).unwrap();
-    // The one that was there before.
+    // Ends the smtpd process with the previous configuration.
     ask(postfix.port());
     let mut counted = [0_usize; 3];
     let tried = 12 * assay_testing::attack_factor();
@@ -154,7 +154,7 @@ fn attack_smtpd_answers_strangers_as_we_read_it() {
             }
         }
         std::fs::write(postfix.config(), format!("{main}{lines}")).unwrap();
-        // Each smtpd takes one client and ends, so the next one reads the new lines.
+        // Each smtpd process serves one client, so the next one reads the new lines.
         let theirs = ask(postfix.port());
         let mine = ours(&lines);
         match theirs.unwrap_or(Answer::Misconfigured) {

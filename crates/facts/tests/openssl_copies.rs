@@ -1,4 +1,4 @@
-//! A real copy of OpenSSL inside of a real program, beside one that is linked with the library.
+//! Tests a program with a real embedded copy of OpenSSL beside a dynamically linked one.
 #![allow(clippy::disallowed_methods, reason = "builds programs and starts them")]
 
 use assay_facts::{CollectOptions, collect};
@@ -7,7 +7,7 @@ use assay_model::Facts;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Waits until its input ends.
+/// A program that waits until its input ends.
 const PROGRAM: &str = "
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ fn a_copy_is_found_where_it_runs_and_where_it_lies() {
     assert_eq!(ours, ["openssl-copy.libagent.so.release"]);
     assert_eq!(found.str(ours[0]), Some(release));
 
-    // On this machine, while both run; a program that is gone from its place is read all the same.
+    // On this machine while both run; a program whose file was deleted is read too.
     let runs = [Runs::start(&copied), Runs::start(&linked)];
     std::fs::remove_file(&copied).unwrap();
     let found = facts(&LiveHost);

@@ -1,4 +1,4 @@
-//! sshd's own reading of random configurations, asked for every Match block as a check asks it, beside ours.
+//! Compares sshd's interpretation of random configurations for every Match block with that of assay.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests run sshd, on configurations of their own"
@@ -38,7 +38,7 @@ const ANYWHERE: [&str; 13] = [
     "RevokedKeys \"/etc/ssh/re voked\"",
     "HostbasedAuthentication=yes",
 ];
-/// Lines for all connections.
+/// Lines outside of Match blocks.
 const OUTSIDE: [&str; 6] = [
     "UseDNS yes",
     "StrictModes no",
@@ -95,7 +95,8 @@ fn text(dice: &mut Dice) -> String {
     out
 }
 
-/// sshd wants /run/sshd, which exists only once the service was started; a mount namespace has it.
+/// sshd requires /run/sshd, which exists only after the service was started; a mount namespace
+/// provides it.
 fn sshd(file: &Path, spec: &str) -> Option<Output> {
     if !Path::new("/usr/sbin/sshd").exists() {
         assay_testing::skipped("sshd", "no sshd");
@@ -133,7 +134,7 @@ impl Accounts for OfTest {
     }
 }
 
-/// A machine with this configuration, and the answers of sshd for each block.
+/// Builds a machine with this configuration, and the output of sshd for each block.
 fn machine(text: &str, dir: &Path, change: impl Fn(String) -> String) -> Option<Recorded> {
     let file = dir.join("sshd_config");
     std::fs::write(&file, text).unwrap();
@@ -192,7 +193,7 @@ fn attack_every_block_of_random_configurations_is_read_as_sshd_reads_it() {
     assay_testing::attacked("blocks of sshd beside its own word", blocks, blocks);
 }
 
-/// A difference is seen where there is one, and in the block where it is.
+/// A difference is detected, in the correct block.
 #[test]
 fn a_difference_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -216,12 +217,12 @@ fn a_difference_is_told() {
             ),
         ]
     );
-    // Who was asked about is told nowhere.
+    // No fact contains the user or host of a connection.
     let told = serde_json::to_string(&facts).unwrap();
     assert!(!told.contains("ann") && !told.contains("192.0.2"));
 }
 
-/// A configuration that sshd refuses is told with its line.
+/// A configuration that sshd rejects is reported with its line.
 #[test]
 fn what_sshd_refuses() {
     let dir = tempfile::tempdir().unwrap();
@@ -244,7 +245,7 @@ fn what_sshd_refuses() {
     }
 }
 
-/// A tree in which sshd lies is not asked: nothing of it is run.
+/// Programs in a tree of files are never run, also not its sshd.
 #[test]
 fn a_tree_is_not_asked() {
     let dir = tempfile::tempdir().unwrap();

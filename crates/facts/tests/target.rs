@@ -1,4 +1,4 @@
-//! What lies under a path, on recorded trees of devices.
+//! Describes what lies under a path, on recorded device trees.
 
 use assay_facts::{TargetError, target};
 use assay_host::Recorded;
@@ -120,7 +120,7 @@ fn what_cannot_be_told_is_an_error() {
     insta::assert_snapshot!(target(&garbage, Path::new("/pool")).unwrap_err(), @"/pool: line 1 of /proc/self/mountinfo cannot be understood");
 }
 
-/// In a root directory that is not mounted itself, nothing that is mounted covers it.
+/// A root directory that is not a mount has an unknown file system.
 #[test]
 fn a_chroot_has_no_file_system_that_anybody_names() {
     let proc = "22 21 0:21 / /proc rw - proc proc rw\n";
@@ -131,7 +131,7 @@ fn a_chroot_has_no_file_system_that_anybody_names() {
     assert_eq!(target(&chroot, Path::new("/image.img")).unwrap().size.0, 8);
 }
 
-/// Where sysfs is not mounted a device has a number and no name: unknown, and no reason to stop.
+/// Without sysfs a device has a number and no name: it is unknown, and the description continues.
 #[test]
 fn without_sysfs_no_device_can_be_named() {
     let mounts = "27 1 254:2 / / rw - ext4 /dev/vda2 rw\n";
@@ -144,7 +144,7 @@ fn without_sysfs_no_device_can_be_named() {
         (info.devices, info.disks),
         (Vec::<String>::new(), Vec::new())
     );
-    // Where it is, a device that is missing in it is an error as before.
+    // With sysfs, a device that is missing there is still an error.
     let strange = bare.file("/sys/dev/block/8:0", "");
     assert!(target(&strange, Path::new("/srv/file")).is_err());
 }

@@ -29,7 +29,7 @@ pub fn compare_runs(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison
         for &(a, b) in &pairs {
             rows.extend(web::cpu_per_answer(a, b));
         }
-        web::decide(&mut rows, &pairs);
+        web::judge_rows(&mut rows, &pairs);
     }
     let label = |group: &WorkloadGroup| format!("{} on {}", group.workload, group.target);
     let unpaired = |groups: &[WorkloadGroup], paired: &dyn Fn(&WorkloadGroup) -> bool| {

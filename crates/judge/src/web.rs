@@ -31,18 +31,21 @@ pub const GAIN: f64 = 1.05;
 pub fn judge(steps: &[Step], targets: usize) -> Judged {
     let mut shapes: Vec<Vec<&Step>> = Vec::new();
     for step in steps {
-        match shapes.iter_mut().find(|shape| alike(shape[0], step)) {
+        match shapes
+            .iter_mut()
+            .find(|shape| is_same_shape(shape[0], step))
+        {
             Some(shape) => shape.push(step),
             None => shapes.push(vec![step]),
         }
     }
-    let mut results: Vec<StepResult> = shapes.iter().map(|shape| result(shape)).collect();
+    let mut results: Vec<StepResult> = shapes.iter().map(|shape| summarize_shape(shape)).collect();
     waits::add_flat_bytes(&mut results);
     let capacity: Vec<Option<Capacity>> = (0..targets)
-        .map(|target| capacity(results.iter().filter(|result| result.target == target)))
+        .map(|target| find_capacity(results.iter().filter(|result| result.target == target)))
         .collect();
     drift::add_slower_than_capacity(&mut results, &capacity);
-    let rankings = rank::rankings(steps, &capacity);
+    let rankings = rank::rank_targets(steps, &capacity);
     Judged {
         steps: results,
         capacity,
@@ -82,7 +85,7 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
 }
 
 /// Whether two steps have the same shape and target, in any round.
-fn alike(a: &Step, b: &Step) -> bool {
+fn is_same_shape(a: &Step, b: &Step) -> bool {
     let open = |step: &Step| match step.pace {
         Pace::Closed => None,
         Pace::Constant { .. } => Some(0),
@@ -97,14 +100,18 @@ fn alike(a: &Step, b: &Step) -> bool {
 }
 
 /// Whether a step counts.
-pub(crate) fn counts(step: &Step) -> bool {
+pub(crate) fn is_counted(step: &Step) -> bool {
     Validity::of(&doubts(step)) != Validity::Void && step.measured.answers > 0
 }
 
-fn result(shape: &[&Step]) -> StepResult {
+fn summarize_shape(shape: &[&Step]) -> StepResult {
     let first = shape[0];
     let judged: Vec<(&Step, Vec<Doubt>)> = shape.iter().map(|step| (*step, doubts(step))).collect();
-    let valid: Vec<&Step> = shape.iter().copied().filter(|step| counts(step)).collect();
+    let valid: Vec<&Step> = shape
+        .iter()
+        .copied()
+        .filter(|step| is_counted(step))
+        .collect();
     // For a shape of which no step counts, the measured figures are shown with a note that they do not count.
     let shown = if valid.is_empty() { shape } else { &valid[..] };
     let rates: Vec<f64> = valid.iter().map(|step| step.measured.rate()).collect();
@@ -112,7 +119,7 @@ fn result(shape: &[&Step]) -> StepResult {
         .iter()
         .filter_map(|step| per_cpu_second(step))
         .collect();
-    let all = merged(shown);
+    let all = merge_steps(shown);
     let mean = |of: &dyn Fn(&Step) -> Option<f64>| {
         let values: Vec<f64> = shown.iter().filter_map(|step| of(step)).collect();
         compute_mean_and_error(&values).map(|(mean, _)| mean)
@@ -136,15 +143,15 @@ fn result(shape: &[&Step]) -> StepResult {
             (window > 0.0).then(|| step.measured.bytes as f64 / window)
         })
         .unwrap_or(0.0),
-        latency: percentiles(&all, &all.latency),
-        service: percentiles(&all, &all.service),
+        latency: compute_percentiles(&all, &all.latency),
+        service: compute_percentiles(&all, &all.service),
         due: all.due,
         failed: all.failed(),
         failures: all.failures.clone(),
         statuses: all.statuses.clone(),
         over_time: shown.iter().map(|step| over_time(step)).collect(),
         histogram: all.latency,
-        generators: many::given(shown),
+        generators: many::sum_contributions(shown),
         server_cpus,
         generator_cpus: mean(&|step| {
             let window = seconds(step.measured.window);
@@ -200,7 +207,7 @@ fn estimate(values: &[f64]) -> Option<Estimate> {
 }
 
 /// Adds the counts of several rounds.
-fn merged(steps: &[&Step]) -> Measured {
+fn merge_steps(steps: &[&Step]) -> Measured {
     let mut all = Measured::default();
     for step in steps {
         let one = &step.measured;
@@ -214,7 +221,7 @@ fn merged(steps: &[&Step]) -> Measured {
     all
 }
 
-fn percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
+fn compute_percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
     let requests = histogram.count() + all.failed();
     // A percentile with fewer than one request beyond it equals the maximum, so it is omitted.
     let told = |percent: f64, fewest: u64| match requests >= fewest {
@@ -230,7 +237,7 @@ fn percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
 }
 
 /// Finds the fewest connections that reach a fraction of the rate of the best closed loop.
-fn capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
+fn find_capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
     let closed: Vec<(u32, Estimate)> = results
         .filter(|result| result.pace == Pace::Closed)
         .filter_map(|result| Some((result.connections, result.rate?)))

@@ -1,9 +1,9 @@
-//! A slot is measured here, and nowhere else: counters before, load, counters after, a sample.
+//! Measures a slot: counters before, load, counters after, a sample. No other module takes samples.
 //!
-//! Runs, trials, ladders and studies say what is loaded and where ([`Slot`], [`Place`]); [`Meter::take`]
-//! does it, and [`carry_out`] does one step after the other: the slots of a plan ([`carry_out_plan`]), the
-//! sides of a trial's pairs, the steps of a study. Nothing is printed, and nothing is stored: whoever calls
-//! is told by [`Event`]s and keeps what is handed over.
+//! Runs, trials, ladders and studies define the load and its target ([`MeterSlot`], [`LoadTarget`]); [`Meter::take`]
+//! measures one slot, and [`carry_out`] measures steps in sequence: the slots of a plan ([`carry_out_plan`]), the
+//! sides of a trial's pairs, the steps of a study. This module prints and stores nothing: callers receive
+//! [`MeasureEvent`]s and store the samples.
 
 mod environment;
 mod error;

@@ -1,7 +1,7 @@
-//! Measures: one slot of load with the counters around it ([`engine`]), the slots of a plan ([`runner`]),
-//! trials of a change ([`trials`]), and sessions of tuning ([`tuning`]).
+//! Measures one slot of load with the counters around it ([`engine`]), the slots of a plan ([`runner`]), trials of a
+//! change ([`trials`]), and tuning sessions ([`tuning`]).
 //!
-//! The load generators are in `assay-loads` and `assay-http`. What samples mean is in `assay-judge`.
+//! The load generators are in `assay-loads` and `assay-http`; `assay-judge` interprets samples.
 
 pub mod engine;
 pub mod runner;

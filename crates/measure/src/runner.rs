@@ -1,7 +1,7 @@
-//! Carries a plan out. The plan leaves no choice: [`prepare`] checks that it can be done here and
-//! without harm, [`execute`] does its slots in order and stores every sample as it comes.
+//! Executes a plan. The plan leaves no choice: [`prepare`] checks that it can be executed here without damage,
+//! [`execute`] measures its slots in order and stores every sample at once.
 //!
-//! Nothing is printed: whoever calls is told by [`Event`]s.
+//! This module prints nothing: callers receive [`crate::engine::MeasureEvent`]s.
 
 pub mod estimate;
 mod execute;
@@ -20,10 +20,10 @@ pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;
 
-/// Why a run could not begin, or ended early.
+/// Reason why a run could not begin, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The plan cannot be carried out.
+    /// The plan cannot be executed.
     #[error(transparent)]
     Plan(#[from] assay_model::plan::PlanError),
     /// A target was refused.
@@ -32,7 +32,7 @@ pub enum RunError {
     /// fio cannot be used.
     #[error(transparent)]
     Fio(#[from] assay_loads::fio::FioError),
-    /// No scratch space.
+    /// There is no scratch space.
     #[error(transparent)]
     Scratch(#[from] assay_loads::scratch::ScratchError),
     /// A file could not be laid out.
@@ -40,13 +40,13 @@ pub enum RunError {
     Layout {
         /// The target.
         target: String,
-        /// How far it got and why it stopped.
+        /// Progress and cause.
         source: assay_loads::layout::LayoutError,
     },
     /// A load could not begin.
     #[error(transparent)]
     Slot(#[from] crate::engine::EngineError),
-    /// The store refused.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Several samples in a row failed.
@@ -57,7 +57,7 @@ pub enum RunError {
     Resume {
         /// The run.
         run: assay_model::RunId,
-        /// Why, and what to do instead.
+        /// The reason, and what to do instead.
         message: String,
     },
 }

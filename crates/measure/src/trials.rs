@@ -1,7 +1,7 @@
-//! Carries a trial out: both sides of a piece of advice in interleaved pairs, judged as they come;
-//! then the machine is set back, unless the change may be kept and the user asked for that.
+//! Executes a trial: measures both sides of a piece of advice in interleaved pairs and judges them continuously. Then
+//! it reverts the change, unless the user asked to keep it and the verdict permits that.
 //!
-//! Nothing is printed: whoever calls is told by [`Event`]s.
+//! This module prints nothing: callers receive [`crate::engine::MeasureEvent`]s.
 
 pub(crate) mod bench;
 mod budget;
@@ -25,7 +25,7 @@ pub use plan::{TrialOptions, draw_order, plan_again};
 
 use assay_model::{Doubt, doubt::Severity};
 
-/// A doubt that takes a pair out of the trial.
+/// Creates a doubt that removes a pair from the trial.
 fn void_doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
     Doubt {
         code: code.to_owned(),

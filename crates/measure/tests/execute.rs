@@ -1,4 +1,4 @@
-//! A plan carried out with the real fio, without arguments or terminals around it.
+//! Executes a plan with the real fio, without command line or terminal.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests make directories and read the clock"
@@ -118,7 +118,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
         assert_eq!(sample.workers.len(), jobs, "{}", sample.workload);
         assert!(sample.counters.cpu.is_some());
     }
-    // On a loaded machine fio may miss every tick of a sample this short.
+    // On a busy machine fio may miss all intervals of such a short sample.
     assert!(samples.iter().any(|sample| !sample.series.is_empty()));
     let again = prepare_resume(finished.run, &samples, begin.permission, &env)
         .err()

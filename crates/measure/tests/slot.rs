@@ -1,4 +1,4 @@
-//! Slots measured with the real fio, real commands and a stand-in for a guest.
+//! Measures slots with the real fio, real commands and a stand-in for a guest.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests make files and read the clock"
@@ -87,7 +87,7 @@ fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
         link: "link".to_owned(),
         state: None,
     };
-    // The test's own file system may have no direct I/O.
+    // The test's file system may not support direct I/O.
     let load = fio(Workload {
         direct: false,
         ..workload()
@@ -103,7 +103,7 @@ fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
     assert_eq!((sample.workload.as_str(), &sample.tool), ("w", version));
     assert!(sample.workers[0].read().unwrap().count > 0);
     assert!(sample.counters.tool_cpu.unwrap().0 > 0);
-    // The counters were read before fio began and after it had ended.
+    // The counters were read before fio began and after it ended.
     assert!(sample.counters.elapsed >= sample.wall && sample.wall.0 >= 120_000_000);
 }
 
@@ -157,7 +157,7 @@ fn a_guest_gets_the_job_and_its_clock_is_not_ours() {
     assert_eq!(sample.outcome, Outcome::Completed);
     assert!(sample.wall.0 > 0 && sample.wall == sample.counters.elapsed);
     assert_eq!(sample.counters.tool_cpu, None);
-    // Nobody said how the guest is reached.
+    // No function for guests was given.
     assert!(matches!(meter.take(&slot), Err(EngineError::Unfit(_))));
 }
 
@@ -170,7 +170,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
         files: 1,
         size: Bytes(1),
     };
-    // A file of the user's has no directory of assay's own.
+    // A file of the user has no directory of assay.
     let place = LoadTarget::File {
         dir: None,
         link: "link".to_owned(),
@@ -187,7 +187,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     assert!(matches!(refused, Err(EngineError::Job { workload, .. }) if workload == "w"));
 }
 
-/// Keeps what is handed over, and asks to stop after so many.
+/// Stores samples, and requests a stop after this many.
 struct Kept<'a> {
     meter: Meter<'a>,
     sources: Sources,
@@ -233,10 +233,10 @@ enum KeptError {
     Stopped(#[from] Stopped),
 }
 
-/// What was told, how it ended, and what was kept: numbers of slots with their operations.
+/// Events, result, and stored samples: numbers of slots with their operations.
 type Seen = (Vec<String>, Result<Carried, KeptError>, Vec<(u32, u64)>);
 
-/// Carries out a plan of one load that is no file's.
+/// Executes a plan with one load that is not for files.
 fn carried(load: &str, rounds: u32, stop_after: usize) -> Seen {
     let text = format!(
         "name = \"p\"\nrounds = {rounds}\n[[workload]]\nload = {load}\nruntime = \"100ms\"\nramp = \"0ms\"\n"

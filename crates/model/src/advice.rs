@@ -1,5 +1,4 @@
-//! Advice: an entry of the catalogue. Read from a Markdown page with TOML front matter by
-//! `assay-advice`.
+//! Advice: an entry of the catalogue. `assay-advice` parses it from a Markdown page with TOML front matter.
 
 mod acts;
 mod acts_text;
@@ -20,44 +19,45 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Advice {
-    /// `qcow2-cluster-size`: letters, digits and `-`; the file's name.
+    /// Name of the page's file, such as `qcow2-cluster-size`: letters, digits and `-`.
     pub id: String,
-    /// Folder it lies in: `images`, `filesystems`, `ssh`, `web`, `mail`, `zfs`, ….
+    /// Folder of the page: `images`, `filesystems`, `ssh`, `web`, `mail`, `zfs`, ….
     pub domain: String,
-    /// A few words.
+    /// Title of a few words.
     pub title: String,
-    /// What is advised, in one plain sentence.
+    /// The advice as one plain sentence.
     pub statement: String,
-    /// Who says so, and what they saw.
+    /// Author of the claim, and what the author measured.
     pub source: Source,
-    /// Where the advice applies: all of these must hold.
+    /// Conditions under which the advice applies; all must hold.
     #[serde(default)]
     pub when: Vec<Condition>,
-    /// What should happen to the metric if the advice is right, in words.
+    /// Predicted effect on the metric if the advice is right, as a sentence.
     pub predicts: String,
-    /// What can go wrong.
+    /// Possible damage.
     pub risk: Risk,
-    /// What the literature says today.
+    /// Verdict of the literature today.
     pub literature: Literature,
-    /// Values the user may set with `--set NAME=VALUE`.
+    /// Parameters that the user may set with `--set NAME=VALUE`.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
-    /// How it is tested here, with its placeholders; `assay-advice` makes a [`TrialSpec`] of it.
-    /// Absent when it can only be explained.
+    /// Test of the advice, with its placeholders; `assay-advice` converts it to a [`TrialSpec`].
+    /// Absent if the advice can only be explained.
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub trial: Option<toml::Table>,
-    /// What the change of the trial acts on. `assay tune` chooses and orders candidates by it.
+    /// Object that the change of the trial acts on. `assay tune` selects and orders candidates by
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acts: Option<ActsOn>,
-    /// What may decide how much it gains: trials of many machines are looked at apart by these, and by
-    /// nothing else.
+    /// Properties that may influence the gain: trials of many machines are grouped by these only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moderators: Vec<Moderator>,
-    /// How a machine is held against it. Absent when `assay check` has nothing to look at.
+    /// Rule of `assay check` for the advice. Absent if the check has nothing to inspect.
     #[serde(default)]
     pub check: Option<Check>,
-    /// Other words for it, by which `assay advice --search` finds it. Not part of what is stored or published.
+    /// Synonyms by which `assay advice --search` finds the page. They are neither stored nor
+    /// published.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
     pub synonyms: Vec<String>,
@@ -66,18 +66,18 @@ pub struct Advice {
     pub page: String,
 }
 
-/// One condition and what to say when it does not hold.
+/// A condition, and the message if it does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// CEL expression over facts and parameters.
     pub cel: String,
-    /// Why the advice does not apply otherwise, for people.
+    /// Reason why the advice does not apply otherwise, for people.
     pub otherwise: String,
 }
 
-/// A property of a machine that may decide how much a change gains. These few can be told to others: each
-/// has few values, and none is a name.
+/// A property of a machine that may influence the gain of a change. These properties can be
+/// published: each has few values, and none is a name.
 #[derive(
     Clone,
     Copy,
@@ -93,18 +93,18 @@ pub struct Condition {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Moderator {
-    /// File system of the target, where it is a usual one.
+    /// File system of the target, if it is a common one.
     FileSystem,
     /// Whether a disk under the target rotates.
     RotatingDisk,
-    /// Memory, as the next power of two of GiB.
+    /// Memory, rounded up to a power of two of GiB.
     Memory,
     /// Whether the machine is a guest.
     VirtualMachine,
 }
 
 impl Moderator {
-    /// In words.
+    /// Returns the property as words for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -116,34 +116,34 @@ impl Moderator {
     }
 }
 
-/// Where a piece of advice was found.
+/// Source of a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Title or author of the collection, with the year.
     pub who: String,
-    /// What was claimed, in our words.
+    /// Claim of the source, in our words.
     pub claimed: String,
-    /// The author's own figure, when there was one.
+    /// The author's own figure, if there is one.
     #[serde(default)]
     pub figure: Option<String>,
 }
 
-/// How bad it can get.
+/// Severity of the possible damage.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RiskLevel {
-    /// Nothing outside what assay makes itself.
+    /// Changes only objects that assay creates.
     None,
-    /// A setting that is set back at once.
+    /// A setting that is reverted at once.
     Low,
-    /// A service may stop working until it is set back.
+    /// A service may stop working until the change is reverted.
     Service,
-    /// The user may lock themselves out.
+    /// The user may lose access to the machine.
     Lockout,
-    /// Data that was acknowledged may be lost.
+    /// Acknowledged data may be lost.
     DataLoss,
 }
 
@@ -151,9 +151,9 @@ pub enum RiskLevel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Risk {
-    /// How bad.
+    /// Severity.
     pub level: RiskLevel,
-    /// In words.
+    /// Description.
     pub text: String,
 }
 
@@ -161,11 +161,11 @@ pub struct Risk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// True as it stands.
+    /// True as stated.
     Confirmed,
-    /// True only under named facts.
+    /// True only under specified conditions.
     Conditional,
-    /// Was true, or needed; not on today's versions.
+    /// Was true or necessary, but not on current versions.
     Obsolete,
     /// False when written, or the inference is invalid.
     Wrong,
@@ -173,61 +173,61 @@ pub enum Standing {
     Dangerous,
 }
 
-/// What the literature says.
+/// State of the literature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Literature {
     /// Verdict.
     pub standing: Standing,
-    /// In words, with version boundaries.
+    /// Explanation with version boundaries.
     pub text: String,
     /// Primary sources: file and version, man page, URL.
     pub references: Vec<String>,
 }
 
-/// A value the user may set.
+/// A value that the user may set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// What it is.
+    /// Meaning of the value.
     pub about: String,
-    /// Its value when nobody sets it; without one it must be given.
+    /// Default value; without one the user must set it.
     #[serde(default)]
     pub default: Option<String>,
-    /// What its value may be.
+    /// Type of the value.
     #[serde(default)]
     pub kind: ParameterKind,
-    /// The values it may take, when they are few.
+    /// Permitted values, if there are few.
     #[serde(default)]
     pub choices: Vec<String>,
 }
 
-/// What the value of a parameter may be. Where a string of the trial is a placeholder alone, the
-/// value takes its place with this type.
+/// Type of a parameter. If a string of the trial consists of one placeholder, the value replaces it
+/// with this type.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterKind {
-    /// Anything.
+    /// Any text.
     #[default]
     Text,
-    /// A whole or decimal number.
+    /// An integer or decimal number.
     Number,
     /// `true` or `false`.
     Flag,
-    /// Words separated by spaces, with the shell's quotes: a command and its arguments. Where an
-    /// item of a list is its placeholder alone, each word becomes an item.
+    /// Words separated by spaces and quoted like in a shell: a command and its arguments. If an
+    /// item of a list consists of the placeholder, each word becomes an item.
     Words,
 }
 
-/// What a trial of this advice is pointed at.
+/// Kind of target of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
-    /// A directory in which assay may make scratch files.
+    /// A directory in which assay may create scratch files.
     Directory,
-    /// A mounted file system: any directory on it.
+    /// A mounted file system, by any directory on it.
     Mount,
     /// A block device that is read but not written.
     Device,
@@ -241,18 +241,18 @@ pub enum TargetKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
-    /// Which figure.
+    /// The figure.
     pub metric: Metric,
-    /// Share by which it may get worse: 0.10 for 10 %.
+    /// Permitted worsening as a fraction: 0.10 for 10 %.
     pub margin: f64,
 }
 
 impl Guard {
-    /// Margin of the guardrail that a trial has by default: latencies of the slowest hundredth
-    /// swing by more than a tenth from slot to slot on most machines.
+    /// Default margin of a tail latency: the latency of the slowest 1 % varies by more than 10 %
+    /// between slots on most machines.
     pub const TAIL_MARGIN: f64 = 0.25;
 
-    /// Whether a figure is about the slowest operations.
+    /// Whether a metric is a tail latency.
     #[must_use]
     pub fn is_tail(metric: Metric) -> bool {
         matches!(
@@ -261,8 +261,8 @@ impl Guard {
         )
     }
 
-    /// The guardrail of a trial that looks at the slowest operations nowhere: p99 of what decides.
-    /// None when the deciding figure or a guardrail is one.
+    /// Returns the guardrail for trials without any tail latency: the p99 of the deciding metric.
+    /// `None` if the deciding metric or a guardrail is a tail latency.
     #[must_use]
     pub fn default_tail(decides: Metric, guards: &[Self]) -> Option<Self> {
         let looked_at = guards.iter().map(|guard| guard.metric).chain([decides]);
@@ -277,58 +277,58 @@ impl Guard {
     }
 }
 
-/// A rule no figure can outweigh.
+/// A safety rule, which no gain can outweigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SafetyRule {
-    /// What was acknowledged as durable must be durable: proved by a flush test.
+    /// Acknowledged writes must be durable; a flush test verifies it.
     AcknowledgedWrites,
 }
 
-/// How a piece of advice is tested. In the catalogue its text may hold `{name}` for a parameter,
-/// `{target}` for the target, `{mountpoint}`, `{source}`, `{device}` and `{disk}` for what lies under
-/// it; here they are filled in.
+/// Test of a piece of advice. In the catalogue its text may contain `{name}` for a parameter,
+/// `{target}`, and `{mountpoint}`, `{source}`, `{device}` and `{disk}` for the layers below; here
+/// they are replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
-    /// What it is pointed at.
+    /// Kind of target.
     pub target: TargetKind,
-    /// The target when none is named; none means that one must be named.
+    /// Default target; `None` if the user must name one.
     #[serde(default)]
     pub default_target: Option<String>,
-    /// What is changed.
+    /// The change.
     pub change: Change,
-    /// What is done to it.
+    /// The load.
     pub load: Load,
-    /// Which figure decides.
+    /// The deciding metric.
     pub metric: Metric,
-    /// What must not get worse. Without a figure of the slowest operations among them, p99 is added.
+    /// Guardrails. If none is a tail latency, p99 is added.
     #[serde(default)]
     pub guards: Vec<Guard>,
-    /// Why no guardrail looks at the slowest operations; then none is added.
+    /// Reason why no guardrail is a tail latency; then none is added.
     #[serde(default)]
     pub no_tail_guard: Option<String>,
     /// Smallest ratio that matters in practice: 0.03 for 3 %.
     #[serde(default = "default_margin")]
     pub margin: f64,
-    /// Seconds one slot measures.
+    /// Measured seconds of a slot.
     #[serde(default = "slot_seconds")]
     pub slot_seconds: f64,
-    /// Seconds of a slot at least, where slots may be shorter than that: nothing of one may be carried into
-    /// the next, as what a cache writes back later is. The noise then decides how long they are.
+    /// Least seconds of a slot, if shorter slots are possible: no effect, such as writeback of a
+    /// cache, may carry over to the next slot. The noise then determines the length.
     #[serde(default)]
     pub slot_seconds_min: Option<f64>,
-    /// Seconds of load before a slot is measured, after the change.
+    /// Seconds of load after the change and before measuring.
     #[serde(default = "washout_seconds")]
     pub washout_seconds: f64,
-    /// The cache is part of what is tried: reads that come from it count.
+    /// Whether the cache is part of the test, so that reads from it count.
     #[serde(default)]
     pub cached: bool,
     /// A rule no figure can outweigh.
     #[serde(default)]
     pub safety: Option<SafetyRule>,
-    /// How the change is made for good, where the trial works on copies. Without it, such a change
-    /// is left to the user.
+    /// How the change is kept, if the trial works on copies. Without it such a change is left to
+    /// the user.
     #[serde(default)]
     pub keep: Option<Change>,
 }

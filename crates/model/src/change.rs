@@ -1,14 +1,14 @@
-//! Changes: what a piece of advice would alter, as data. `assay-changes` carries them out.
+//! Changes that a piece of advice proposes, as data. `assay-changes` applies them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One thing on a machine that can be read, set and set back. Its value is text as the machine
-/// prints it, or nothing: inherited, or no line in the file.
+/// A setting of a machine that assay can read, change and restore. Its value is the text that the
+/// machine prints; `None` if it is inherited or has no line in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Setting {
-    /// A property of a ZFS dataset (zfsprops(7)); nothing is "inherited".
+    /// A property of a ZFS dataset (zfsprops(7)); `None` means inherited.
     ZfsProperty {
         /// `pool/dataset`.
         dataset: String,
@@ -29,163 +29,163 @@ pub enum Setting {
     },
     /// A setting of a block device's queue, `/sys/block/DEVICE/queue/ATTRIBUTE`.
     Queue {
-        /// Kernel name, `sda`, or a path that leads to it.
+        /// Kernel name such as `sda`, or a path of the device.
         device: String,
         /// `scheduler`, `read_ahead_kb`, ….
         attribute: String,
     },
-    /// Another attribute of the kernel, below /sys; where it shows all choices, the value is the one in
-    /// brackets.
+    /// Another attribute of the kernel below /sys. If the file lists all choices, the value is the
+    /// one in brackets.
     Sysfs {
         /// `kernel/mm/transparent_hugepage/enabled`.
         attribute: String,
     },
-    /// Which of several mount options is in effect, changed by a remount.
+    /// One of several exclusive mount options, changed by a remount.
     MountOption {
-        /// Where it is mounted.
+        /// Mount point.
         mountpoint: String,
-        /// The options that exclude each other, as /proc/self/mounts prints them:
-        /// `["relatime", "noatime"]`. What is not printed is the kernel's default: `""`.
+        /// The exclusive options as in /proc/self/mounts: `["relatime", "noatime"]`. The kernel's
+        /// default is not printed there: `""`.
         choices: Vec<String>,
     },
-    /// A setting in a configuration file; nothing is "no line for it".
+    /// A setting in a configuration file; `None` means that it has no line.
     Config {
         /// The file.
         file: String,
-        /// In which language it is written.
+        /// Syntax of the file.
         language: ConfigLanguage,
-        /// Blocks around it, outermost first: `["http"]`, `["passdb"]`.
+        /// Enclosing blocks, outermost first: `["http"]`, `["passdb"]`.
         #[serde(default)]
         section: Vec<String>,
         /// The directive or key.
         key: String,
-        /// Says whether the file is acceptable, before anything is reloaded; `{file}` is the file
-        /// to look at.
+        /// Command that validates the file before a reload; `{file}` is the file.
         #[serde(default)]
         validate: Vec<String>,
-        /// Makes the service read it; `{file}` is the file itself.
+        /// Command that makes the service reload; `{file}` is the file.
         #[serde(default)]
         reload: Vec<String>,
     },
-    /// Several settings of one configuration file, changed in one step. Its value is a JSON array with the
-    /// value of each in the order of `keys`; `null` is "no line for it".
+    /// Several settings of one configuration file that are changed in one step. The value is a JSON
+    /// array with the values in the order of `keys`; `null` means that a setting has no line.
     ConfigKeys {
         /// The file.
         file: String,
-        /// In which language it is written.
+        /// Syntax of the file.
         language: ConfigLanguage,
         /// The settings.
         keys: Vec<ConfigKey>,
-        /// As for one setting.
+        /// Command that validates the file, as for one setting.
         #[serde(default)]
         validate: Vec<String>,
-        /// As for one setting.
+        /// Command that makes the service reload, as for one setting.
         #[serde(default)]
         reload: Vec<String>,
     },
-    /// The user's own commands.
+    /// Commands of the user.
     Command {
-        /// Prints the value.
+        /// Prints the current value.
         read: Vec<String>,
         /// Sets it; `{value}` is the value.
         apply: Vec<String>,
-        /// Sets it back; `{value}` is the value that was there.
+        /// Restores the previous value, `{value}`.
         undo: Vec<String>,
     },
 }
 
-/// A setting among others of one file.
+/// One of several settings of a file.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct ConfigKey {
-    /// Blocks around it, outermost first.
+    /// Enclosing blocks, outermost first.
     #[serde(default)]
     pub section: Vec<String>,
     /// The directive or key.
     pub key: String,
 }
 
-/// Languages of configuration files.
+/// Syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigLanguage {
-    /// sshd_config(5), ssh_config(5): `Keyword value`, Match and Host blocks; the first one wins.
+    /// sshd_config(5), ssh_config(5): `Keyword value`, Match and Host blocks; the first line wins.
     Ssh,
     /// nginx: `directive value;` and blocks in braces.
     Nginx,
-    /// Apache's httpd: `Directive value` and sections `<Name …>`; a key that is there twice is refused.
+    /// Apache httpd: `Directive value` and sections `<Name …>`; a duplicate key is an error.
     Apache,
-    /// Postfix main.cf(5): `key = value`, continuation lines; the last one wins.
+    /// Postfix main.cf(5): `key = value`, continuation lines; the last line wins.
     Postfix,
     /// Dovecot 2.3: `key = value` and blocks in braces.
     Dovecot,
     /// nsswitch.conf(5): `database: source source`.
     Nsswitch,
-    /// `key = value` or `key=value`, `#` comments; the last one wins (sysctl.d, modprobe options
-    /// are not it).
+    /// `key = value` or `key=value`, `#` comments; the last line wins. Not for sysctl.d and
+    /// modprobe options.
     KeyValue,
     /// INI: `[section]` and `key = value`.
     Ini,
 }
 
-/// What a piece of advice would change.
+/// The change of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Change {
-    /// A setting of the machine, set and set back before every slot.
+    /// A setting of the machine that is set before every slot and reverted afterwards.
     Set {
-        /// What is set.
+        /// The setting.
         setting: Setting,
-        /// To what; nothing takes the setting away.
+        /// New value; `None` removes the setting.
         value: Option<String>,
     },
-    /// Two things made by assay that differ in the change alone, kept alive side by side.
+    /// Two temporary objects that differ only in the change; both exist during the whole trial.
     SideBySide {
-        /// As it is now.
+        /// Side A: the baseline.
         now: Arm,
-        /// As the advice wants it.
+        /// Side B: with the change.
         changed: Arm,
     },
 }
 
-/// Something assay makes to measure on, and removes again.
+/// A temporary object for measuring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arm {
-    /// A disk image, served over NBD by QEMU's own block layer; no guest and no root needed.
+    /// A disk image, served over NBD by QEMU's block layer; needs no guest and no root.
     Image(ImageArm),
     /// A file system on a loop device; needs root.
     FileSystem {
         /// `ext4`, `xfs`, `btrfs`, ….
         fstype: String,
-        /// More arguments for mkfs.
+        /// Additional arguments of mkfs.
         #[serde(default)]
         mkfs: Vec<String>,
         /// Mount options.
         #[serde(default)]
         mount: Vec<String>,
     },
-    /// A ZFS file system, a child of a data set of the user's; needs root.
+    /// A ZFS file system below a dataset of the user; needs root.
     Dataset {
-        /// `tank/data`, under which it is made. What `properties` does not name is inherited from it.
+        /// Parent dataset, such as `tank/data`. Properties that `properties` does not set are
+        /// inherited from it.
         parent: String,
-        /// Properties it is created with (zfsprops(7)): `recordsize`, `compression`, ….
+        /// Properties at creation (zfsprops(7)): `recordsize`, `compression`, ….
         #[serde(default)]
         properties: BTreeMap<String, String>,
     },
-    /// A ZFS volume, a child of a data set of the user's; needs root.
+    /// A ZFS volume below a dataset of the user; needs root.
     Zvol {
-        /// As for a data set.
+        /// Parent dataset.
         parent: String,
-        /// As for a data set: `volblocksize`, ….
+        /// Properties at creation: `volblocksize`, ….
         #[serde(default)]
         properties: BTreeMap<String, String>,
     },
-    /// A second sshd with a copy of the configuration, on a loopback port of its own.
+    /// A second sshd with a copy of the configuration, on a separate loopback port.
     Sshd {
-        /// The configuration it copies.
+        /// The configuration to copy.
         config: String,
         /// Keywords set in the copy.
         #[serde(default)]
@@ -193,7 +193,7 @@ pub enum Arm {
     },
 }
 
-/// A disk image and how it is opened.
+/// A disk image, and how it is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageArm {
@@ -205,13 +205,13 @@ pub struct ImageArm {
     /// QEMU's cache mode.
     #[serde(default)]
     pub cache: CacheMode,
-    /// How QEMU submits I/O to the host.
+    /// I/O backend of QEMU.
     #[serde(default)]
     pub aio: Aio,
-    /// Encrypted with LUKS (a throwaway key).
+    /// Whether it is encrypted with LUKS (with a temporary key).
     #[serde(default)]
     pub luks: bool,
-    /// Written once from end to end before measuring; otherwise every first write allocates.
+    /// Whether it is written completely before measuring; otherwise every first write allocates.
     #[serde(default)]
     pub filled: bool,
 }
@@ -220,9 +220,9 @@ pub struct ImageArm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageFormat {
-    /// Bytes as they are.
+    /// Raw image.
     Raw,
-    /// QEMU copy on write, version 3.
+    /// qcow2, version 3.
     Qcow2,
 }
 
@@ -257,19 +257,19 @@ pub enum CacheMode {
 }
 
 impl CacheMode {
-    /// `cache.direct`: O_DIRECT on the host.
+    /// Returns `cache.direct`: O_DIRECT on the host.
     #[must_use]
     pub fn direct(self) -> bool {
         matches!(self, Self::None | Self::Directsync)
     }
 
-    /// Whether the guest sees a cache that it has to flush.
+    /// Whether the guest sees a write cache that it has to flush.
     #[must_use]
     pub fn shows_write_cache(self) -> bool {
         !matches!(self, Self::Writethrough | Self::Directsync)
     }
 
-    /// `cache.no-flush`: flushes are ignored.
+    /// Returns `cache.no-flush`: flushes are ignored.
     #[must_use]
     pub fn ignores_flushes(self) -> bool {
         self == Self::Unsafe
@@ -280,7 +280,7 @@ crate::named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
     Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
 crate::named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
 
-/// How QEMU submits I/O.
+/// I/O backend of QEMU.
 #[derive(
     Clone,
     Copy,

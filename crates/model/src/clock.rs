@@ -1,39 +1,38 @@
-//! Two clocks that know nothing of each other: what the exchange with the smallest round trip says of them.
+//! Estimates the offset between two independent clocks from the exchange with the smallest round trip.
 //!
-//! The other reads its clock somewhere between the sending and the arrival of an exchange, so the offset is
-//! known to half the round trip, whatever the network does on either way (RFC 5905, section 8). Wall clocks
-//! have no part in it.
+//! The remote clock is read between the sending and the reception of an exchange, so the error is at most half the
+//! round trip, for any delay in either direction (RFC 5905, section 8). Wall clocks are not used.
 
 use serde::{Deserialize, Serialize};
 
-/// One exchange. Microseconds on clocks that only go forward.
+/// Timestamps of one exchange in microseconds on monotonic clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockExchange {
-    /// Here, when it was sent.
+    /// Local time of sending.
     pub sent: i64,
-    /// There, somewhere in between.
+    /// Remote time when it was received there.
     pub there: i64,
-    /// Here, when the answer had come.
+    /// Local time of receiving the reply.
     pub received: i64,
 }
 
-/// Offset of the other clock: what has to be added to a time here.
+/// Offset of the remote clock: to be added to a local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offset {
-    /// Microseconds.
+    /// Offset in microseconds.
     pub offset_us: i64,
-    /// At most so far off, in microseconds: half the round trip, rounded up.
+    /// Largest error in microseconds: half the round trip, rounded up.
     pub error_us: i64,
 }
 
 impl ClockExchange {
-    /// Round trip in microseconds; none when the clock went back.
+    /// Returns the round trip in microseconds; `None` if the clock went backwards.
     #[must_use]
     pub fn round_trip(&self) -> Option<i64> {
         self.received.checked_sub(self.sent).filter(|us| *us >= 0)
     }
 
-    /// What it says.
+    /// Returns the offset and its error.
     #[must_use]
     pub fn offset(&self) -> Option<Offset> {
         let round_trip = self.round_trip()?;
@@ -45,7 +44,7 @@ impl ClockExchange {
     }
 }
 
-/// What the best of several exchanges says.
+/// Returns the offset of the exchange with the smallest round trip.
 #[must_use]
 pub fn best_offset(exchanges: &[ClockExchange]) -> Option<Offset> {
     let offsets = exchanges.iter().filter_map(ClockExchange::offset);

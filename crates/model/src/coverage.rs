@@ -1,59 +1,60 @@
-//! What a check asked: per service, per rule, and what it could not ask. Made by `assay-advice` beside the
-//! findings, so that "nothing found" is read as "nothing found in these questions".
+//! Coverage of a check: the evaluated rules of each service, and the rules that could not be evaluated.
+//! `assay-advice` creates it with the findings, so that "nothing found" is understood as "nothing found by these
+//! rules".
 
 use serde::{Deserialize, Serialize};
 
-/// What became of one rule on one machine.
+/// Outcome of one rule on one machine.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The service of the rule was not found on this machine.
+    /// The service of the rule does not exist on this machine.
     #[default]
     NoService,
-    /// The rule was asked, and has findings.
+    /// The rule was evaluated and has findings.
     Found,
-    /// The rule was asked, and has no findings.
+    /// The rule was evaluated and has no findings.
     Fine,
-    /// The service is here, but nothing of it meets the condition of the rule.
+    /// The service exists, but no part of it meets the condition of the rule.
     DoesNotApply,
-    /// Something that the rule needs could not be read.
+    /// A source that the rule needs could not be read.
     Unknown,
-    /// Only assay on the machine itself can ask it.
+    /// Only assay on the machine itself can evaluate it.
     NotAsked,
 }
 
 impl Outcome {
-    /// Whether the rule got an answer.
+    /// Whether the rule was evaluated.
     #[must_use]
     pub fn is_answered(self) -> bool {
         matches!(self, Self::Found | Self::Fine | Self::DoesNotApply)
     }
 }
 
-/// A service that was found and read, and how many rules were asked about it.
+/// A service that was found and read, with the number of its rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Service {
     /// Its name, such as `sshd`.
     pub service: String,
-    /// Rules with an answer: found, fine, or not applicable.
+    /// Evaluated rules: with findings, without findings, or not applicable.
     pub asked: usize,
-    /// Rules with findings; those that somebody accepted count too.
+    /// Rules with findings, including accepted ones.
     pub found: usize,
-    /// Rules that need something that could not be read.
+    /// Rules that need an unreadable source.
     pub unknown: usize,
-    /// Rules that only assay on the machine itself asks.
+    /// Rules that only assay on the machine itself can evaluate.
     pub not_asked: usize,
 }
 
-/// A program that runs here, and of which no rule speaks.
+/// A running program without any rule.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct WithoutRules {
-    /// Name of the process, as `/proc/PID/comm` has it.
+    /// Name of the process in `/proc/PID/comm`.
     pub program: String,
-    /// What it is, such as `DNS server`.
+    /// Description, such as `DNS server`.
     pub what: String,
 }

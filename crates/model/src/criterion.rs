@@ -1,28 +1,27 @@
-//! Metrics by name, and criteria: what the user declared as success.
+//! Metrics by name, and success criteria of the user.
 //!
-//! `randwrite-4k-qd1.p99 <= 20ms`, `randrw75-4k-qd16.read.iops >= 10k`,
-//! `read-1m-qd4.throughput >= 118MB/s on /srv`.
+//! `randwrite-4k-qd1.p99 <= 20ms`, `randrw75-4k-qd16.read.iops >= 10k`, `read-1m-qd4.throughput >= 118MB/s on /srv`.
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Which operations a metric counts.
+/// Operations of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// All reads and writes together. A write's latency includes the flush that follows it when
-    /// the workload asks for one (`fdatasync`, `fsync`).
+    /// Reads and writes together. The latency of a write includes the flush after it if the
+    /// workload requires one (`fdatasync`, `fsync`).
     All,
     /// Reads.
     Read,
-    /// Writes, including the flush that follows them.
+    /// Writes, including the flush after them.
     Write,
-    /// The fsync/fdatasync calls alone.
+    /// Only fsync and fdatasync calls.
     Flush,
 }
 
-/// What is counted.
+/// Measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {
     /// I/Os per second.
@@ -45,13 +44,13 @@ pub enum Quantity {
     P9999,
     /// Largest latency, ns.
     Max,
-    /// CPU time of the server for each answer, ns. It is known of loads on web servers alone, and in no list of
-    /// figures of one run ([`Quantity::ALL`]).
+    /// CPU time of the server per response, ns. Only loads on web servers have it; it is not in the
+    /// figures of a single run ([`Quantity::ALL`]).
     Cpu,
 }
 
 impl Quantity {
-    /// All, in the order they are shown.
+    /// All quantities in the order of reports.
     pub const ALL: [Self; 10] = [
         Self::Iops,
         Self::Throughput,
@@ -65,7 +64,7 @@ impl Quantity {
         Self::Max,
     ];
 
-    /// Name in criteria and JSON.
+    /// Returns the name in criteria and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,7 +88,7 @@ impl Quantity {
         !matches!(self, Self::Iops | Self::Throughput)
     }
 
-    /// Percent of the percentile, for those that are one.
+    /// Returns the percentage of a percentile; `None` for other quantities.
     #[must_use]
     pub fn percent(self) -> Option<f64> {
         match self {
@@ -107,14 +106,14 @@ impl Quantity {
 /// A metric: `iops`, `p99`, `read.p99.9`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Metric {
-    /// Which operations.
+    /// Operations.
     pub direction: Direction,
-    /// What of them.
+    /// Quantity.
     pub quantity: Quantity,
 }
 
 impl Metric {
-    /// Over all operations.
+    /// Returns the metric over all operations.
     #[must_use]
     pub fn all(quantity: Quantity) -> Self {
         Self {
@@ -169,7 +168,7 @@ impl Serialize for Metric {
 impl<'de> Deserialize<'de> for Metric {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // A comparison has it; nobody can ask for it in a criterion.
+        // Comparisons have it, but criteria cannot use it.
         if text == Quantity::Cpu.name() {
             return Ok(Self::all(Quantity::Cpu));
         }
@@ -177,7 +176,7 @@ impl<'de> Deserialize<'de> for Metric {
     }
 }
 
-/// How a figure is held against its threshold.
+/// Comparison of a figure with its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -191,7 +190,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `value` satisfies it.
+    /// Whether `value` satisfies the comparison.
     #[must_use]
     pub fn holds(self, value: f64, threshold: f64) -> bool {
         match self {
@@ -212,12 +211,12 @@ impl Comparison {
     }
 }
 
-/// What the user declared as success.
+/// A success criterion of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// Workload it speaks of.
+    /// Name of the workload.
     pub workload: String,
-    /// Only on this target; on every target when absent.
+    /// Name of the target; every target if absent.
     pub target: Option<String>,
     /// Metric.
     pub metric: Metric,
@@ -225,31 +224,31 @@ pub struct Criterion {
     pub comparison: Comparison,
     /// Threshold in base units: ns, bytes per second, I/Os per second.
     pub threshold: f64,
-    /// The threshold as it was written.
+    /// The threshold as the user wrote it.
     written: String,
 }
 
-/// Why a criterion could not be read.
+/// Parse error of a criterion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CriterionError {
-    /// No such metric.
+    /// Unknown metric.
     #[error(
         "`{0}` is not a metric: use iops, throughput, mean, p50, p90, p95, p99, p99.9, p99.99 or max, alone or after `read.`, `write.` or `flush.`"
     )]
     Metric(String),
-    /// Not of the form at all.
+    /// The text does not have the form of a criterion.
     #[error(
         "`{0}` is not a criterion: write WORKLOAD.METRIC COMPARISON VALUE, such as `randwrite-4k-qd1.p99 <= 20ms` or `read-1m-qd4.throughput >= 118MB/s on /srv`"
     )]
     Form(String),
-    /// Threshold without a fitting unit.
+    /// The threshold lacks a suitable unit.
     #[error("`{value}` does not fit `{metric}`: {expected}")]
     Threshold {
-        /// As written.
+        /// Text of the threshold.
         value: String,
         /// Metric name.
         metric: String,
-        /// What would fit.
+        /// Suitable units.
         expected: &'static str,
     },
 }

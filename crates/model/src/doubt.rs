@@ -1,8 +1,8 @@
-//! A doubt: a reason why a sample may not mean what it seems to, with its evidence.
+//! A doubt: a reason why a sample may be misleading, with its evidence.
 
 use serde::{Deserialize, Serialize};
 
-/// What a doubt does to the sample that carries it.
+/// Consequence of a doubt for its sample.
 #[derive(
     Clone,
     Copy,
@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The figure may be read, with the doubt in mind.
+    /// The figure counts, but the doubt should be considered.
     Suspect,
-    /// The sample did not measure what it claims; it reaches no estimate and no verdict.
+    /// The sample did not measure what it should; it is left out of estimates and verdicts.
     Void,
 }
 
@@ -31,15 +31,15 @@ crate::named!(Severity, "severity": Suspect = "suspect", Void = "void");
 pub struct Doubt {
     /// Stable name of the rule, `kebab-case`; its page in the book has the same name.
     pub code: String,
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// What was seen: figures and options, not opinions.
+    /// Evidence: figures and options, no opinions.
     pub evidence: String,
-    /// What to do instead.
+    /// How to avoid it.
     pub remedy: String,
 }
 
-/// What the doubts of a sample add up to.
+/// Combined consequence of the doubts of a sample.
 #[derive(
     Clone,
     Copy,
@@ -55,16 +55,16 @@ pub struct Doubt {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Validity {
-    /// Nothing speaks against it.
+    /// The sample has no doubts.
     Valid,
-    /// It may be read with a doubt in mind.
+    /// The sample counts, but a doubt should be considered.
     Suspect,
-    /// It did not measure what it claims.
+    /// The sample did not measure what it should.
     Void,
 }
 
 impl Validity {
-    /// The worst severity among the doubts.
+    /// Returns the worst severity among the doubts.
     #[must_use]
     pub fn of(doubts: &[Doubt]) -> Self {
         match doubts.iter().map(|doubt| doubt.severity).max() {

@@ -1,4 +1,4 @@
-//! What changed on a machine between two times at which it was looked at.
+//! Changes of a machine between two surveys, and shifts in the results of its plans.
 
 use crate::criterion::Metric;
 use crate::finding::Severity;
@@ -7,78 +7,80 @@ use crate::result::{self, Interval};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// What kind of change it is.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A finding that was not there.
+    /// A new finding.
     FindingCame,
-    /// A finding that is not there any more.
+    /// A finding that disappeared.
     FindingGone,
-    /// Something is as it was not before.
+    /// A fact with another value.
     Fact,
 }
 
 /// A change and its cause.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
-    /// What kind.
+    /// Kind.
     pub kind: Kind,
-    /// The key of the fact, or what names the finding.
+    /// Key of the fact, or identity of the finding.
     pub what: String,
-    /// For findings: how bad it is, or was.
+    /// Severity of a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// For findings: what they say.
+    /// Title of a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// As it was; none when it was not there.
+    /// Previous value; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// As it is; none when it is not there any more.
+    /// Current value; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Why, where that is known.
+    /// Cause, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
-/// A figure of a plan that is another one from a run on.
+/// A figure of a plan that shifted at some run.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FigureChange {
-    /// Where it was measured; null where that is not known.
+    /// Machine of the runs; null if unknown.
     pub machine: Option<Machine>,
     /// The plan.
     pub plan: String,
     /// The workload.
     pub workload: String,
-    /// What it was measured on.
+    /// The target.
     pub target: String,
-    /// Which figure.
+    /// The metric.
     pub metric: Metric,
-    /// Number of the first run of the new level, most likely.
+    /// Number of the run at which the shift most likely happened.
     pub run: i64,
     /// When that run began.
     pub since: Timestamp,
-    /// When the first and the last of the runs began with which it may have changed (95 % of the weight).
+    /// Start of the first and the last run at which the shift may have happened (95 % of the
+    /// weight).
     pub between: [Timestamp; 2],
-    /// When the run began with which it was noticed.
+    /// Start of the run at which the shift was detected.
     pub noticed: Timestamp,
-    /// Runs before it, and from it on, up to the changes before and after this one.
+    /// Number of runs before and from the shift on, up to the neighbouring shifts.
     pub runs: [usize; 2],
     /// New level ÷ old one.
     pub ratio: f64,
-    /// Where the ratio lies.
+    /// Interval of the ratio.
     pub interval: Option<Interval>,
-    /// Whether that is better.
+    /// Whether the shift is an improvement.
     pub verdict: result::Change,
-    /// How much was won by betting against "nothing changed".
+    /// Evidence against "no change": the factor by which a fair bet against it would have
+    /// multiplied its stake.
     pub evidence: f64,
-    /// How often anything is ever told of a plan of which nothing changed, at most.
+    /// Bound on the probability that any shift is ever reported for a plan without a change.
     pub level: f64,
-    /// What else changed on the machine between the last run that may be of the old level and the first that
-    /// must be of the new one.
+    /// Other changes of the machine between the last run that may have the old level and the first
+    /// run that must have the new level.
     pub causes: Vec<Change>,
-    /// The figure of each run, the oldest first: when it began, and the value.
+    /// Start and value of each run, oldest first.
     pub curve: Vec<(Timestamp, f64)>,
 }

@@ -1,47 +1,48 @@
-//! Facts: what is true of a machine now, and how we know.
+//! Facts: the current state of a machine, with provenance.
 
 use crate::fact_source::FactPlace;
 use crate::fact_subject::Subject;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which of the three different things a value is.
+/// Kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactKind {
-    /// Built in; nobody set it.
+    /// Built-in default that nobody changed.
     Default,
-    /// Written in a configuration file or stored property.
+    /// From a configuration file or stored property.
     Configured,
-    /// What the running system uses now.
+    /// Current value of the running system.
     Runtime,
 }
 
-/// The value, or why it could not be read.
+/// The value, or the reason why it is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactValue {
     /// A JSON scalar or list. Sizes are bytes, times nanoseconds.
     Known(serde_json::Value),
-    /// It exists, or should, but could not be read: the reason. Never the same as absent.
+    /// The source exists or should exist, but could not be read: the reason. Not the same as
+    /// missing.
     Unknown(String),
 }
 
-/// Something true of a machine, with its provenance.
+/// A property of a machine, with its provenance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct Fact {
     /// The value or why it is unknown.
     pub value: FactValue,
-    /// Where it was read.
+    /// Source of the value.
     pub place: FactPlace,
     /// Default, configured or run-time.
     pub kind: FactKind,
-    /// What it is about, where there may be several of the kind.
+    /// Subject of the fact, where there may be several of a kind.
     pub subject: Subject,
 }
 
-/// A fact as it is written: `source` is the place in words. Assay 0.1 wrote nothing else of it.
+/// A fact in its stored form: `source` is the place as text. Assay 0.1 stored only this text.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 struct Written {
     #[serde(flatten)]
@@ -78,12 +79,12 @@ impl From<Written> for Fact {
     }
 }
 
-/// Key of the settings that assays that are gone had left changed when something was measured: a list of
-/// words. Missing when there were none.
+/// Key of the settings that terminated assay processes had left changed at the time of a
+/// measurement: a list of strings. Missing if there were none.
 pub const OPEN_CHANGES: &str = "assay.open_changes";
 
-/// All facts of a machine, by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`.
-/// A key that is missing means that the thing does not exist there.
+/// All facts of a machine by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`. A
+/// missing key means that the object does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Facts {
@@ -92,7 +93,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Records a known value.
+    /// Adds a known value.
     pub fn known(
         &mut self,
         key: impl Into<String>,
@@ -103,7 +104,7 @@ impl Facts {
         self.add(key.into(), FactValue::Known(value.into()), kind, place);
     }
 
-    /// Records that a value could not be read, and why.
+    /// Adds an unknown value with the reason.
     pub fn unknown(
         &mut self,
         key: impl Into<String>,
@@ -124,7 +125,7 @@ impl Facts {
         self.map.insert(key, fact);
     }
 
-    /// The known value under a key.
+    /// Returns the known value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&serde_json::Value> {
         match &self.map.get(key)?.value {
@@ -133,19 +134,19 @@ impl Facts {
         }
     }
 
-    /// The known string under a key.
+    /// Returns the known string of a key.
     #[must_use]
     pub fn str(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// The known whole number under a key.
+    /// Returns the known integer of a key.
     #[must_use]
     pub fn u64(&self, key: &str) -> Option<u64> {
         self.get(key)?.as_u64()
     }
 
-    /// Facts whose key starts with `prefix`.
+    /// Returns the facts whose key starts with `prefix`.
     pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Fact)> {
         self.map
             .range(prefix.to_owned()..)

@@ -1,8 +1,8 @@
-//! Places: where a fact was read.
+//! Places: the sources of facts.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a fact was read.
+/// Source of a fact.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -13,18 +13,18 @@ pub enum FactPlace {
     File {
         /// Its path.
         path: String,
-        /// Line, from 1; none where the file as a whole says it.
+        /// Line, from 1; `None` for the file as a whole.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
         /// The statement within its line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         span: Option<Span>,
     },
-    /// In the answer of a command.
+    /// In the output of a command.
     Command {
         /// The command and its arguments.
         argv: Vec<String>,
-        /// How the command says that it came to be so, such as `inherited from tank`.
+        /// How the value was set according to the command, such as `inherited from tank`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         how: Option<String>,
     },
@@ -33,11 +33,11 @@ pub enum FactPlace {
         /// Its path.
         path: String,
     },
-    /// In words: the documentation of a default, or what assay 0.1 wrote down.
+    /// As text: the documentation of a default, or a place that assay 0.1 stored.
     Words(String),
 }
 
-/// A part of a line. Both are counted in bytes.
+/// A part of a line; both values in bytes.
 #[derive(
     Clone,
     Copy,
@@ -52,14 +52,14 @@ pub enum FactPlace {
     schemars::JsonSchema,
 )]
 pub struct Span {
-    /// Where it begins, from 1.
+    /// First column, from 1.
     pub column: usize,
-    /// How long it is; the rest of the line where the statement goes on in the next one.
+    /// Length; up to the end of the line if the statement continues on the next one.
     pub length: usize,
 }
 
 impl FactPlace {
-    /// The answer of a command.
+    /// Returns the place of a command's output.
     pub fn command<S: AsRef<str>>(argv: impl IntoIterator<Item = S>) -> Self {
         Self::Command {
             argv: argv
@@ -70,7 +70,7 @@ impl FactPlace {
         }
     }
 
-    /// The file, where it is one.
+    /// Returns the path if the place is a file.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         match self {
@@ -79,7 +79,7 @@ impl FactPlace {
         }
     }
 
-    /// The line, where it is one of a file.
+    /// Returns the line if the place is a file.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         match self {
@@ -88,7 +88,7 @@ impl FactPlace {
         }
     }
 
-    /// What assay 0.1 wrote: `/etc/x:12`, a path, a command line or a manual page.
+    /// Parses a place that assay 0.1 stored: `/etc/x:12`, a path, a command line or a manual page.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let numbered = text
@@ -105,7 +105,8 @@ impl FactPlace {
     }
 }
 
-/// A path below /proc or /sys is an interface, another path a file, anything else words.
+/// Converts text: a path below /proc or /sys is an interface, another path a file, other text
+/// words.
 impl From<&str> for FactPlace {
     fn from(text: &str) -> Self {
         let path = text.to_owned();

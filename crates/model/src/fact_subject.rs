@@ -1,13 +1,13 @@
-//! Subjects: the things that facts are about where a machine may have several of a kind.
+//! Subjects: the objects of facts where a machine may have several of a kind.
 
 use crate::fact::{Fact, Facts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One thing of a machine: its kind and its name, and those of the part of it that is meant.
-/// `["zfs.dataset", "tank/vm.1"]` is a data set, `["proxmox", "100", "disk", "scsi0"]` a disk of a
-/// guest. The machine itself has neither. Joined by dots it is the beginning of the keys of its facts.
+/// An object of a machine: its kind and name, and those of its part. `["zfs.dataset", "tank/vm.1"]`
+/// is a dataset, `["proxmox", "100", "disk", "scsi0"]` a disk of a guest. The machine itself has an
+/// empty path. Joined by dots, the path is the prefix of the keys of its facts.
 #[derive(
     Clone,
     Debug,
@@ -25,7 +25,7 @@ use std::fmt;
 pub struct Subject(Vec<String>);
 
 impl Subject {
-    /// Kinds and names in turn.
+    /// Creates a subject from alternating kinds and names.
     pub fn new<S: AsRef<str>>(path: impl IntoIterator<Item = S>) -> Self {
         Self(
             path.into_iter()
@@ -34,31 +34,31 @@ impl Subject {
         )
     }
 
-    /// Whether it is the machine as a whole.
+    /// Whether the subject is the machine as a whole.
     #[must_use]
     pub fn is_machine(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Its name, without those of what it is a part of.
+    /// Returns the last name of the path.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Its name behind those of what it is a part of: `100 disk scsi0`.
+    /// Returns the names of the path with kinds of parts: `100 disk scsi0`.
     #[must_use]
     pub fn label(&self) -> String {
         self.0.get(1..).unwrap_or_default().join(" ")
     }
 
-    /// What it is a part of; none where it is no part.
+    /// Returns the object of which this one is a part; `None` for a top-level object.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         (self.0.len() > 2).then(|| Self(self.0[..self.0.len() - 2].to_vec()))
     }
 
-    /// What is asked of it, where a key is about it.
+    /// Returns the property of this subject in a key; `None` for another subject.
     #[must_use]
     pub fn property<'k>(&self, key: &'k str) -> Option<&'k str> {
         if self.is_machine() {
@@ -78,19 +78,18 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Subjects of a kind: `zfs.dataset.*`, `proxmox.*.disk.*`. A star stands for a name, whatever
-/// characters it has.
+/// A pattern of subjects: `zfs.dataset.*`, `proxmox.*.disk.*`. A star matches any name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern(Vec<String>);
 
-/// Something that is no [`Pattern`].
+/// Error: the text is not a [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no subjects: write the kind and a star, such as `zfs.dataset.*`")]
 pub struct NoPattern(String);
 
 impl Pattern {
-    /// Whether it means this subject.
+    /// Whether the pattern matches a subject.
     #[must_use]
     pub fn means(&self, subject: &Subject) -> bool {
         subject.0.len() == 2 * self.0.len()
@@ -104,7 +103,7 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// The kind whose subjects are listed first, such as `zfs.dataset`.
+    /// Returns the kind whose subjects are listed first, such as `zfs.dataset`.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.0.first().map_or("", String::as_str)
@@ -132,9 +131,8 @@ impl From<Pattern> for String {
 }
 
 impl Facts {
-    /// Says that the facts whose keys begin with a subject and a dot, and that of this key itself, are
-    /// about it. Of two subjects that could both be meant, since names may hold dots, the longer one
-    /// is.
+    /// Assigns facts to a subject: the fact with the key of the subject, and those whose keys begin
+    /// with it and a dot. Names may contain dots; of two matching subjects the longer one applies.
     pub fn about(&mut self, subject: &Subject) {
         let key = subject.to_string();
         let inside = format!("{key}.");
@@ -150,7 +148,7 @@ impl Facts {
         }
     }
 
-    /// All subjects, each with its facts by what they say of it; that of the machine too.
+    /// Returns all subjects, including the machine, with their facts by property.
     #[must_use]
     pub fn subjects(&self) -> BTreeMap<&Subject, BTreeMap<&str, &Fact>> {
         let mut all: BTreeMap<&Subject, BTreeMap<&str, &Fact>> = BTreeMap::new();

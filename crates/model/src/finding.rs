@@ -1,5 +1,5 @@
-//! Findings: where a machine and a piece of advice do not agree. Made by `assay-advice` from facts and
-//! the `[check]` tables of pages; nothing here is stored.
+//! Findings: differences between a machine and the advice. `assay-advice` creates them from facts and the `[check]`
+//! tables of pages; findings are not stored.
 
 use crate::change::ConfigLanguage;
 use crate::coverage::{Outcome, Service, WithoutRules};
@@ -9,7 +9,7 @@ use crate::fact_subject::{Pattern, Subject};
 use crate::trial::{TrialId, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(
     Clone,
     Copy,
@@ -25,20 +25,20 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing needs to be done.
+    /// Information that requires no action.
     Info,
-    /// Untidy, or without effect.
+    /// Untidy or without effect.
     Low,
-    /// It costs something, or will.
+    /// It has a cost now or later.
     Medium,
-    /// Data, access or the service is at risk under conditions that do occur.
+    /// Data, access or the service is at risk under realistic conditions.
     High,
-    /// Data, access or the service is open or being lost now.
+    /// Data, access or the service is exposed or being lost now.
     Critical,
 }
 
 impl Severity {
-    /// All of them, the worst first.
+    /// All severities, the worst first.
     pub const ALL: [Self; 5] = [
         Self::Critical,
         Self::High,
@@ -47,7 +47,7 @@ impl Severity {
         Self::Info,
     ];
 
-    /// Its name in lower case.
+    /// Returns the name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,87 +60,89 @@ impl Severity {
     }
 }
 
-/// How a page is held against a machine: the `[check]` table of its front matter. Conditions are CEL
-/// over `facts`, `this` (what is known of the subject), `kinds` (`default`, `configured` or `runtime` for
-/// each of these) and `parent` (what is known of what it is a part of).
+/// Rule of a page: the `[check]` table of its front matter. Conditions are CEL over `facts`, `this`
+/// (properties of the subject), `kinds` (`default`, `configured` or `runtime` for each of these)
+/// and `parent` (properties of the enclosing subject).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Which subjects are looked at; without any the machine as a whole.
+    /// Subjects that are evaluated; without any, the machine as a whole.
     #[serde(default)]
     pub about: Vec<Pattern>,
-    /// Where the page has something to say; everywhere without it.
+    /// Condition under which the rule applies; always if absent.
     #[serde(default)]
     pub applies: Option<String>,
-    /// When the machine does not follow it.
+    /// Condition that is true if the machine violates the rule.
     pub violated: String,
-    /// How bad that is.
+    /// Severity of a violation.
     pub severity: Severity,
-    /// What to say. `{property}` stands for a value of the subject, `{name}` for its name,
-    /// `{parent.property}` for one of what it is a part of, `{facts.KEY}` for any fact.
+    /// Message. `{property}` is replaced by a value of the subject, `{name}` by its name,
+    /// `{parent.property}` by a value of the enclosing subject, `{facts.KEY}` by any fact.
     pub say: Say,
-    /// Why nothing can be done on this machine. Then there is no remedy.
+    /// Reason why nothing can be done on this machine. Then there is no remedy.
     #[serde(default)]
     pub not_actionable: Option<String>,
-    /// What to do.
+    /// The remedy.
     #[serde(default)]
     pub remedy: Option<Remedy>,
-    /// Versions at which the answer changes, for people: `OpenSSH 6.8: no is the default`.
+    /// Versions that change the answer, for people: `OpenSSH 6.8: no is the default`.
     #[serde(default)]
     pub flips: Vec<String>,
-    /// Facts under which it is noted that a configuration could not be read as a whole, such as
-    /// `nginx`. While one is there nothing can be said: the rule looks for what is missing.
+    /// Keys of facts that are unknown if a configuration was not read completely, such as `nginx`.
+    /// The rule looks for a missing setting, so it cannot be evaluated while one of them is
+    /// unknown.
     #[serde(default)]
     pub needs_whole: Vec<String>,
 }
 
-/// What a finding says.
+/// Texts of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
-    /// One line.
+    /// Title on one line.
     pub title: String,
-    /// Why it matters, in a few sentences.
+    /// Explanation in a few sentences.
     pub text: String,
-    /// The fact whose line is marked, where the condition does not tell which one is at fault: a property of
-    /// the subject, `parent.PROPERTY` or `facts.KEY`.
+    /// Fact whose line is marked, if the condition does not determine it: a property of the
+    /// subject, `parent.PROPERTY` or `facts.KEY`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
 
-/// How a finding is put right, and how that is taken back. Each step is a command or one thing to do.
+/// Remedy of a finding, and how to revert it. Each step is a command or an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remedy {
-    /// What to do, in order.
+    /// Steps in order.
     pub steps: Vec<String>,
-    /// How to take it back.
+    /// Steps that revert the remedy.
     pub undo: Vec<String>,
-    /// The same as changes of configuration files that assay can make itself (`assay check --fix`); none
-    /// where it has to be done by hand.
+    /// The remedy as changes of configuration files that assay can apply (`assay check --fix`);
+    /// `None` if it must be applied by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
 }
 
-/// A change of one setting, where the fact that a finding rests on was read: set to a value, or some words
-/// of it dropped; with neither, its line is taken away.
+/// A change of one setting at the place of a fact: sets a value, or drops some words of it; with
+/// neither it deletes the line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The fact whose line says which file and which block: a property of the subject, or a key of the
-    /// machine where the check is about no subject.
+    /// Fact whose place determines the file and block: a property of the subject, or a key of the
+    /// machine if the check has no subject.
     pub fact: String,
-    /// Whose configuration it is.
+    /// Program whose configuration is changed.
     pub program: Configured,
-    /// The directive as that configuration writes it. `{property}` stands for a value of the subject.
+    /// Name of the directive in that configuration. `{property}` is replaced by a value of the
+    /// subject.
     pub key: String,
-    /// Only where the fact is this.
+    /// Applies only if the fact has this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<serde_json::Value>,
-    /// What it is set to; the line is made where the block has none.
+    /// New value; the line is added if the block has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Words of its value that are dropped. When no word is left, the line is taken away.
+    /// Words that are dropped from the value. If no word remains, the line is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<Words>,
 }
@@ -149,15 +151,15 @@ pub struct Edit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
-    /// What stands between them.
+    /// Separator of the words.
     pub between: char,
-    /// Every word that contains one of these is dropped, but for words that exclude something: those
+    /// Every word that contains one of these is dropped, except words that exclude something: those
     /// that begin with `!` or `-`.
     pub with: Vec<String>,
 }
 
-/// Programs whose configuration `assay check --fix` changes. How each is asked whether it takes its
-/// configuration, and told to read it, is the business of `assay-changes`.
+/// Programs whose configuration `assay check --fix` changes. `assay-changes` validates and reloads
+/// the configuration of each.
 #[derive(
     Clone,
     Copy,
@@ -175,7 +177,7 @@ pub struct Words {
 pub enum Configured {
     /// OpenSSH's server.
     Sshd,
-    /// OpenSSH's client, for the whole machine.
+    /// OpenSSH's system-wide client configuration.
     Ssh,
     /// nginx.
     Nginx,
@@ -188,7 +190,7 @@ pub enum Configured {
 }
 
 impl Configured {
-    /// The language of its files.
+    /// Returns the syntax of its files.
     #[must_use]
     pub fn language(self) -> ConfigLanguage {
         match self {
@@ -201,7 +203,7 @@ impl Configured {
     }
 }
 
-/// Whether it is so.
+/// Certainty of a finding.
 #[derive(
     Clone,
     Copy,
@@ -217,13 +219,13 @@ impl Configured {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The machine does not follow the advice.
+    /// The machine violates the rule.
     Violated,
-    /// It could not be found out. That is not the same as fine.
+    /// Unknown, which is not the same as no violation.
     Unknown,
 }
 
-/// A fact that a finding rests on.
+/// A fact that supports a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seen {
     /// Its key.
@@ -232,67 +234,68 @@ pub struct Seen {
     pub value: serde_json::Value,
     /// Default, configured or run-time.
     pub kind: FactKind,
-    /// Where it was read.
+    /// Source of the fact.
     pub place: FactPlace,
 }
 
-/// What can be done about a finding.
+/// Remedy of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fix {
-    /// This.
+    /// These steps.
     Steps(Remedy),
-    /// Nothing on this machine: why.
+    /// Nothing can be done on this machine: the reason.
     NotHere(String),
-    /// Nothing has to be done before it is known.
+    /// Nothing needs to be done until the fact is known.
     AfterReading,
 }
 
-/// One disagreement between a machine and a page of the catalogue.
+/// A violation of a page by a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Id of the page.
     pub rule: String,
     /// Its domain, such as `ssh`.
     pub domain: String,
-    /// What it is about.
+    /// Subject.
     pub subject: Subject,
-    /// How bad it is, or would be.
+    /// Severity; for an unknown finding the severity of a violation.
     pub severity: Severity,
-    /// Whether it is so.
+    /// Certainty.
     pub certainty: Certainty,
-    /// One line.
+    /// Title on one line.
     pub title: String,
-    /// Why it matters; where it is unknown, what could not be read.
+    /// Explanation; for an unknown finding the source that could not be read.
     pub text: String,
-    /// Where the machine says so, the deciding place first.
+    /// Places in the machine's configuration, the deciding place first.
     pub places: Vec<FactPlace>,
-    /// The facts it rests on.
+    /// Supporting facts.
     pub evidence: Vec<Seen>,
-    /// What can be done.
+    /// Remedy.
     pub fix: Fix,
-    /// The advice that `assay trial` can test here; none when it is no matter of measuring.
+    /// Advice that `assay trial` can test here; `None` if a measurement cannot decide it.
     pub trial: Option<String>,
-    /// What the newest trial of it on this machine said; none while there is none.
+    /// Result of the newest trial of the advice on this machine; `None` without a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Tried>,
 }
 
-/// What a trial of a piece of advice said.
+/// Result of a trial of a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// The verdict.
     pub verdict: Verdict,
-    /// Number of the trial in the store: `assay trial --show` tells all of it.
+    /// Number of the trial in the store: `assay trial --show` prints the trial.
     pub trial: TrialId,
-    /// The day on which it began, `2026-11-23`.
+    /// Day on which it began, `2026-11-23`.
     pub day: String,
-    /// What it was pointed at, as the user named it.
+    /// Target as the user named it.
     pub target: String,
 }
 
 impl Finding {
-    /// What names this finding from one check to the next: not the line, which moves.
+    /// Returns the identity of the finding across checks. The line is not part of it, because lines
+    /// move.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         match self.subject.is_machine() {
@@ -302,56 +305,56 @@ impl Finding {
     }
 }
 
-/// A finding that somebody accepted, and on what grounds.
+/// An accepted finding, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Accepted {
     /// The finding.
     pub finding: Finding,
-    /// Why it is accepted.
+    /// Reason of the acceptance.
     pub reason: String,
-    /// Who said so.
+    /// Person who accepted it.
     pub owner: Option<String>,
-    /// The last day on which it holds, `2027-01-31`; none for ever.
+    /// Last day of the acceptance, `2027-01-31`; `None` for unlimited.
     pub expires: Option<String>,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
-    /// What counts, the most urgent first.
+    /// Findings that count, the most urgent first.
     pub findings: Vec<Finding>,
-    /// What somebody accepted.
+    /// Accepted findings.
     pub accepted: Vec<Accepted>,
-    /// What is wrong with the file of what is accepted: entries that are malformed, expired, or match
-    /// nothing any more. They accept nothing.
+    /// Faults in the file of accepted findings: entries that are malformed, expired, or match no
+    /// finding. They have no effect.
     pub remarks: Vec<String>,
-    /// Rules that were held against the machine, each with the number of subjects it looked at.
+    /// Evaluated rules, each with the number of its subjects.
     pub rules: Vec<Looked>,
-    /// Rules among those that could not be asked, because the machine was looked at from elsewhere. Silence about
-    /// them is not fine.
+    /// Rules that could not be evaluated remotely. A missing finding of these rules does not mean
+    /// that all is well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_asked: Vec<NotAsked>,
-    /// Services that were found and read, each with the number of its rules.
+    /// Services that were found and read, with the number of their rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
-    /// Programs that run here, and of which no rule speaks.
+    /// Running programs without any rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_rules: Vec<WithoutRules>,
-    /// Whether no service was found that any rule speaks of: then silence means nothing.
+    /// Whether no service with rules was found; then the absence of findings means nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing_read: bool,
 }
 
-/// A rule that was not asked.
+/// A rule that was not evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotAsked {
     /// Its id.
     pub rule: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// A rule that was held against the machine.
+/// An evaluated rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Looked {
     /// Its id.
@@ -362,24 +365,24 @@ pub struct Looked {
     pub statement: String,
     /// Severity of its findings.
     pub severity: Severity,
-    /// To how many subjects it applied.
+    /// Number of subjects to which it applied.
     pub applied: usize,
-    /// The service that it is about, such as `sshd`.
+    /// Service of the rule, such as `sshd`.
     #[serde(default)]
     pub service: String,
-    /// Where the advice comes from: the references of its page.
+    /// References of its page.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// What became of it on this machine.
+    /// Outcome on this machine.
     #[serde(default)]
     pub outcome: Outcome,
-    /// Why it has no answer, or the condition that nothing here meets.
+    /// Reason why the rule has no answer, or the condition that no subject meets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Checked {
-    /// The worst severity among what is violated; none when nothing is.
+    /// Returns the worst severity among violations; `None` without violations.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         let violated = self.findings.iter();
@@ -389,7 +392,7 @@ impl Checked {
             .max()
     }
 
-    /// Whether something could not be found out: what a rule asks, or all of the rules.
+    /// Whether the answer of some or all rules is unknown.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         let mut all = self.findings.iter();
@@ -399,7 +402,7 @@ impl Checked {
             || all.any(|finding| finding.certainty == Certainty::Unknown)
     }
 
-    /// How many findings of a severity are violated.
+    /// Returns the number of violations of a severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         let violated = self.findings.iter();

@@ -45,32 +45,32 @@ impl Histogram {
         }
     }
 
-    /// Adds all of another histogram.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (&nanos, &count) in &other.bins {
             self.record(nanos, count);
         }
     }
 
-    /// How many operations it holds.
+    /// Returns the number of operations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.bins.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
-    /// Whether it holds none.
+    /// Whether it contains no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bins.is_empty()
     }
 
-    /// The bins, ascending: latency in nanoseconds and count.
+    /// Returns the bins in ascending order: latency in nanoseconds and count.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.bins.iter().map(|(&nanos, &count)| (nanos, count))
     }
 
-    /// The latency in nanoseconds that `percent` (0–100) of the operations did not exceed
-    /// (nearest rank: the smallest bin whose cumulative count reaches ⌈p·n/100⌉). `None` when empty.
+    /// Returns the latency in nanoseconds that `percent` (0–100) of the operations did not exceed
+    /// (nearest rank: the smallest bin whose cumulative count reaches ⌈p·n/100⌉). `None` if empty.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let total = self.count();
@@ -78,7 +78,8 @@ impl Histogram {
         self.at_rank(rank)
     }
 
-    /// The latency of the operation of this rank, the fastest being 1; the slowest for a rank beyond all.
+    /// Returns the latency of the operation with this rank, 1 for the fastest; the slowest if the
+    /// rank exceeds the count.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<u64> {
         let mut seen = 0u64;
@@ -91,7 +92,7 @@ impl Histogram {
         self.bins.last_key_value().map(|(&nanos, _)| nanos)
     }
 
-    /// Mean in nanoseconds, `None` when empty.
+    /// Returns the mean in nanoseconds; `None` if empty.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let total = self.count();

@@ -1,5 +1,5 @@
-//! A ladder: the same workload at every layer of a stack, each rung one layer more than the one it
-//! stands on; and what was found out by it.
+//! A ladder: the same workload measured at every layer of a storage stack. Each rung adds one layer to the rung below
+//! it.
 
 use crate::result::{CountedDoubt, Estimate};
 use crate::stack::LayerKind;
@@ -18,27 +18,28 @@ pub enum RungPlace {
     Guest,
 }
 
-/// A place to measure: everything that its parent has, and one layer more.
+/// A measured target: the layers of its parent, and one more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rung {
-    /// Unique; names the target in the plan and in samples.
+    /// Unique name of the target in the plan and in samples.
     pub name: String,
-    /// The rung that it adds a layer to; none for a bottom. It stands before this one.
+    /// Index of the rung below; `None` for a bottom rung. A parent precedes its children.
     pub parent: Option<usize>,
-    /// The layer it adds, as people call it: `qcow2`, `LUKS`, `ext4`.
+    /// Common name of the added layer: `qcow2`, `LUKS`, `ext4`.
     pub layer: String,
-    /// What kind of layer that is.
+    /// Kind of the added layer.
     pub kind: LayerKind,
     /// Where the load runs.
     pub place: RungPlace,
-    /// Settings that decide what it costs, by their field's own names.
+    /// Settings that affect its cost, by their own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// What comes with this layer and cannot be told apart from it by this ladder.
+    /// Effects that this ladder cannot separate from the layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<String>,
-    /// The rung that this one is a second measurement of, in every round, on the same thing: for the
-    /// whole, which is compared with the sum of the parts. Such a rung has no parent.
+    /// Index of the rung that this one measures a second time in every round, on the same object.
+    /// The second measurement gives the total, which is compared with the sum of the layers. Such a
+    /// rung has no parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<usize>,
 }
@@ -48,19 +49,19 @@ pub struct Rung {
 pub struct Ladder {
     /// The target as the user named it.
     pub target: String,
-    /// The rungs; a parent stands before its children.
+    /// The rungs; a parent precedes its children.
     pub rungs: Vec<Rung>,
-    /// What runs the guest's instructions: `kvm` or `tcg`; none without a guest.
+    /// Accelerator of the guest: `kvm` or `tcg`; `None` without a guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accel: Option<String>,
-    /// What could not be measured here, and why.
+    /// Layers that could not be measured, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 
 impl Ladder {
-    /// From a bottom up to a rung, both included. Empty when there is no such rung or its parents
-    /// go in a circle.
+    /// Returns the rungs from a bottom to `top`, both included. Empty if there is no such rung or
+    /// its parents form a cycle.
     #[must_use]
     pub fn path(&self, top: usize) -> Vec<usize> {
         let mut path = Vec::new();
@@ -78,7 +79,7 @@ impl Ladder {
         path
     }
 
-    /// Rungs that nothing stands on, second measurements apart: the ends of the paths.
+    /// Returns the rungs without children, except second measurements: the ends of the paths.
     #[must_use]
     pub fn tops(&self) -> Vec<usize> {
         let stood_on = |index| self.rungs.iter().any(|rung| rung.parent == Some(index));
@@ -87,87 +88,87 @@ impl Ladder {
             .collect()
     }
 
-    /// The second measurement of a rung.
+    /// Returns the second measurement of a rung.
     #[must_use]
     pub fn again(&self, of: usize) -> Option<usize> {
         self.rungs.iter().position(|rung| rung.again == Some(of))
     }
 }
 
-/// What the rungs say of one workload. Latencies are means over all operations, in nanoseconds; a
-/// write's includes the flush that follows it.
+/// Results of one workload on all rungs. Latencies are means over all operations in nanoseconds;
+/// the latency of a write includes the flush after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Waterfall {
-    /// Its name in the plan.
+    /// Name of the workload in the plan.
     pub workload: String,
-    /// One line for people.
+    /// Description on one line.
     pub description: String,
-    /// Each rung, in the order of the ladder.
+    /// Results of the rungs, in the order of the ladder.
     pub levels: Vec<Level>,
-    /// Each layer, in the order of the ladder.
+    /// Costs of the layers, in the order of the ladder.
     pub steps: Vec<Step>,
-    /// Each path from a bottom to a top, that which is checked first.
+    /// Totals of the paths from a bottom to a top, the verified path first.
     pub wholes: Vec<Whole>,
 }
 
-/// One rung.
+/// Result of one rung.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
     /// Index into [`Ladder::rungs`].
     pub rung: usize,
-    /// Mean time of an I/O, ns, over the rounds; none without a valid sample.
+    /// Mean time of an I/O over the rounds, ns; `None` without a valid sample.
     pub latency: Option<Estimate>,
-    /// I/Os per second; shown, never added up.
+    /// I/Os per second; shown, but never summed.
     pub iops: Option<Estimate>,
-    /// Rounds without a figure: the sample was void or failed.
+    /// Rounds without a figure, because the sample was void or failed.
     pub left_out: u32,
     /// Doubts of its samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<CountedDoubt>,
 }
 
-/// What one layer adds.
+/// Cost of one layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// The rung below, index into [`Ladder::rungs`].
     pub from: usize,
-    /// The rung with the layer.
+    /// The rung with the layer, index into [`Ladder::rungs`].
     pub to: usize,
-    /// Time that it adds to an I/O, ns: mean of the differences of paired rounds. Negative when the
-    /// layer makes I/O faster. None without a pair.
+    /// Time that the layer adds to an I/O, ns: mean difference of paired rounds. Negative if the
+    /// layer makes I/O faster. `None` without a pair.
     pub added: Option<Estimate>,
-    /// Time with it ÷ time without it: geometric mean over paired rounds.
+    /// Time with the layer ÷ time without it: geometric mean over paired rounds.
     pub ratio: Option<Estimate>,
     /// Whether the interval of `added` excludes zero.
     pub told: bool,
-    /// Share of the whole of the first path it is on, when both are told from nothing.
+    /// Share of the total of its first path, if both differ from zero.
     pub share: Option<f64>,
 }
 
-/// A path from a bottom to a top.
+/// Total of a path from a bottom to a top.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Whole {
     /// The bottom, index into [`Ladder::rungs`].
     pub bottom: usize,
-    /// The top.
+    /// The top, index into [`Ladder::rungs`].
     pub top: usize,
     /// Indices into [`Waterfall::steps`], bottom first.
     pub steps: Vec<usize>,
-    /// Time added by all layers together, measured from bottom to top, ns; on samples of its own
-    /// when `separate`.
+    /// Time that all layers together add from bottom to top, ns; from separate samples if
+    /// `separate`.
     pub added: Option<Estimate>,
     /// Time at the top ÷ time at the bottom.
     pub ratio: Option<Estimate>,
-    /// Sum of the parts over the rounds in which all rungs have a figure.
+    /// Sum of the layers over the rounds in which all rungs have a figure.
     pub sum: Option<Estimate>,
-    /// Sum of the parts less the whole, over the rounds in which both have a figure; none when the
-    /// whole has no samples of its own, because the sum is the whole then whatever was measured.
+    /// Sum of the layers minus the total, over the rounds in which both have a figure. `None` if
+    /// the total has no separate samples, because then both are equal by construction.
     pub closing: Option<Estimate>,
-    /// Whether bottom and top were measured a second time for the whole.
+    /// Whether bottom and top were measured a second time for the total.
     pub separate: bool,
-    /// The layers to look at first, indices into [`Waterfall::steps`]: the one that costs most for
-    /// certain, then those that may cost as much, the dearest first. Empty when no layer costs
-    /// anything that can be told.
+    /// Layers to inspect first, indices into [`Waterfall::steps`]: the layer with the largest
+    /// certain cost, then those that may cost as much, the most expensive first. Empty if no layer
+    /// has a significant cost.
     pub first: Vec<usize>,
 }
 

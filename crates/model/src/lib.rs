@@ -1,8 +1,7 @@
-//! The nouns of assay: units, facts, workloads, plans, samples, doubts, results.
+//! Data types of assay: units, facts, workloads, plans, samples, doubts, results.
 //!
-//! Nothing here touches a machine, a clock or a random source. Samples are stored raw; everything
-//! in [`result`] is derived from them on read by `assay-judge`, so that old runs can be judged
-//! again by better rules.
+//! This crate accesses no machine, clock or random source. Samples are stored raw. `assay-judge` derives everything
+//! in [`result`] when it is read, so improved rules can judge old runs again.
 
 pub mod advice;
 pub mod change;
@@ -60,6 +59,6 @@ pub use trial::{Trial, TrialId, TrialPlan};
 pub use units::{Bytes, Nanos};
 pub use workload::Workload;
 
-/// Version of the JSON documents that assay prints and of the values in its store.
-/// Raised when a field changes its meaning or disappears; new fields do not raise it.
+/// Version of the JSON documents and of the values in the store. Incremented if a field changes its
+/// meaning or disappears; new fields do not increment it.
 pub const SCHEMA_VERSION: u32 = 2;

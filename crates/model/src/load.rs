@@ -1,4 +1,4 @@
-//! Loads: what is done to what is measured, by runs, trials, ladders and studies alike.
+//! Loads of runs, trials, ladders and studies.
 
 mod http;
 
@@ -8,51 +8,51 @@ use crate::units::Bytes;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
-/// One load. Operations are I/Os, requests, logins, files or commands; `iops` counts them per second and
-/// the latencies are theirs.
+/// A load. Operations are I/Os, requests, logins, files or commands; `iops` is operations per
+/// second, and latencies are per operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// fio on a file, a block device or an NBD export.
     Fio {
-        /// What fio does.
+        /// The fio workload.
         workload: Workload,
-        /// Size of the file it works on; in a plan, the plan's.
+        /// Size of the file; absent in a plan, which has a common size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Bytes>,
     },
     /// HTTP requests.
     Http(Box<Http>),
-    /// IMAP: connect, LOGIN, LOGOUT, one after the other.
+    /// IMAP sessions of connect, LOGIN and LOGOUT in sequence.
     Imap {
-        /// `HOST:PORT`, without TLS: for the loopback interface.
+        /// `HOST:PORT` without TLS, for the loopback interface.
         address: String,
         /// User name.
         user: String,
-        /// File whose first line is the password; it reaches no report.
+        /// File whose first line is the password; no report contains it.
         password_file: String,
-        /// Sessions at once.
+        /// Concurrent sessions.
         sessions: u32,
     },
-    /// Small files with an extended attribute, made anew in turn, one after the other.
+    /// Creates small files with an extended attribute, repeatedly and in sequence.
     Attributes {
-        /// How many files there are.
+        /// Number of files.
         files: u32,
-        /// Length of the attribute, up to 64 KiB.
+        /// Length of the attribute, 1 byte to 64 KiB.
         size: Bytes,
     },
-    /// A command, one after the other, timed from start to end.
+    /// Runs a command repeatedly and measures the time from start to end.
     Command {
-        /// The command and its arguments. `{host}`, `{port}` and `{path}` stand for what is
-        /// measured, where the change makes two of them.
+        /// The command and its arguments. `{host}`, `{port}` and `{path}` are replaced by those of
+        /// the target, if the change creates two of them.
         argv: Vec<String>,
     },
-    /// Nothing, again and again: what taking a sample costs by itself.
+    /// Does nothing repeatedly: measures the overhead of a sample.
     Null,
 }
 
 impl Load {
-    /// Its kind, as files say it; for fio the name of the workload.
+    /// Returns the kind of load as in files; for fio the name of the workload.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -65,7 +65,7 @@ impl Load {
         }
     }
 
-    /// What fio does, when it is fio's.
+    /// Returns the fio workload of a fio load.
     #[must_use]
     pub fn fio(&self) -> Option<&Workload> {
         match self {
@@ -74,7 +74,7 @@ impl Load {
         }
     }
 
-    /// What is asked of a web server, when it is one.
+    /// Returns the HTTP load of a web server load.
     #[must_use]
     pub fn http(&self) -> Option<&Http> {
         match self {
@@ -83,7 +83,7 @@ impl Load {
         }
     }
 
-    /// What may be stored and shown.
+    /// Returns the load without secrets, for storing and printing.
     #[must_use]
     pub fn kept(self) -> Self {
         match self {
@@ -92,7 +92,7 @@ impl Load {
         }
     }
 
-    /// What one operation is called, for people: `I/O`, `request`, `login`, `run`.
+    /// Returns the name of one operation for people: `I/O`, `request`, `login`, `run`.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl Load {
         }
     }
 
-    /// One line for people.
+    /// Returns a description on one line.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {

@@ -1,41 +1,42 @@
-//! Which machine something was measured on.
+//! Identity of the measured machine.
 
 use serde::{Deserialize, Serialize};
 
-/// A machine, known again by its id.
+/// A machine, identified by its id.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Machine {
-    /// 32 hexadecimal digits. They are derived from `/etc/machine-id` and do not tell it.
+    /// 32 hexadecimal digits, derived from `/etc/machine-id`, which cannot be recovered from them.
     pub id: String,
-    /// Host name when it was last seen; none where only the id was told.
+    /// Last known host name; `None` if only the id is known.
     pub name: Option<String>,
 }
 
 impl Machine {
-    /// Digits that are shown of an id.
+    /// Number of digits of a short id.
     const SHOWN: usize = 8;
 
-    /// Whether a text can be the id of a machine.
+    /// Whether a text is a valid machine id.
     #[must_use]
     pub fn is_id(text: &str) -> bool {
         text.len() == 32 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
     }
 
-    /// The first digits of the id: enough to tell the machines of one store apart.
+    /// Returns the first digits of the id, enough to distinguish the machines of one store.
     #[must_use]
     pub fn short_id(&self) -> &str {
         self.id.get(..Self::SHOWN).unwrap_or(&self.id)
     }
 
-    /// How it is called: by its name, else by the first digits of its id.
+    /// Returns the display name: the host name, else the short id.
     #[must_use]
     pub fn shown(&self) -> &str {
         self.name.as_deref().unwrap_or_else(|| self.short_id())
     }
 
-    /// How it is called beside others: a name that two of them have is followed by the id.
+    /// Returns a display name that is unique among `others`: the id is appended to a host name that
+    /// occurs twice.
     #[must_use]
     pub fn shown_among<'a>(&self, mut others: impl Iterator<Item = &'a Self>) -> String {
         let shown = self.shown();
@@ -81,7 +82,7 @@ mod tests {
         ] {
             assert!(!Machine::is_id(bad), "{bad}");
         }
-        // What a foreign store may hold instead does not make it panic.
+        // An invalid value of a foreign store does not cause a panic.
         let odd = Machine {
             id: "üüüüü".to_owned(),
             name: None,

@@ -1,11 +1,12 @@
-//! Choices that have a name on the command line.
+//! Names of choices on the command line.
 
-/// Gives a choice without fields its names: `name()`, and `FromStr` whose error says which there are.
+/// Implements `name()` and `FromStr` for an enum without fields; the error of `FromStr` lists the
+/// choices.
 #[macro_export]
 macro_rules! named {
     ($kind:ident, $what:literal: $($variant:ident = $name:literal),+) => {
         impl $kind {
-            /// As the command line names it.
+            /// Returns the name on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }

@@ -1,6 +1,5 @@
-//! Plans. A [`PlanSpec`] is what a person writes (TOML, or flags); [`PlanSpec::resolve`] turns it
-//! into a [`Plan`], which leaves no choice to execution: the same value is executed, printed by
-//! `--print-plan` and stored with the run.
+//! Plans. A user writes a [`PlanSpec`] (TOML, or options). [`PlanSpec::resolve`] converts it to a [`Plan`] without
+//! open choices. The same value is executed, printed by `--print-plan` and stored with the run.
 
 mod builtin;
 mod parse;
@@ -18,16 +17,16 @@ use crate::workload::{Durability, Engine, Pattern};
 use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
-/// A plan as written. Everything but the workloads has a default.
+/// A plan as the user writes it. Everything except the workloads has a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSpec {
     /// Name, as in `assay run NAME`.
     pub name: String,
-    /// One line: the question it answers.
+    /// Title on one line: the question that the plan answers.
     #[serde(default)]
     pub title: String,
-    /// How often each workload is run on each target.
+    /// Number of samples of each workload on each target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
     /// Measured time of one sample.
@@ -39,7 +38,7 @@ pub struct PlanSpec {
     /// Size of the scratch file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_size: Option<Bytes>,
-    /// Seed of the order and of fio's offsets and data.
+    /// Seed of the order, and of fio's offsets and data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Criteria such as `randwrite-4k-qd1.p99 <= 20ms`.
@@ -48,22 +47,22 @@ pub struct PlanSpec {
     /// Directories, files or devices to measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
-    /// Workloads one by one.
+    /// Single workloads.
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
-    /// Workloads as a product of lists.
+    /// Workloads as a Cartesian product of lists.
     #[serde(default, rename = "grid", skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
 }
 
-/// A workload as written: what fio does, in its own words, or any other load.
+/// A workload as the user writes it: parameters of fio, or another load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
-    /// Name; made from the parameters when absent.
+    /// Name; derived from the parameters if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Any load but fio's; then only the name and the times stand beside it.
+    /// A load other than fio; only name and times may be set with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
     /// Access pattern.
@@ -72,33 +71,33 @@ pub struct WorkloadSpec {
     /// Size of one I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
-    /// I/Os in flight per job, 1 when absent.
+    /// I/Os in flight per job; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
-    /// Concurrent jobs, 1 when absent.
+    /// Concurrent jobs; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
-    /// Share of reads in a mix, percent; 50 when absent.
+    /// Percentage of reads in a mix; 50 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<u8>,
-    /// How I/O is submitted; chosen when absent.
+    /// I/O engine; selected automatically if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
-    /// Bypass the page cache; true when absent.
+    /// Whether to bypass the page cache; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
-    /// When a write counts as done; `none` when absent.
+    /// When a write counts as complete; `none` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// Measured time; the plan's when absent.
+    /// Measured time; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Time before measuring; the plan's when absent.
+    /// Time before measuring; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
 }
 
-/// A product of lists.
+/// A Cartesian product of lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
@@ -108,52 +107,52 @@ pub struct Grid {
     pub block_size: Vec<Bytes>,
     /// Queue depths.
     pub queue_depth: Vec<u32>,
-    /// How I/O is submitted; chosen when absent.
+    /// I/O engine; selected automatically if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
-    /// Bypass the page cache; true when absent.
+    /// Whether to bypass the page cache; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
-    /// When a write counts as done; `none` when absent.
+    /// When a write counts as complete; `none` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
 }
 
-/// What execution needs and a plan may leave open.
+/// Values that a plan may leave open and execution needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Targets from the command line; they replace the plan's when there are any.
+    /// Targets of the command line; if not empty they replace those of the plan.
     pub targets: Vec<String>,
-    /// What `Engine::Auto` becomes.
+    /// Engine that replaces `Engine::Auto`.
     pub engine: Engine,
-    /// Seed when the plan has none.
+    /// Seed for a plan without a seed.
     pub seed: u64,
 }
 
-/// A plan that leaves nothing open.
+/// A plan without open choices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Name.
     pub name: String,
-    /// One line: the question it answers.
+    /// Title on one line: the question that the plan answers.
     pub title: String,
     /// Rounds.
     pub rounds: u32,
     /// Size of the scratch file.
     pub file_size: Bytes,
-    /// Seed of the order and of fio's offsets and data.
+    /// Seed of the order, and of fio's offsets and data.
     pub seed: u64,
     /// Criteria.
     pub want: Vec<Criterion>,
     /// Targets as the user named them.
     pub targets: Vec<String>,
-    /// Loads with their names and times; the engine of one of fio's is never `Auto`.
+    /// Loads with their names and times; no fio engine is `Auto`.
     pub workloads: Vec<Planned>,
-    /// What is done, in this order.
+    /// Slots in execution order.
     pub order: Vec<Slot>,
 }
 
-/// One sample to take.
+/// A sample to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
     /// 1-based round.
@@ -166,17 +165,17 @@ pub struct Slot {
     pub seed: u64,
 }
 
-/// Rounds when a plan does not say.
+/// Default number of rounds.
 pub const DEFAULT_ROUNDS: u32 = 5;
-/// Measured time of a sample when a plan does not say.
+/// Default measured time of a sample.
 pub const DEFAULT_RUNTIME: Nanos = Nanos(5_000_000_000);
-/// Time before measuring when a plan does not say.
+/// Default time before measuring.
 pub const DEFAULT_RAMP: Nanos = Nanos(500_000_000);
-/// Scratch file when a plan does not say.
+/// Default size of the scratch file.
 pub const DEFAULT_FILE_SIZE: Bytes = Bytes(1 << 30);
 
 impl Grid {
-    /// The workloads in order: block size, then pattern, then queue depth.
+    /// Returns the workloads in the order block size, pattern, queue depth.
     fn expand(&self) -> impl Iterator<Item = WorkloadSpec> + '_ {
         self.block_size.iter().flat_map(move |&block_size| {
             self.pattern.iter().flat_map(move |&pattern| {
@@ -197,11 +196,11 @@ impl Grid {
 }
 
 impl PlanSpec {
-    /// Settles everything that was left open. The order is a shuffle of all workloads × targets
-    /// within each round, so that drift of the machine meets every workload alike.
+    /// Fills in all open choices. The order is a shuffle of all workloads × targets within each
+    /// round, so that drift of the machine affects all workloads equally.
     ///
     /// # Errors
-    /// Names what is missing, doubled, zero or does not fit.
+    /// A value is missing, duplicated, zero or inconsistent.
     pub fn resolve(&self, settings: &Settings) -> Result<Plan, PlanError> {
         let targets = if settings.targets.is_empty() {
             self.targets.clone()
@@ -257,7 +256,7 @@ fn order(plan: &Plan) -> Vec<Slot> {
         slots.extend(in_round);
     }
     for (i, slot) in slots.iter_mut().enumerate() {
-        // fio's randseed; distinct in every sample so that no offsets repeat (randrepeat).
+        // fio's randseed differs in every sample, so that offsets do not repeat (randrepeat).
         slot.seed = plan.seed.wrapping_add(1 + i as u64) & i64::MAX as u64;
     }
     slots
@@ -271,13 +270,13 @@ impl Plan {
         fio.any(|workload| workload.pattern.writes())
     }
 
-    /// Whether any load is fio's and works on a file.
+    /// Whether any load is fio on a file.
     #[must_use]
     pub fn needs_file(&self) -> bool {
         self.workloads.iter().any(|load| load.fio().is_some())
     }
 
-    /// What may be stored and shown: without what a load of HTTP requests may hold of secrets.
+    /// Returns the plan without secrets of HTTP loads, for storing and printing.
     #[must_use]
     pub fn kept(mut self) -> Self {
         for target in self.targets.iter_mut().filter(|target| is_url(target)) {
@@ -294,7 +293,7 @@ impl Plan {
         self
     }
 
-    /// The plan as a TOML file that resolves to this plan again.
+    /// Returns the plan as a TOML file that resolves to the same plan.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let spec = PlanSpec {

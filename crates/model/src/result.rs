@@ -1,4 +1,4 @@
-//! What samples add up to. Everything here is derived on read, never stored.
+//! Results derived from samples. They are derived on read and never stored.
 
 use crate::criterion::{Criterion, Metric};
 use crate::doubt::{Doubt, Validity};
@@ -7,7 +7,7 @@ use crate::sample::RatePoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An interval that holds the true value with the stated confidence.
+/// An interval that contains the true value with this confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interval {
     /// Lower end.
@@ -21,18 +21,18 @@ pub struct Interval {
 /// A figure with its interval over rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
-    /// Value in base units (ns, bytes per second, I/Os per second), over all rounds pooled.
+    /// Value in base units (ns, bytes per second, I/Os per second), pooled over all rounds.
     pub value: f64,
-    /// None with fewer than two rounds.
+    /// `None` with fewer than two rounds.
     pub interval: Option<Interval>,
-    /// Rounds it rests on.
+    /// Number of rounds in the estimate.
     pub rounds: u32,
 }
 
 /// Figures by metric.
 pub type Figures = BTreeMap<Metric, f64>;
 
-/// A sample as judged.
+/// A sample with its judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedSample {
     /// Workload name.
@@ -43,28 +43,28 @@ pub struct JudgedSample {
     pub round: u32,
     /// 0-based slot in the plan's order.
     pub slot: u32,
-    /// Worst of its doubts.
+    /// The worst of its doubts.
     pub validity: Validity,
     /// Its doubts.
     pub doubts: Vec<Doubt>,
-    /// Its figures; empty when it failed.
+    /// Its figures; empty if it failed.
     pub figures: Figures,
 }
 
-/// A doubt and how many of the samples carry it.
+/// A doubt, and the number of samples that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CountedDoubt {
-    /// The doubt with the evidence of the first sample that carries it.
+    /// The doubt with the evidence of its first sample.
     #[serde(flatten)]
     pub doubt: Doubt,
-    /// How many samples carry it.
+    /// Number of samples.
     pub samples: u32,
 }
 
-/// Whether the rate had settled.
+/// Whether the rate reached a steady state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Steadiness {
-    /// True when both SNIA criteria hold over the last five rounds; else the figure is a burst.
+    /// True if both SNIA criteria hold for the last five rounds; otherwise the figure is a burst.
     pub steady: bool,
     /// (max − min) ÷ mean over the window; at most 0.20 to be steady.
     pub range: Option<f64>,
@@ -74,23 +74,23 @@ pub struct Steadiness {
     pub reason: String,
 }
 
-/// What kept a workload from going faster.
+/// Cause that limits a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
-    /// One request at a time: rate = 1 / latency.
+    /// One request in flight: rate = 1 / latency.
     OneAtATime,
     /// The flush after each write.
     Flush,
-    /// The load generator's CPU.
+    /// CPU of the load generator.
     ToolCpu,
-    /// The machine's CPUs.
+    /// CPUs of the machine.
     MachineCpu,
     /// CPU time taken by the hypervisor.
     Steal,
-    /// The requests in flight: the device takes more at once, and gives more then.
+    /// The requests in flight: the device serves more per second at a higher depth.
     Depth,
-    /// The device works at full queue and more depth does not help.
+    /// The device is saturated: a higher depth gives no more.
     Device,
     /// The link or bus below the device.
     Link,
@@ -98,23 +98,23 @@ pub enum LimitKind {
     RateLimit,
     /// Heat or frequency.
     Throttling,
-    /// Memory bandwidth: the data came from or went to RAM.
+    /// Memory bandwidth: the data stay in RAM.
     Memory,
-    /// Nothing: the rate that was asked for was served.
+    /// The requested rate was reached.
     RateAsked,
     /// The server.
     Server,
-    /// Another server that the server waits for.
+    /// Another server that the server calls.
     Backend,
-    /// The server's queue of connections that wait to be accepted.
+    /// The server's queue of connections that are not accepted yet.
     AcceptQueue,
-    /// The link to the server.
+    /// The network link to the server.
     Network,
-    /// The times of an open loop could not be kept.
+    /// The load generator could not keep the schedule of an open loop.
     Schedule,
-    /// Local ports of the generator's machine.
+    /// Local ports of the load generator's machine.
     Ports,
-    /// Evidence does not say.
+    /// Unknown: there is no evidence.
     Unknown,
 }
 
@@ -125,16 +125,16 @@ crate::named!(LimitKind, "limit": OneAtATime = "one-at-a-time", Flush = "flush",
     AcceptQueue = "accept-queue", Network = "network", Schedule = "schedule", Ports = "ports",
     Unknown = "unknown");
 
-/// The answer to "why not more?".
+/// What limits a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
-    /// What.
+    /// Cause.
     pub what: LimitKind,
-    /// One sentence with the figures it rests on.
+    /// Evidence in one sentence, with figures.
     pub evidence: String,
 }
 
-/// All that is known of one workload on one target.
+/// Results of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadResult {
     /// Workload name.
@@ -143,82 +143,82 @@ pub struct WorkloadResult {
     pub target: String,
     /// `Workload::describe`.
     pub description: String,
-    /// Rounds that count.
+    /// Number of valid rounds.
     pub rounds: u32,
-    /// Rounds left out because their sample is void or failed.
+    /// Number of rounds without a result, because the sample is void or failed.
     pub rounds_void: u32,
-    /// Worst validity among the rounds that count; void when none counts.
+    /// Worst validity among the counted rounds; void if none counts.
     pub validity: Validity,
     /// Doubts of all its samples.
     pub doubts: Vec<CountedDoubt>,
-    /// Estimates by metric; void samples are left out.
+    /// Estimates by metric, without void samples.
     pub estimates: BTreeMap<Metric, Estimate>,
     /// Steady or burst.
     pub steadiness: Steadiness,
-    /// Why not more.
+    /// Limiting cause.
     pub limit: Limit,
-    /// Latency of all operations over all rounds that count (see `Direction::All`).
+    /// Latency of all operations over all counted rounds (see `Direction::All`).
     pub latency: Histogram,
-    /// Rate over time of each round that counts: round and its points.
+    /// Rate over time for each counted round: number of the round and its points.
     pub series: Vec<(u32, Vec<RatePoint>)>,
 }
 
-/// A criterion and whether it was met.
+/// A criterion and whether it is met.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CriterionResult {
     /// The criterion.
     pub criterion: Criterion,
-    /// Target it was held against.
+    /// Target of the criterion.
     pub target: String,
-    /// None when there is no valid figure: then it is not met.
+    /// `None` without a valid figure: then it is not met.
     pub value: Option<Estimate>,
     /// Whether the value satisfies it.
     pub met: bool,
-    /// False when the interval contains the threshold: more rounds could turn it.
+    /// False if the interval contains the threshold: more rounds could change the result.
     pub clear: bool,
 }
 
-/// A run as judged.
+/// A run with its judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// Each sample in stored order.
+    /// Samples in stored order.
     pub samples: Vec<JudgedSample>,
-    /// Each workload × target in plan order.
+    /// Results of each workload × target in plan order.
     pub results: Vec<WorkloadResult>,
-    /// Each criterion × target.
+    /// Results of each criterion × target.
     pub criteria: Vec<CriterionResult>,
 }
 
-/// Two runs side by side.
+/// Comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunComparison {
-    /// The operations are requests to web servers.
+    /// Whether the operations are requests to web servers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requests: bool,
     /// First run.
     pub a: crate::run::RunId,
     /// Second run.
     pub b: crate::run::RunId,
-    /// What differs in the environment, first.
+    /// Differences of the environment; printed first.
     pub environment: Vec<FactDifference>,
-    /// What speaks against comparing them (different plan, file size, not interleaved).
+    /// Reasons against the comparison (different plan, file size, not interleaved).
     pub cautions: Vec<String>,
-    /// Workload × target × metric in both.
+    /// Workload × target × metric of both runs.
     pub rows: Vec<ComparisonRow>,
-    /// `workload on target` only in the first.
+    /// `workload on target` of the first run only.
     pub only_a: Vec<String>,
-    /// `workload on target` only in the second.
+    /// `workload on target` of the second run only.
     pub only_b: Vec<String>,
 }
 
-/// A fact that is not the same in both runs.
+/// A fact that differs between the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FactDifference {
     /// Fact key.
     pub key: String,
-    /// In the first run; none when absent.
+    /// In the first run; `None` if absent.
     pub a: Option<serde_json::Value>,
-    /// In the second run; none when absent.
+    /// In the second run; `None` if absent.
     pub b: Option<serde_json::Value>,
 }
 
@@ -237,22 +237,23 @@ pub struct ComparisonRow {
     pub b: Estimate,
     /// B ÷ A.
     pub ratio: f64,
-    /// Interval of the ratio; none when either side has a single round.
+    /// Interval of the ratio; `None` if either side has a single round.
     pub interval: Option<Interval>,
-    /// `better`, `worse` or `unclear`, for B against A.
+    /// `better`, `worse` or `unclear`, for B compared with A.
     pub verdict: Change,
 }
 
-/// B against A.
+/// Result of B compared with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// The whole interval lies on the good side of 1.
+    /// The whole interval is on the better side of 1.
     Better,
-    /// The whole interval lies on the bad side of 1.
+    /// The whole interval is on the worse side of 1.
     Worse,
-    /// The whole interval lies within a margin in which nobody sees a difference. Of loads on web servers alone.
+    /// The whole interval is within a margin that is too small to matter. Only for loads on web
+    /// servers.
     Same,
-    /// It contains 1, or there is no interval.
+    /// The interval contains 1, or there is no interval.
     Unclear,
 }

@@ -1,4 +1,4 @@
-//! A run: one execution of one plan, with the environment it was made in.
+//! A run: one execution of one plan, with its environment.
 
 use crate::fact::Facts;
 use crate::ladder::Ladder;
@@ -7,7 +7,7 @@ use crate::target::TargetInfo;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Number of a run in its store, as users name it.
+/// Number of a run in its store, as users refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub i64);
@@ -18,27 +18,27 @@ impl fmt::Display for RunId {
     }
 }
 
-/// How far a run got.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// Going on, or cut off without a word (kill, power).
+    /// Running, or killed without notice (signal, power failure).
     Running,
     /// Every slot was executed.
     Complete,
-    /// The user interrupted it; `--resume` goes on.
+    /// The user interrupted it; `--resume` continues it.
     Interrupted,
     /// It ended with an error.
     Failed,
 }
 
-/// Where the samples come from.
+/// Origin of the samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// assay measured them.
     Measured,
-    /// Read from another tool's result file.
+    /// Imported from the result file of another tool.
     Imported {
         /// The file's name, without its directory.
         file: String,
@@ -50,28 +50,28 @@ pub enum Origin {
 pub struct Run {
     /// Number in the store; 0 before it is stored.
     pub id: RunId,
-    /// 128-bit random name in hex; the same in every store it is copied to.
+    /// 128-bit random id in hex; the same in every store to which the run is copied.
     pub uid: String,
-    /// assay version that made it.
+    /// Version of assay that executed it.
     pub assay_version: String,
-    /// When it began.
+    /// Start time.
     pub started: jiff::Timestamp,
-    /// When it ended.
+    /// End time.
     pub ended: Option<jiff::Timestamp>,
-    /// How far it got.
+    /// Progress.
     pub state: RunState,
-    /// Where the samples come from.
+    /// Origin of the samples.
     pub origin: Origin,
     /// The plan that was executed.
     pub plan: Plan,
-    /// The targets as they were found.
+    /// Description of the targets before the run.
     pub targets: Vec<TargetInfo>,
     /// The environment.
     pub facts: Facts,
-    /// Things said about the run as a whole: file size against RAM, tmpfs, CPU emulation.
+    /// Remarks about the whole run: file size compared with RAM, tmpfs, CPU emulation.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// What its targets are when they are the layers of one stack.
+    /// The ladder, if its targets are the layers of one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ladder: Option<Ladder>,
 }

@@ -23,24 +23,24 @@ pub struct Sample {
     pub round: u32,
     /// 0-based position in `Plan::order`.
     pub slot: u32,
-    /// Wall clock when the load generator was started.
+    /// Wall-clock time at the start of the load generator.
     pub started: jiff::Timestamp,
-    /// From the start of the process to its end, by the monotonic clock.
+    /// Time from the start of the process to its end, by the monotonic clock.
     pub wall: Nanos,
-    /// How it ended.
+    /// How the sample ended.
     pub outcome: Outcome,
-    /// Load generator and version as it says itself: `fio-3.33`.
+    /// Load generator and its version: `fio-3.33`.
     pub tool: String,
-    /// One entry per fio job (thread), never grouped; one for a load of assay's own.
+    /// One entry per fio job (thread), never grouped; one for a load of assay itself.
     #[serde(alias = "jobs")]
     pub workers: Vec<Worker>,
     /// Kernel counters over the sample; empty for imported results.
     #[serde(default)]
     pub counters: Counters,
-    /// What the tested file looked like before the sample, when it could be seen.
+    /// State of the tested file before the sample, if it could be read.
     #[serde(default)]
     pub file: Option<FileState>,
-    /// Rate over time, all jobs together.
+    /// Rate over time of all jobs together.
     #[serde(default)]
     pub series: Vec<RatePoint>,
 }
@@ -49,23 +49,23 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Outcome {
-    /// The load generator ended by itself without error.
+    /// The load generator ended without an error.
     Completed,
     /// The user interrupted it.
     Interrupted,
     /// It failed.
     Failed {
-        /// One line: what, and the way out.
+        /// One line: the cause and the way out.
         error: String,
     },
-    /// It was killed because it ran far longer than asked.
+    /// assay killed it because it ran much longer than requested.
     TimedOut {
         /// Wall time until it was killed.
         after: Nanos,
     },
 }
 
-/// What an operation is.
+/// Kind of operation.
 #[derive(
     Clone,
     Copy,
@@ -87,91 +87,91 @@ pub enum Operation {
     Write,
     /// A trim.
     Trim,
-    /// An fsync or fdatasync call that follows writes.
+    /// An fsync or fdatasync call after writes.
     Flush,
-    /// A request that was answered.
+    /// A request with a response.
     Request,
-    /// A login, from connecting to logging out.
+    /// A login, from connect to logout.
     Login,
-    /// A file that was made.
+    /// The creation of a file.
     File,
     /// A command, from start to end.
     Run,
-    /// Nothing at all.
+    /// No operation.
     Nothing,
 }
 
 impl Operation {
-    /// Whether it moves data from or to a file or device.
+    /// Whether it transfers data from or to a file or device.
     #[must_use]
     pub fn is_io(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::Trim | Self::Flush)
     }
 }
 
-/// What one worker of a load did: an fio job (thread), or all connections of a load of assay's own.
-/// In base units, whatever the load generator printed.
+/// Work of one worker of a load: a fio job (thread), or all connections of a load of assay itself.
+/// In base units, independent of the load generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::Worker")]
 #[schemars(!from)]
 pub struct Worker {
-    /// fio's job name; the load's for others.
+    /// Name of the fio job, or of the load.
     pub name: String,
     /// Measured time.
     pub runtime: Nanos,
-    /// What was done, by kind; a kind of which there was nothing is not there.
+    /// Operations by kind; kinds without operations are absent.
     pub operations: BTreeMap<Operation, Operations>,
-    /// CPU time of the worker in user mode, percent of one CPU; 0 when nobody says.
+    /// CPU time of the worker in user mode, percent of one CPU; 0 if unknown.
     pub usr_cpu: f64,
     /// CPU time of the worker in the kernel, percent of one CPU.
     pub sys_cpu: f64,
-    /// What fio alone tells; empty for other loads.
+    /// Values of fio only; empty for other loads.
     #[serde(skip_serializing_if = "FioJob::is_empty")]
     pub fio: FioJob,
-    /// What a load of HTTP requests saw of the server, the link, this machine and itself.
+    /// Observations of an HTTP load on the server, the link, this machine and the load generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<Step>>,
 }
 
 impl Worker {
-    /// The same with these operations.
+    /// Returns the worker with these operations added.
     #[must_use]
     pub fn with(mut self, kind: Operation, done: Operations) -> Self {
         self.operations.insert(kind, done);
         self
     }
 
-    /// Operations of a kind, when there were any.
+    /// Returns the operations of a kind, if there were any.
     #[must_use]
     pub fn of(&self, kind: Operation) -> Option<&Operations> {
         self.operations.get(&kind)
     }
 
-    /// Reads, when there were any.
+    /// Returns the reads, if there were any.
     #[must_use]
     pub fn read(&self) -> Option<&Operations> {
         self.of(Operation::Read)
     }
 
-    /// Writes, when there were any.
+    /// Returns the writes, if there were any.
     #[must_use]
     pub fn write(&self) -> Option<&Operations> {
         self.of(Operation::Write)
     }
 
-    /// Trims, when there were any.
+    /// Returns the trims, if there were any.
     #[must_use]
     pub fn trim(&self) -> Option<&Operations> {
         self.of(Operation::Trim)
     }
 
-    /// Flushes, when there were any. They have a count and a latency alone.
+    /// Returns the flushes, if there were any. They have only a count and a latency.
     #[must_use]
     pub fn flush(&self) -> Option<&Operations> {
         self.of(Operation::Flush)
     }
 
-    /// What the load was asked to do: everything but the flushes that follow writes, and trims.
+    /// Returns the requested operations: all except trims, and flushes after writes.
     pub fn asked(&self) -> impl Iterator<Item = (Operation, &Operations)> {
         let follows = |kind: &Operation| matches!(kind, Operation::Flush | Operation::Trim);
         self.operations
@@ -181,21 +181,21 @@ impl Worker {
     }
 }
 
-/// What fio alone tells of a job.
+/// Values of a job that only fio reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FioJob {
-    /// Effective options: global section, then the job's own. Values as fio echoes them; an option
-    /// without a value maps to an empty string.
+    /// Effective options: the global section, overridden by the job. Values as fio prints them; an
+    /// option without a value maps to an empty string.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// errno, 0 when fine.
+    /// errno; 0 for success.
     #[serde(default)]
     pub error: i32,
     /// Context switches.
     #[serde(default)]
     pub ctx: u64,
-    /// Share of I/Os (percent) submitted while this many were in flight: keys `1`, `2`, `4`, …,
-    /// `>=64`, as fio prints them.
+    /// Percentage of I/Os that were submitted at this queue depth: keys `1`, `2`, `4`, …, `>=64`,
+    /// as fio prints them.
     #[serde(default)]
     pub iodepth_level: BTreeMap<String, f64>,
     /// `groupid` of fio's JSON.
@@ -204,7 +204,7 @@ pub struct FioJob {
 }
 
 impl FioJob {
-    /// Whether fio told nothing.
+    /// Whether fio reported nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -214,22 +214,22 @@ impl FioJob {
 /// Operations of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Operations {
-    /// How many ended well.
+    /// Number of successful operations.
     #[serde(alias = "ios")]
     pub count: u64,
-    /// Bytes moved.
+    /// Transferred bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// How many failed; they are in no other figure.
+    /// Number of failed operations; no other figure includes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Time in which they were done.
+    /// Duration.
     #[serde(default)]
     pub runtime: Nanos,
-    /// Operations per second; 0 when the load generator does not say.
+    /// Operations per second; 0 if the load generator does not report it.
     #[serde(default, alias = "iops")]
     pub per_s: f64,
-    /// Bytes per second; 0 when the load generator does not say.
+    /// Bytes per second; 0 if the load generator does not report it.
     #[serde(default)]
     pub bytes_per_s: f64,
     /// Submission latency.
@@ -241,10 +241,10 @@ pub struct Operations {
     /// Total latency.
     #[serde(default)]
     pub lat: Latency,
-    /// Those that moved less than asked.
+    /// Operations that transferred fewer bytes than requested.
     #[serde(default, alias = "short_ios", skip_serializing_if = "is_zero")]
     pub short: u64,
-    /// Those that were dropped.
+    /// Dropped operations.
     #[serde(default, alias = "drop_ios", skip_serializing_if = "is_zero")]
     pub dropped: u64,
 }
@@ -254,20 +254,20 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Summary of a latency, nanoseconds.
+/// Summary of a latency in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latency {
-    /// How many; 0 when fio did not say.
+    /// Count; 0 if fio did not report it.
     pub n: u64,
     /// Smallest.
     pub min: u64,
-    /// Largest: exact, also above the 17.1 s where fio's histogram ends.
+    /// Largest value: exact, also above 17.1 s, where fio's histogram ends.
     pub max: u64,
     /// Mean.
     pub mean: f64,
     /// Standard deviation.
     pub stddev: f64,
-    /// Percentiles as fio prints them: percent and nanoseconds. Used when there is no histogram.
+    /// Percentiles as fio prints them: percentage and nanoseconds. Used without a histogram.
     #[serde(default)]
     pub percentiles: Vec<(f64, u64)>,
     /// Histogram (JSON+ only).
@@ -276,7 +276,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The percentile from the histogram when there is one, else the printed one.
+    /// Returns the percentile from the histogram if there is one, else the printed one.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         self.histogram.percentile(percent).or_else(|| {
@@ -288,18 +288,18 @@ impl Latency {
     }
 }
 
-/// One point of rate over time.
+/// A point of the rate over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::RatePoint")]
 #[schemars(!from)]
 pub struct RatePoint {
-    /// Milliseconds since measuring began, end of the interval.
+    /// End of the interval in milliseconds since the start of measuring.
     pub at_ms: u64,
-    /// What was done in the interval, by operation.
+    /// Rates in the interval by kind of operation.
     pub rates: BTreeMap<Operation, Rate>,
 }
 
-/// How fast operations of a kind were.
+/// Rate of operations of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rate {
     /// Operations per second.
@@ -309,13 +309,13 @@ pub struct Rate {
 }
 
 impl RatePoint {
-    /// Operations per second, of all kinds.
+    /// Returns operations per second of all kinds.
     #[must_use]
     pub fn per_s(&self) -> f64 {
         self.sum(|rate| rate.per_s)
     }
 
-    /// Bytes per second, of all kinds.
+    /// Returns bytes per second of all kinds.
     #[must_use]
     pub fn bytes_per_s(&self) -> f64 {
         self.sum(|rate| rate.bytes_per_s)

@@ -1,9 +1,9 @@
-//! The form of values whose JSON is written by hand, for `assay dev schemas`. Others derive it.
+//! JSON schemas of types with hand-written serialisation, for `assay dev schemas`. Other types derive their schema.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 
-/// A type that is written as text, with what stands in it.
+/// Declares the schema of a type that is serialised as text.
 macro_rules! text {
     ($type:ty, $name:literal, $says:literal) => {
         impl JsonSchema for $type {
@@ -29,7 +29,7 @@ text!(
     "What was declared as success, such as `randwrite-4k-qd1.p99 <= 20ms`."
 );
 
-/// A number in the store.
+/// Declares the schema of a number in the store.
 macro_rules! number {
     ($type:ty, $name:literal) => {
         impl JsonSchema for $type {

@@ -1,12 +1,12 @@
-//! What must not leave the machine: the rules by which text of a machine is cleaned. One home for all
-//! of them; what a source may say at all is decided where it is read, by lists of what is harmless.
+//! Removes secrets from text of a machine. All rules are here. Which text a source may contribute at all is decided
+//! where the source is read, by lists of harmless text.
 
 use serde_json::Value;
 
-/// Stands where a value was left out.
+/// Replaces a removed value.
 pub const WITHHELD: &str = "(value withheld)";
 
-/// Parts of names under which secrets are kept, wherever in the name they stand.
+/// Parts of names that mark a secret, anywhere in the name.
 const PARTS: [&str; 10] = [
     "passw",
     "passphrase",
@@ -20,7 +20,7 @@ const PARTS: [&str; 10] = [
     "authoriz",
 ];
 
-/// Words of names, between characters that are no letters.
+/// Words of names that mark a secret, delimited by characters that are not letters.
 const WORDS: [&str; 17] = [
     "pass",
     "pw",
@@ -41,7 +41,7 @@ const WORDS: [&str; 17] = [
     "login",
 ];
 
-/// Names that are always followed by a secret, also behind a colon.
+/// Header names that are always followed by a secret, also after a colon.
 const HEADERS: [&str; 10] = [
     "authorization",
     "proxy-authorization",
@@ -55,7 +55,7 @@ const HEADERS: [&str; 10] = [
     "x-api-key",
 ];
 
-/// Whether secrets are kept under such a name: `db.api_key`, `luks.pw`, `cipassword`.
+/// Whether a name marks a secret: `db.api_key`, `luks.pw`, `cipassword`.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -66,15 +66,15 @@ pub fn names_a_secret(name: &str) -> bool {
             .any(|word| WORDS.contains(&word))
 }
 
-/// Letters, digits and `_.,:+/%-`, at most 128 of them, and no address of the web: a number, a word, a
-/// list of them.
+/// Whether the value has at most 128 letters, digits and `_.,:+/%-`, and is not a URL: a number, a
+/// word, or a list of them.
 #[must_use]
 pub fn is_plain(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.,:+/%-".contains(c);
     !value.is_empty() && value.len() <= 128 && value.chars().all(plain) && !value.contains("//")
 }
 
-/// An absolute path, or several behind one another, without what only addresses and queries have.
+/// Whether the value is one or several absolute paths without characters of URLs and queries.
 #[must_use]
 pub fn is_path(value: &str) -> bool {
     value.starts_with('/')
@@ -83,7 +83,7 @@ pub fn is_path(value: &str) -> bool {
         && value.len() <= 8192
 }
 
-/// The value where it is plain or empty, else [`WITHHELD`].
+/// Returns the value if it is plain or empty, else [`WITHHELD`].
 #[must_use]
 pub fn withhold_value(value: &str) -> &str {
     match value.is_empty() || is_plain(value) {
@@ -92,11 +92,11 @@ pub fn withhold_value(value: &str) -> &str {
     }
 }
 
-/// Free text, such as what a tool complains about, without what looks like a secret: who logs in, and
-/// what is asked, in addresses of the web; values of `NAME=VALUE` and `"NAME": "VALUE"` under names of
-/// secrets; headers; private keys. Cleaning twice changes nothing.
+/// Removes probable secrets from free text, such as an error message of a tool: user names and
+/// queries in URLs, values of `NAME=VALUE` and `"NAME": "VALUE"` whose name marks a secret, headers
+/// and private keys. Cleaning twice changes nothing.
 ///
-/// This is the last net and not the first: it cannot know a secret that stands alone.
+/// This is the last line of defence: it cannot detect a secret that stands alone.
 #[must_use]
 pub fn withhold_in_text(text: &str) -> String {
     let mut clean = withhold_once(text);
@@ -110,8 +110,7 @@ pub fn withhold_in_text(text: &str) -> String {
     WITHHELD.to_owned()
 }
 
-/// What is left of one key may join with what stood around it to another one. Nobody's text does so more
-/// often than this.
+/// A removed part may join the text around it to another secret. Normal text needs fewer passes.
 const ROUNDS: usize = 8;
 
 fn withhold_once(text: &str) -> String {
@@ -123,7 +122,7 @@ fn withhold_once(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The strings of a document, each cleaned as [`text`].
+/// Cleans the strings of a JSON document like [`text`].
 pub fn json(value: &mut Value) {
     match value {
         Value::String(string) => {
@@ -166,7 +165,7 @@ fn private_keys(text: &str) -> String {
     out
 }
 
-/// What serde says of a value of the wrong type, without the value.
+/// Removes the quoted value from serde's message about a wrong type.
 fn withhold_quoted(line: &str) -> String {
     const MARK: &str = ": string \"";
     const END: &str = "\", expected";
@@ -179,12 +178,12 @@ fn withhold_quoted(line: &str) -> String {
     }
 }
 
-/// What ends an address of the web in a text.
+/// Whether a character ends a URL in a text.
 fn ends_address(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\0')
 }
 
-/// Addresses of the web without users, passwords and queries.
+/// Removes users, passwords and queries from URLs.
 #[must_use]
 pub fn withhold_in_urls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -192,7 +191,7 @@ pub fn withhold_in_urls(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         out.push_str(before);
-        // What was cleaned before stays: it holds a blank.
+        // Text that was cleaned before contains a blank and stays unchanged.
         let user = format!("{WITHHELD}@");
         let (known, after) = match after.strip_prefix(&user) {
             Some(after) => (true, after),
@@ -200,7 +199,7 @@ pub fn withhold_in_urls(text: &str) -> String {
         };
         let end = after.find(ends_address).unwrap_or(after.len());
         let (address, tail) = after.split_at(end);
-        // A password may hold anything that parts an address, so the last `@` counts.
+        // A password may contain any separator, so the last `@` counts.
         let (login, place) = match address.rfind('@') {
             Some(at) => (true, &address[at + 1..]),
             None => (known, address),
@@ -211,7 +210,7 @@ pub fn withhold_in_urls(text: &str) -> String {
         }
         out.push_str(place);
         rest = tail;
-        // A socket of this machine is no secret.
+        // The path of a local socket is not a secret.
         let socket = query.strip_prefix("?socket=");
         if socket.is_some_and(|path| !path.contains(['&', '=', '#'])) {
             out.push_str(query);
@@ -232,8 +231,8 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-/// The name that ends before a separator, with blanks and a closing quotation mark between; whether there is
-/// such a mark, and whether the name is the end of a path.
+/// Returns the name before a separator, where blanks and a quotation mark may follow the name;
+/// whether there is a quotation mark, and whether the name is the end of a path.
 fn name_before(text: &str) -> (&str, bool, bool) {
     let bare = text.trim_end();
     let (bare, quoted) = match bare.strip_suffix(['"', '\'']) {
@@ -253,11 +252,11 @@ fn withhold_values(line: &str) -> String {
         let separator = &rest[at..=at];
         let (name, quoted, path) = name_before(&rest[..at]);
         let lower = name.to_ascii_lowercase();
-        // What follows `/etc/passwd:` is a line of that file's number, or why it cannot be read.
+        // The text after `/etc/passwd:` is a line number or an error message.
         let header = !path && HEADERS.contains(&lower.as_str());
         let secret = match separator {
             "=" => names_a_secret(name),
-            // Prose has colons too.
+            // Prose contains colons too.
             _ => header || (quoted && names_a_secret(name)),
         };
         out.push_str(&rest[..=at]);
@@ -290,7 +289,7 @@ fn withhold_values(line: &str) -> String {
     out
 }
 
-/// How many bytes a value takes, and its quotation mark.
+/// Returns the length of a value in bytes, and its quotation mark.
 fn value_extent(value: &str, to_the_end: bool) -> (usize, &str) {
     let quote = match value.as_bytes().first() {
         Some(b'"' | b'\'') => &value[..1],

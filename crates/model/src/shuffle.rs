@@ -1,9 +1,8 @@
-//! The order that a seed chooses: one shuffle for all that is measured in random order.
+//! The shuffle for everything that is measured in random order.
 
 use rand::seq::SliceRandom as _;
 
-/// Puts things in an order in which each order is as likely as any other. The same numbers give the
-/// same order.
+/// Shuffles the items; every order is equally likely. The same random numbers give the same order.
 pub fn shuffle<T>(things: &mut [T], random: &mut rand_chacha::ChaCha8Rng) {
     things.shuffle(random);
 }
@@ -20,7 +19,7 @@ mod tests {
         things
     }
 
-    /// Stored seeds have to give the same order in every later version.
+    /// Stored seeds must give the same order in every later version.
     #[test]
     fn a_seed_gives_the_same_order_for_ever() {
         assert_eq!(of(1), [3, 4, 5, 2, 7, 1, 6, 0]);

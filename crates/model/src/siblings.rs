@@ -1,30 +1,30 @@
-//! Disks that share the work of one vdev, array or file system, watched while they work.
+//! Disks that share the work of one vdev, array or file system, and their comparison.
 
 use crate::sample::DeviceDelta;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Disks that do the same work.
+/// Disks with the same work.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Siblings {
-    /// What they are part of: `tank raidz1-0`, `md0`, `btrfs vdb`.
+    /// Object that contains them: `tank raidz1-0`, `md0`, `btrfs vdb`.
     pub name: String,
-    /// Their kernel names, as /proc/diskstats has them.
+    /// Kernel names as in /proc/diskstats.
     pub disks: Vec<String>,
 }
 
-/// Siblings and what was counted of them, window after window.
+/// Siblings and their counters in consecutive windows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Watched {
-    /// Which disks.
+    /// The disks.
     pub siblings: Siblings,
-    /// For each window the counters of the disks that were there, by name.
+    /// Counters of the existing disks in each window.
     pub windows: Vec<Vec<DeviceDelta>>,
 }
 
-/// What is done to a disk.
+/// Direction of requests.
 #[derive(
     Clone,
     Copy,
@@ -47,7 +47,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// As a noun, for sentences.
+    /// Returns the noun for sentences.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,54 +62,54 @@ impl Way {
 pub struct DiskLatency {
     /// Its kernel name.
     pub disk: String,
-    /// Windows in which it and another one of them had enough to do; the rest says nothing of it.
+    /// Number of windows in which this disk and another one had enough requests; other windows are
+    /// ignored.
     pub windows: u32,
-    /// Requests in those windows.
+    /// Number of requests in these windows.
     pub requests: u64,
-    /// Mean time of a request in those windows, from the block layer to its completion.
+    /// Mean time of a request in these windows, from the block layer to completion.
     pub mean: Nanos,
-    /// Median over the windows of its time against the median of the siblings that worked in it.
+    /// Median over the windows of its time divided by the median of the active siblings.
     pub ratio: f64,
-    /// Lowest and highest typical ratio that what was seen allows, each at 5 %; none when it worked in
-    /// too few windows, no highest one when it has no bound.
+    /// Lower bound of the typical ratio at 5 %; `None` with too few windows.
     pub at_least: Option<f64>,
-    /// See `at_least`.
+    /// Upper bound of the typical ratio at 5 %; `None` with too few windows, or without a bound.
     pub at_most: Option<f64>,
 }
 
-/// What became of a comparison.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "finding")]
 pub enum SlowDisk {
-    /// One is slower than its siblings, beyond chance and by enough to matter.
+    /// One disk is significantly and relevantly slower than its siblings.
     Slow {
-        /// Which one of [`Comparison::disks`].
+        /// Index in [`Comparison::disks`].
         at: usize,
-        /// Chance that any of equal disks would have looked like that in the whole watch, at most.
+        /// Upper bound of the probability that any of equally fast disks gives this result.
         chance: f64,
     },
-    /// None is: each is shown to take less than twice the time of its siblings.
+    /// No disk is slow: each is shown to take less than twice the time of its siblings.
     Alike,
-    /// None is shown to be slow, and not all are shown not to be.
+    /// No disk is shown to be slow, and not all are shown to be fast.
     CannotTell {
-        /// Which one of [`Comparison::disks`] may be the slowest.
+        /// Index of the possibly slowest disk in [`Comparison::disks`].
         at: usize,
     },
-    /// Too little was done on two of them at once.
+    /// Too few requests on two disks at the same time.
     TooLittle {
-        /// Windows with work for two of them or more that a finding needs.
+        /// Number of windows with work for at least two disks that a finding needs.
         needed: u32,
     },
 }
 
-/// Siblings compared in one way.
+/// Comparison of siblings in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
-    /// What they are part of.
+    /// Object that contains them.
     pub siblings: String,
     /// Reads or writes.
     pub way: Way,
-    /// Windows in which two of them or more had enough to do.
+    /// Number of windows in which at least two disks had enough requests.
     pub windows: u32,
     /// The disks.
     pub disks: Vec<DiskLatency>,

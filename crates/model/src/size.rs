@@ -1,13 +1,12 @@
-//! Sizes in bytes as people write and read them: one grammar for all of assay.
+//! Sizes in bytes: one syntax for all of assay.
 //!
-//! `KiB`, `MiB` … are always powers of 1024, `kB`, `MB` … always powers of 1000. A letter alone is
-//! where tools disagree: to fio, ZFS and QEMU `4T` is 4·2⁴⁰, to whoever sells a disk it is 4·10¹².
-//! So every caller states its [`Convention`], and what it prints for people says which it is. (fio
-//! has a language of its own, in which `kib` may be 1000; that is `assay-fio`'s.)
+//! `KiB`, `MiB` … are always powers of 1024; `kB`, `MB` … always powers of 1000. Tools disagree about a letter alone:
+//! for fio, ZFS and QEMU `4T` is 4·2⁴⁰, for vendors of disks it is 4·10¹². Every caller therefore states its
+//! [`Convention`], and printed sizes show it. (fio's own syntax, in which `kib` may be 1000, is in `assay-fio`.)
 
 use serde::Serialize;
 
-/// What a letter alone means, and in which units a size is shown.
+/// Meaning of a letter alone, and the units for output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Convention {
@@ -17,7 +16,7 @@ pub enum Convention {
     Binary,
 }
 
-/// The family of units that a size was written in.
+/// Family of units of a parsed size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -29,33 +28,33 @@ pub enum Unit {
     Binary,
 }
 
-/// Why a text is not a size.
+/// Parse error of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It begins with a minus.
+    /// The number is negative.
     Negative,
-    /// What stands before the suffix is no number.
+    /// The text before the suffix is not a number.
     Number,
     /// The suffix is unknown.
     Suffix,
-    /// It does not fit 64 bits.
+    /// The value exceeds 64 bits.
     TooLarge,
 }
 
-/// A text that is not a size, with the way out.
+/// A text that is not a size, with a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` {}; {}", .input.escape_debug(), .problem.words(), .convention.examples())]
 pub struct SizeError {
-    /// What was given.
+    /// The text.
     pub input: String,
-    /// What is wrong with it.
+    /// The error.
     pub problem: Problem,
-    /// By which convention it was read.
+    /// Convention of the parser.
     pub convention: Convention,
 }
 
 impl Problem {
-    /// What is wrong, as the end of a sentence.
+    /// Returns the error as the end of a sentence.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -70,7 +69,7 @@ impl Problem {
 const LETTERS: &str = "KMGTPE";
 
 impl Convention {
-    /// What to give instead, with the meaning of the units.
+    /// Returns examples of valid sizes with the meaning of the units.
     #[must_use]
     pub fn examples(self) -> &'static str {
         match self {
@@ -101,7 +100,7 @@ impl Convention {
         self.parse_with_unit(text).map(|(bytes, _)| bytes)
     }
 
-    /// The same, and in which family of units it was written.
+    /// Parses a size and returns the family of its unit too.
     ///
     /// # Errors
     /// As [`Convention::parse`].
@@ -128,7 +127,7 @@ impl Convention {
         }
     }
 
-    /// Power of the base and family of a suffix.
+    /// Returns the exponent and family of a suffix.
     fn suffix(self, suffix: &str) -> Option<(u32, Unit)> {
         let upper = suffix.to_ascii_uppercase();
         let (letter, rest) = match upper.chars().next() {
@@ -145,7 +144,7 @@ impl Convention {
         Some((power, unit))
     }
 
-    /// A size with its unit, in at most three digits that count: `3.64 TiB`, `750 GB`, `1.5 GiB`.
+    /// Formats a size with three significant digits: `3.64 TiB`, `750 GB`, `1.5 GiB`.
     #[must_use]
     pub fn show(self, bytes: u64) -> String {
         let (base, units) = match self {
@@ -153,7 +152,7 @@ impl Convention {
             Self::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
         };
         let (mut value, mut unit) = (bytes as f64, 0);
-        // What would be rounded to the base is one of the next unit.
+        // A value that rounds to the base is shown in the next unit.
         while value >= base - 0.5 && unit + 1 < units.len() {
             value /= base;
             unit += 1;
@@ -173,8 +172,8 @@ impl Convention {
     }
 }
 
-/// `number × scale`, rounded down; none when it is no decimal number. Saturates beyond 128 bits, which
-/// is beyond 64 as well.
+/// Returns `number × scale`, rounded down; `None` if it is not a decimal number. Saturates at 128
+/// bits, which exceeds 64 bits too.
 fn scale_decimal(number: &str, scale: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -183,10 +182,10 @@ fn scale_decimal(number: &str, scale: u128) -> Option<u128> {
     }
     let value = |digits: &str| match digits {
         "" => 0,
-        // Only digits, so it fails only where they are too many.
+        // The text has only digits, so parsing fails only on overflow.
         digits => digits.parse::<u128>().unwrap_or(u128::MAX),
     };
-    // A digit beyond the eighteenth is worth less than a byte, even of EiB.
+    // Digits after the eighteenth are worth less than a byte, even in EiB.
     let fraction = &fraction[..fraction.len().min(18)];
     let tens = 10u128.pow(u32::try_from(fraction.len()).ok()?);
     let part = value(fraction) * scale / tens;
@@ -264,13 +263,13 @@ mod tests {
             let bytes = bytes >> shift;
             for convention in [Decimal, Binary] {
                 let shown = convention.show(bytes);
-                // 16 EiB less a byte is shown as 16 EiB, which is too large to be read.
+                // 16 EiB minus one byte is shown as 16 EiB, which is too large to parse.
                 let Ok(read) = convention.parse(&shown) else {
                     prop_assert!(bytes > u64::MAX - (u64::MAX >> 7), "{shown}");
                     continue;
                 };
                 let off = read.abs_diff(bytes) as f64;
-                // Half of the last place of three, and the part of a byte that a size cannot have.
+                // Half a unit of the third digit, and the rounding to a whole byte.
                 prop_assert!(off <= bytes as f64 * 0.00501 + 1.0, "{bytes}: {shown} is {read}");
             }
         }

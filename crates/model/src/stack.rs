@@ -1,11 +1,11 @@
-//! A stack: the layers that data pass through on their way to the disks.
+//! A storage stack: the layers between a path and its disks.
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What kind of stage data pass.
+/// Kind of a layer.
 #[derive(
     Clone,
     Copy,
@@ -21,11 +21,11 @@ use std::path::PathBuf;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// A path that somebody reads and writes.
+    /// A path that is read and written.
     Path,
     /// A file system in use.
     FileSystem,
-    /// A file that something else lies in: the image of a virtual disk, a loop device's file.
+    /// A file that contains another layer: the image of a virtual disk, the file of a loop device.
     File,
     /// The format of an image: qcow2, raw.
     Image,
@@ -39,7 +39,7 @@ pub enum LayerKind {
     Zvol,
     /// A ZFS pool.
     Pool,
-    /// A top-level device of a pool: mirror, raidz, draid, a single disk; of the class data, log,
+    /// A top-level vdev of a pool (mirror, raidz, draid, or a single disk) of class data, log,
     /// cache, special or dedup.
     Vdev,
     /// An LVM logical volume.
@@ -54,18 +54,18 @@ pub enum LayerKind {
     Md,
     /// A loop device.
     Loop,
-    /// A network block device, iSCSI, NFS: what lies below is elsewhere.
+    /// A network block device, iSCSI or NFS: lower layers are on another machine.
     Network,
     /// A partition.
     Partition,
     /// A disk.
     Disk,
-    /// A controller or link that a disk hangs on.
+    /// A controller or link of a disk.
     Link,
 }
 
 impl LayerKind {
-    /// What people call it.
+    /// Returns the common name.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -93,34 +93,34 @@ impl LayerKind {
     }
 }
 
-/// One stage.
+/// One layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Layer {
-    /// What kind.
+    /// Its kind.
     pub kind: LayerKind,
-    /// Its name on the machine: a path, a dataset, a device.
+    /// Name on the machine: a path, a dataset, a device.
     pub name: String,
-    /// Where it can be opened on this machine: a mount point, a device node, a file. None for what
-    /// has no such place (a pool, a link) or is out of sight.
+    /// Path at which it can be opened on this machine: a mount point, a device node, a file. `None`
+    /// for a layer without a path (a pool, a link) or one that is not visible.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "serialize_lossy"
     )]
     pub place: Option<PathBuf>,
-    /// Settings that decide what it costs, by their field's own names (`volblocksize`, `cache`,
-    /// `cipher`, `scheduler`). Sizes are written as [`Bytes::short`] does: `64k`, `10G`.
+    /// Settings that affect its cost, by their own names (`volblocksize`, `cache`, `cipher`,
+    /// `scheduler`). Sizes are formatted like [`Bytes::short`]: `64k`, `10G`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// Indices of the layers directly below, in [`Stack::layers`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<usize>,
-    /// What could not be found out about it, and why.
+    /// Properties that could not be determined, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
 
-/// A path that is not UTF-8 must not make the whole stack unwritable.
+/// Serialises a path lossily, so that one that is not UTF-8 does not fail the whole stack.
 fn serialize_lossy<S: Serializer>(
     place: &Option<PathBuf>,
     serializer: S,
@@ -132,7 +132,7 @@ fn serialize_lossy<S: Serializer>(
 }
 
 impl Layer {
-    /// A layer of which nothing but its kind and name is known yet.
+    /// Creates a layer with only a kind and a name.
     #[must_use]
     pub fn new(kind: LayerKind, name: impl Into<String>) -> Self {
         Self {
@@ -145,13 +145,13 @@ impl Layer {
         }
     }
 
-    /// A setting as it is written.
+    /// Returns a setting as it is written.
     #[must_use]
     pub fn get(&self, setting: &str) -> Option<&str> {
         self.settings.get(setting).map(String::as_str)
     }
 
-    /// A setting that is a size, or a plain number, in bytes.
+    /// Returns a setting that is a size or a plain number, in bytes.
     #[must_use]
     pub fn bytes(&self, setting: &str) -> Option<u64> {
         let size: Bytes = self.get(setting)?.parse().ok()?;
@@ -159,8 +159,8 @@ impl Layer {
     }
 }
 
-/// All layers under a target. The first is the top. Each of the others is below at least one; a
-/// layer that several stand on (a pool under two disks) is there once.
+/// All layers under a target. The first is the top. Each other layer is below at least one; a layer
+/// below several (a pool under two disks) occurs once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stack {
     /// The target as the user named it.
@@ -170,8 +170,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Everything below a layer, nearest first, each once, the layer itself left out. Indices that
-    /// lead nowhere and circles do no harm.
+    /// Returns all layers below a layer without duplicates, nearest first. Invalid indices and
+    /// cycles are ignored.
     #[must_use]
     pub fn under(&self, layer: usize) -> Vec<usize> {
         let mut seen = vec![layer];
@@ -188,7 +188,7 @@ impl Stack {
         seen
     }
 
-    /// The nearest layer of a kind below another.
+    /// Returns the nearest lower layer of a kind.
     #[must_use]
     pub fn nearest(&self, layer: usize, kind: LayerKind) -> Option<&Layer> {
         let mut under = self.under(layer).into_iter();
@@ -196,18 +196,18 @@ impl Stack {
     }
 }
 
-/// A remark on a layer: what its settings, or those of two layers together, are known to cost.
+/// A remark on a layer: the known cost of its settings, or of a combination with another layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hint {
     /// Index of the layer in [`Stack::layers`].
     pub layer: usize,
-    /// What is to be said, one sentence.
+    /// The remark as one sentence.
     pub text: String,
-    /// The facts it rests on: `volblocksize=8k, cluster_size=64k`.
+    /// The facts that cause it: `volblocksize=8k, cluster_size=64k`.
     pub because: String,
-    /// The page of the catalogue about it: `assay advice PAGE`.
+    /// Page of the catalogue: `assay advice PAGE`.
     pub page: String,
-    /// Who says so: manual, upstream file and version.
+    /// Source: manual, or upstream file and version.
     pub source: String,
 }
 

@@ -1,5 +1,5 @@
-//! A study: a published benchmark as an experiment that anybody can run again, with the published
-//! figures beside ours and a verdict on what was concluded from them.
+//! A study: a published benchmark as a repeatable experiment, with the published figures beside ours and a verdict on
+//! the conclusions.
 
 mod outcome;
 
@@ -10,38 +10,38 @@ pub use outcome::{
 
 use serde::{Deserialize, Serialize};
 
-/// A study as its file under `studies/` says it.
+/// A study as in its file under `studies/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// Its name: that of its file.
+    /// Name of the study, equal to that of its file.
     pub name: String,
-    /// One line.
+    /// Title on one line.
     pub title: String,
-    /// What it asks.
+    /// The question.
     pub question: String,
-    /// Which bench of `assay-studies` carries it out.
+    /// The bench of `assay-studies` that executes it.
     pub bench: String,
-    /// What is published, where, and on what it was measured.
+    /// The publication, and the machine of its measurements.
     pub source: Source,
-    /// The short and the long form.
+    /// The short and the full form.
     pub forms: Forms,
-    /// What is compared.
+    /// The compared configurations.
     #[serde(rename = "configuration")]
     pub configurations: Vec<Configuration>,
-    /// What is measured or counted in each configuration.
+    /// The figures that are measured or counted in each configuration.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
-    /// What the author measured.
+    /// The author's figures.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// What the author concluded.
+    /// The author's conclusions.
     #[serde(rename = "conclusion")]
     pub conclusions: Vec<Conclusion>,
 }
 
 impl Study {
-    /// The configurations that a form tries, in the order of the study.
+    /// Returns the configurations of a form in the order of the study.
     #[must_use]
     pub fn tried(&self, form: &Form) -> Vec<&Configuration> {
         let wanted = form.configurations.as_ref();
@@ -52,7 +52,7 @@ impl Study {
             .collect()
     }
 
-    /// Whether a form measures this figure of this configuration.
+    /// Whether a form measures this figure in this configuration.
     #[must_use]
     pub fn asks(&self, form: &Form, configuration: &Configuration, figure: &Figure) -> bool {
         let names = form.figures.as_ref();
@@ -60,35 +60,35 @@ impl Study {
         figure.derived.is_none() && named && configuration.has(figure)
     }
 
-    /// The figures that a bench measures; the others are derived from them.
+    /// Returns the figures that a bench measures; the others are derived from them.
     #[must_use]
     pub fn measured(&self) -> Vec<&Figure> {
         let all = self.figures.iter();
         all.filter(|one| one.derived.is_none()).collect()
     }
 
-    /// The configuration of that name.
+    /// Returns the configuration with this name.
     #[must_use]
     pub fn configuration(&self, name: &str) -> Option<&Configuration> {
         self.configurations.iter().find(|one| one.name == name)
     }
 
-    /// The figure of that name.
+    /// Returns the figure with this name.
     #[must_use]
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|one| one.name == name)
     }
 }
 
-/// Where the published figures come from.
+/// Source of the published figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Title of the article.
     pub title: String,
-    /// Year of the article, where it says one.
+    /// Year of the article, if it states one.
     pub year: Option<u16>,
-    /// What it was measured on, in a line.
+    /// Machine of the measurements, on one line.
     pub machine: String,
 }
 
@@ -96,64 +96,64 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Forms {
-    /// Minutes.
+    /// A short form that takes minutes.
     pub quick: Form,
-    /// As the author did it.
+    /// The form of the author.
     pub full: Form,
 }
 
-/// How much of a study is done.
+/// Extent of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Form {
-    /// Times that every configuration is measured, in random order within each round.
+    /// Number of rounds; each measures every configuration, in random order.
     pub rounds: u32,
-    /// Configurations that are tried; all when left out.
+    /// Configurations; all if absent.
     #[serde(default)]
     pub configurations: Option<Vec<String>>,
-    /// Figures that are measured; all when left out.
+    /// Figures; all if absent.
     #[serde(default)]
     pub figures: Option<Vec<String>>,
-    /// What the bench wants to know: sizes, runtimes.
+    /// Settings of the bench: sizes, runtimes.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
-/// One of the things that are compared.
+/// One of the compared configurations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Configuration {
     /// Its name within the study.
     pub name: String,
-    /// As a reader sees it; the name when left out.
+    /// Title for readers; the name if absent.
     pub title: Option<String>,
-    /// It stands for what the author had, such as a certain disk: there are published figures of it
-    /// and nothing to measure.
+    /// Whether it represents hardware of the author, such as a certain disk: it has published
+    /// figures, but cannot be measured.
     #[serde(default)]
     pub published_only: bool,
-    /// The figures that are measured in it; all when left out.
+    /// Figures that are measured in it; all if absent.
     pub figures: Option<Vec<String>>,
-    /// What the bench makes of it.
+    /// Settings of the bench.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
 impl Configuration {
-    /// Whether that figure is measured in it.
+    /// Whether the figure is measured in it.
     #[must_use]
     pub fn has(&self, figure: &Figure) -> bool {
         let names = self.figures.as_ref();
         names.is_none_or(|names| names.contains(&figure.name))
     }
 
-    /// As a reader sees it.
+    /// Returns the title for readers.
     #[must_use]
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// Which way is better.
+/// Direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -161,90 +161,91 @@ pub enum Better {
     Higher,
     /// Latency, bytes lost.
     Lower,
-    /// A share, a count: neither.
+    /// Neither direction is better.
     Neither,
 }
 
-/// Something that is measured or counted.
+/// A measured or counted figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
     /// Its name within the study.
     pub name: String,
-    /// As a reader sees it; the name when left out.
+    /// Title for readers; the name if absent.
     pub title: Option<String>,
-    /// `IOPS`, `B/s`, `ns`, `B`, `%`, or nothing for a plain number; a ratio is a number.
+    /// Unit: `IOPS`, `B/s`, `ns`, `B`, `%`, or empty for a plain number or ratio.
     #[serde(default)]
     pub unit: String,
-    /// Which way is better.
+    /// Direction in which it is better.
     pub better: Better,
-    /// It is counted, not measured: the same things give the same number, and one round is enough.
+    /// Whether it is counted and not measured: one round suffices, because the count never varies.
     #[serde(default)]
     pub exact: bool,
-    /// Figures with the same word are measured in one go; a figure without is measured by itself.
+    /// Figures with the same word are measured together; a figure without a word is measured
+    /// separately.
     pub together: Option<String>,
-    /// It is not measured but computed from other figures of the same round.
+    /// Formula, if it is computed from other figures of the same round.
     pub derived: Option<Derived>,
-    /// It is a point of a curve, and is shown with the others of it.
+    /// Position on a curve, if it is shown with the other points of the curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// The configurations are ranked by it.
+    /// Whether the configurations are ranked by it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ranked: bool,
-    /// What the bench makes of it: a workload as in a plan, a counter.
+    /// Settings of the bench: a workload as in a plan, a counter.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
 impl Figure {
-    /// As a reader sees it.
+    /// Returns the title for readers.
     #[must_use]
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// A curve that figures of one unit are points of: what is measured, over what.
+/// A curve through figures of one unit: a quantity over a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
-    /// What it shows, the same words for all its points.
+    /// Title of the curve, the same for all points.
     pub of: String,
-    /// What the points differ in, such as `clients`.
+    /// The variable, such as `clients`.
     pub over: String,
-    /// Where on it the figure is.
+    /// Value of the variable at this point.
     pub at: u32,
 }
 
-/// How a figure is computed from others.
+/// Formula of a derived figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Derived {
-    /// The mean of `a` and of `b` times a factor: that which makes `b` as large as `a` in the
-    /// configuration `baseline`. Both count the same in it then.
+    /// Mean of `a` and a scaled `b`. The factor makes `b` equal to `a` in the configuration
+    /// `baseline`, so both have the same weight there.
     Weighted {
-        /// A figure, taken as it is.
+        /// The unscaled figure.
         a: String,
-        /// A figure, brought to the size of `a`.
+        /// The scaled figure.
         b: String,
-        /// The configuration that the factor is taken from.
+        /// The configuration that determines the factor.
         baseline: String,
     },
-    /// The mean of figures.
+    /// Mean of several figures.
     Mean {
-        /// Which.
+        /// The figures.
         of: Vec<String>,
     },
-    /// The largest of figures, of those that are there.
+    /// Largest of several figures; missing ones are ignored.
     Largest {
-        /// Which.
+        /// The figures.
         of: Vec<String>,
     },
     /// One figure divided by another.
     Quotient {
-        /// Above the line.
+        /// Numerator.
         of: String,
-        /// Below it.
+        /// Denominator.
         by: String,
     },
     /// Requests in flight by Little's law: rate × mean latency (J. D. C. Little, *Operations
@@ -258,7 +259,7 @@ pub enum Derived {
 }
 
 impl Derived {
-    /// The figures that it is computed from.
+    /// Returns the figures that the formula uses.
     #[must_use]
     pub fn of(&self) -> Vec<&str> {
         match self {
@@ -270,20 +271,20 @@ impl Derived {
     }
 }
 
-/// What a published figure says exactly.
+/// Precision of a published figure.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
-    /// The figure.
+    /// The exact figure.
     #[default]
     Exactly,
-    /// "About", or read from a graph.
+    /// An approximate figure, or one read from a graph.
     About,
-    /// It is less than this.
+    /// The figure is below this value.
     Below,
-    /// It is more than this.
+    /// The figure is above this value.
     Above,
 }
 
@@ -291,81 +292,81 @@ pub enum Bound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Which configuration.
+    /// The configuration.
     pub configuration: String,
-    /// Which figure.
+    /// The figure.
     pub figure: String,
-    /// In the unit of the figure.
+    /// Value in the unit of the figure.
     pub value: f64,
-    /// Whether it is the figure or a bound for it.
+    /// Precision of the value.
     #[serde(default)]
     pub is: Bound,
-    /// What differs from how we measure it.
+    /// Differences from our measurement.
     #[serde(default)]
     pub note: String,
 }
 
-/// Something the author concluded, as claims that figures can support or contradict.
+/// A conclusion of the author, as claims that figures can support or contradict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Conclusion {
-    /// In our words.
+    /// The conclusion in our words.
     pub says: String,
-    /// All have to hold.
+    /// The claims; all must hold.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
-    /// What is known today from primary sources, where that settles it whatever is measured.
+    /// Answer of primary sources today, if they decide it independent of measurements.
     #[serde(default)]
     pub today: String,
-    /// What it takes to decide it.
+    /// Requirement for a decision.
     pub needs: Option<Needs>,
 }
 
-/// What it takes to decide a conclusion.
+/// Requirement for a decision on a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
-    /// A processor that runs guests itself: the figures depend on what a guest's instructions cost,
-    /// and that is not to be had from an emulator.
+    /// Hardware virtualisation: the figures depend on the cost of a guest's instructions, which an
+    /// emulator does not reproduce.
     Kvm,
-    /// A load generator on a machine of its own: the figures depend on how many CPUs the servers have to
-    /// themselves.
+    /// A load generator on another machine: the figures depend on the number of CPUs that the
+    /// servers have for themselves.
     OwnGenerator,
 }
 
-/// What figures can support or contradict. Bounds belong to the range.
+/// A claim that figures can support or contradict. Bounds are inclusive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Claim {
-    /// The figure of `of` divided by that of `to` lies within the bounds.
+    /// The figure of `of` divided by that of `to` is within the bounds.
     Ratio {
-        /// Which figure.
+        /// The figure.
         figure: String,
-        /// The configuration above the line.
+        /// Configuration of the numerator.
         of: String,
-        /// The configuration below it.
+        /// Configuration of the denominator.
         to: String,
         /// Lower bound.
         at_least: Option<f64>,
         /// Upper bound.
         at_most: Option<f64>,
     },
-    /// The figure of a configuration lies within the bounds.
+    /// The figure of a configuration is within the bounds.
     Value {
-        /// Which figure.
+        /// The figure.
         figure: String,
-        /// Which configuration.
+        /// The configuration.
         of: String,
         /// Lower bound.
         at_least: Option<f64>,
         /// Upper bound.
         at_most: Option<f64>,
     },
-    /// The configurations rank in this order by the figure, best first.
+    /// The order of the configurations by the figure, best first.
     Order {
-        /// Which figure.
+        /// The figure.
         figure: String,
-        /// Best first.
+        /// The configurations, best first.
         best_first: Vec<String>,
     },
 }

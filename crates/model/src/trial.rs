@@ -1,5 +1,4 @@
-//! A trial: a paired, interleaved experiment on one piece of advice. A is the machine as it is,
-//! B with the change.
+//! A trial: a paired, interleaved experiment on one piece of advice. A is the baseline, B has the change.
 
 use crate::advice::{Guard, RiskLevel, SafetyRule};
 use crate::change::Change;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Number of a trial in its store, as users name it.
+/// Number of a trial in its store, as users refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TrialId(pub i64);
@@ -26,7 +25,7 @@ impl fmt::Display for TrialId {
     }
 }
 
-/// One of the two sides.
+/// Side of a trial.
 #[derive(
     Clone,
     Copy,
@@ -42,14 +41,14 @@ impl fmt::Display for TrialId {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// A: as it is now.
+    /// A: the baseline.
     Now,
     /// B: with the change.
     Changed,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other side.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -59,60 +58,61 @@ impl Side {
     }
 }
 
-/// Most pairs a trial measures before it says "undecided".
+/// Most pairs of a trial; afterwards the verdict is "undecided".
 pub const MAX_PAIRS: u32 = 60;
 
-/// A trial, settled: nothing is left to choose while it is carried out.
+/// A trial plan without open choices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
-    /// Which advice.
+    /// Id of the advice.
     pub advice: String,
-    /// Its title.
+    /// Title of the advice.
     pub title: String,
-    /// What it predicts.
+    /// Predicted effect.
     pub predicts: String,
     /// Values of its parameters.
     pub parameters: BTreeMap<String, String>,
-    /// What it is pointed at, as the user named it.
+    /// Target as the user named it.
     pub target: String,
-    /// What is changed.
+    /// The change.
     pub change: Change,
-    /// Both sides are the same: what is measured is the noise of the machine.
+    /// Whether both sides are the same: such a trial measures the noise of the machine.
     pub aa: bool,
-    /// What is done to it.
+    /// The load.
     pub load: Load,
-    /// Which figure decides.
+    /// The deciding metric.
     pub metric: Metric,
-    /// What must not get worse.
+    /// Guardrails: figures that must not get worse.
     pub guards: Vec<Guard>,
     /// Smallest ratio that matters in practice: 0.03 for 3 %.
     pub margin: f64,
     /// Measured time of one slot.
     pub slot: Nanos,
-    /// The shortest slot that is possible, where the noise decides how long they are; `slot` is then the
-    /// longest, until the noise is known.
+    /// Shortest possible slot, if the noise determines the length; `slot` is then the longest one
+    /// and applies until the noise is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot_min: Option<Nanos>,
     /// Time of load before a slot is measured.
     pub washout: Nanos,
-    /// Reads from a cache count.
+    /// Whether reads from a cache count.
     #[serde(default)]
     pub cached: bool,
-    /// A rule no figure can outweigh.
+    /// A safety rule, which no gain can outweigh.
     pub safety: Option<SafetyRule>,
-    /// How the change is made for good, when the user asks for it and the verdict allows it.
+    /// How the change is kept, if the user requests it and the verdict permits it.
     pub keep: Option<Change>,
-    /// How bad it can get.
+    /// Severity of the possible damage.
     pub risk: RiskLevel,
-    /// Pairs at most.
+    /// Most pairs.
     pub max_pairs: u32,
-    /// Stop after this long, when the user said so.
+    /// Time limit of the user.
     pub budget: Option<Nanos>,
-    /// Level of a false "better": 0.05, divided by the pieces of advice of a campaign.
+    /// Highest accepted probability of the verdict "better" when there is no difference: 0.05,
+    /// divided by the number of advice pages of a campaign.
     pub alpha: f64,
-    /// Seed of the coins and of the judge's sign flips.
+    /// Seed of the randomised order and of the judge's sign flips.
     pub seed: u64,
-    /// Which side of each pair is measured first, by a coin for each pair; `max_pairs` long.
+    /// First side of each pair in random order; `max_pairs` entries.
     pub first: Vec<Side>,
 }
 
@@ -121,80 +121,80 @@ pub struct TrialPlan {
 pub struct Slot {
     /// 1-based pair.
     pub pair: u32,
-    /// Which side.
+    /// The side.
     pub side: Side,
-    /// The setting as read back before measuring; what tells the two sides apart.
+    /// The setting as read back before measuring; it identifies the side.
     pub read_back: String,
-    /// What was measured.
+    /// The sample.
     pub sample: Sample,
-    /// Doubts raised by the trial itself: clock jump, suspended machine, read-back differs. Those
+    /// Doubts of the trial itself: clock jump, suspended machine, unexpected read-back. Doubts
     /// about the sample are derived.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
 }
 
-/// How far a trial got.
+/// Progress of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrialState {
-    /// Going on, or cut off without a word.
+    /// Running, or killed without notice.
     Running,
-    /// It has its verdict.
+    /// The verdict is complete.
     Complete,
-    /// The user, the budget or an error ended it early; `--resume` goes on.
+    /// Ended early by the user, the budget or an error; `--resume` continues it.
     Stopped,
 }
 
-/// What became of the change.
+/// State of the change after the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
-    /// The machine is as it was.
+    /// The change is reverted.
     Reverted,
-    /// The user asked for it and the verdict allowed it.
+    /// The change is kept: the user requested it, and the verdict permits it.
     Kept,
 }
 
-/// Proof that acknowledged writes were, or were not, durable.
+/// Result of a test whether acknowledged writes were durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DurabilityProof {
-    /// Which side.
+    /// The side.
     pub side: Side,
-    /// How it was found out.
+    /// Method of the test.
     pub method: String,
     /// Writes that were acknowledged as durable.
     pub acknowledged: u64,
-    /// Of these, lost by a power cut at the worst moment.
+    /// Acknowledged writes that a power failure at the worst moment would lose.
     pub lost: u64,
 }
 
-/// One execution of one trial, with all its evidence.
+/// One execution of a trial, with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// Number in the store; 0 before it is stored.
     pub id: TrialId,
-    /// 128-bit random name in hex.
+    /// 128-bit random id in hex.
     pub uid: String,
-    /// assay version that made it.
+    /// Version of assay that executed it.
     pub assay_version: String,
-    /// When it began.
+    /// Start time.
     pub started: jiff::Timestamp,
-    /// When it ended.
+    /// End time.
     pub ended: Option<jiff::Timestamp>,
-    /// How far it got.
+    /// Progress.
     pub state: TrialState,
-    /// What was carried out.
+    /// The executed plan.
     pub plan: TrialPlan,
-    /// The target as it was found; none for an address.
+    /// Description of the target before the trial; `None` for an address.
     pub target: Option<TargetInfo>,
     /// The environment.
     pub facts: Facts,
-    /// The flush test of each side, when the plan asks for one.
+    /// The flush test of each side, if the plan requires one.
     #[serde(default)]
     pub durability: Vec<DurabilityProof>,
-    /// What became of the change.
+    /// State of the change.
     pub kept: Option<Kept>,
-    /// Things said about the trial as a whole.
+    /// Remarks about the whole trial.
     #[serde(default)]
     pub remarks: Vec<String>,
     /// Other trials of the same campaign, by uid.
@@ -202,23 +202,23 @@ pub struct Trial {
     pub campaign: Vec<String>,
 }
 
-/// The answer.
+/// Verdict of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Better, by more than chance, and no guardrail got worse: may be kept.
+    /// Significantly better, and no guardrail is worse: the change may be kept.
     Better,
-    /// Worse, in its figure or in a guardrail.
+    /// Worse in its metric or in a guardrail.
     Worse,
-    /// The difference, if any, is smaller than what matters.
+    /// The difference, if any, is smaller than the margin.
     NoPracticalDifference,
-    /// Not enough pairs to say.
+    /// Too few pairs for a verdict.
     Undecided,
-    /// A safety rule is broken, or the load fails only with the change, whatever it gains.
+    /// A safety rule is broken, or the load fails only with the change; a gain does not matter.
     Unsafe,
 }
 
-/// One pair as the judge sees it, in logarithms: 0.1 is about 10 %.
+/// One pair for the judge, in logarithms: 0.1 is about 10 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum PairOutcome {
@@ -226,133 +226,136 @@ pub enum PairOutcome {
     Measured {
         /// ln of the improvement of B over A; above 0 is better.
         effect: f64,
-        /// ln of the worsening of each guardrail, in the plan's order; above 0 is worse.
+        /// ln of the worsening of each guardrail in the plan's order; above 0 is worse.
         guards: Vec<f64>,
-        /// Work of A and of B in the same time: the deciding rate, or operations per second where a latency decides.
+        /// Work of A and of B per time: the deciding rate, or operations per second if a latency
+        /// decides.
         work: [f64; 2],
     },
-    /// The load failed with the change and not without.
+    /// The load failed with the change and not without it.
     FailedChanged {
-        /// What it said.
+        /// Error message.
         error: String,
     },
-    /// The load failed, but not because of the change alone. Left out.
+    /// The load failed on the baseline too. The pair is left out.
     Failed {
-        /// What it said.
+        /// Error message.
         error: String,
     },
-    /// Something speaks against the pair. Left out.
+    /// A doubt voids the pair. The pair is left out.
     Void {
-        /// What.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Where the judge stood after some pairs.
+/// State of the judge after some pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Look")]
 pub struct TrialLook {
     /// Measured pairs so far.
     pub pairs: u32,
-    /// B/A, above 1 is better, with its interval at this look.
+    /// B/A with its interval at this analysis; above 1 is better.
     pub ratio: f64,
-    /// Its interval; infinite ends are None.
+    /// Lower end; infinite ends are `None`.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
 }
 
-/// What is known of a guardrail.
+/// Judgement of a guardrail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuardJudgement {
-    /// Which figure.
+    /// The figure.
     pub metric: Metric,
-    /// Share by which it may get worse.
+    /// Permitted worsening as a fraction.
     pub margin: f64,
     /// Centre of the pairs' ratios of worsening: 1.1 is 10 % worse.
     pub worsening: f64,
-    /// Interval of it.
+    /// Interval of the worsening.
     pub interval: Option<Interval>,
-    /// Proved to stay within its margin.
+    /// Whether it is shown to stay within its margin.
     pub held: bool,
-    /// Proved to be worse.
+    /// Whether it is shown to be worse.
     pub broken: bool,
 }
 
-/// What the pairs say of one figure. The same rule for every figure, whether it decides or not.
+/// Judgement of one figure. The same rule applies to every figure, deciding or not.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FigureJudgement {
-    /// Which.
+    /// The figure.
     pub metric: Metric,
-    /// Centre of the pairs' own ratios B ÷ A; none when no pair has it.
+    /// Centre of the pairs' ratios B ÷ A; `None` if no pair has it.
     pub ratio: Option<f64>,
-    /// Its interval.
+    /// Interval of the ratio.
     pub interval: Option<Interval>,
-    /// It got clearly worse: the whole interval is on the bad side.
+    /// Whether it is significantly worse: the whole interval is on the worse side.
     pub worse: bool,
 }
 
-/// What all slots of a side amount to, beside the typical pair: rare slow slots are in it.
+/// Totals over all slots of a side. In contrast to the typical pair they include rare slow slots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TotalJudgement {
-    /// Work done in the same time, B ÷ A: the ratio of the sums over all slots.
+    /// Work in the same time, B ÷ A: ratio of the sums over all slots.
     pub work: f64,
-    /// Time for the same work, B ÷ A: the ratio of the sums of what a unit of work took in each slot.
+    /// Time for the same work, B ÷ A: ratio of the sums of the time per unit of work.
     pub time: f64,
-    /// Share by which either may get worse.
+    /// Permitted worsening of both as a fraction.
     pub margin: f64,
-    /// Both are within the margin, as measured.
+    /// Whether both measured values are within the margin.
     pub within: bool,
-    /// Neither would be worse than that, were one more slot of B three times as slow as usual: what
-    /// "better" needs.
+    /// Whether both would stay within the margin if one more slot of B were three times as slow as
+    /// usual: a requirement for "better".
     pub stands: bool,
-    /// The time is proved to be worse.
+    /// Whether the time is shown to be worse.
     pub worse: bool,
-    /// Pairs in which A, or B, was more than twice as slow as the typical pair lets expect.
+    /// Number of pairs in which A, or B, was over twice as slow as the typical pair predicts.
     pub slow: [u32; 2],
-    /// Pairs in which A, or B, did much less than the typical pair lets expect: stalls are in them.
+    /// Number of pairs in which A, or B, did much less work than the typical pair predicts, because
+    /// of stalls.
     #[serde(default)]
     pub stalled: [u32; 2],
 }
 
-/// What a trial's pairs amount to. Derived on read.
+/// Judgement of a trial from its pairs. Derived on read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judgement {
-    /// The answer.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Whether the rule says to stop now.
+    /// Whether the stopping rule ends the trial now.
     pub done: bool,
-    /// Why, in one sentence with its figures.
+    /// Reason in one sentence with figures.
     pub reason: String,
-    /// Measured pairs it rests on.
+    /// Number of measured pairs in the judgement.
     pub pairs: u32,
-    /// Pairs left out, void or failed.
+    /// Number of pairs that are left out, void or failed.
     pub left_out: u32,
-    /// B/A oriented so that above 1 is better, from the pairs (a robust centre).
+    /// B/A from the pairs (a robust centre), inverted if lower is better, so that above 1 is
+    /// better.
     pub ratio: Option<f64>,
-    /// Its interval, 90 %, valid whenever one looks.
+    /// Interval of the ratio, 90 %, valid at every interim analysis.
     pub interval: Option<Interval>,
-    /// Guardrails.
+    /// Judgements of the guardrails.
     pub guards: Vec<GuardJudgement>,
-    /// Total work and time: the guardrail that every trial has. None without a pair.
+    /// Total work and time: the guardrail of every trial. `None` without a pair.
     #[serde(default)]
     pub total: Option<TotalJudgement>,
-    /// The figures people look at: what decides first, then the guardrails, then the usual ones.
-    /// Empty where pairs were judged without their slots.
+    /// Figures for the report: the deciding one first, then the guardrails, then the usual ones.
+    /// Empty if pairs were judged without their slots.
     #[serde(default)]
     pub figures: Vec<FigureJudgement>,
-    /// The looks so far.
+    /// Interim analyses so far.
     pub looks: Vec<TrialLook>,
     /// Standard deviation of the pairs' log ratio.
     pub pair_sd: Option<f64>,
-    /// Pairs that would probably be needed to decide at this effect and noise; a forecast.
+    /// Forecast of the number of pairs for a decision at this effect and noise.
     pub forecast: Option<u32>,
-    /// Evidence of the e-process against "not better": valid over any number of sessions.
+    /// E-value against "not better": valid over any number of sessions.
     pub e_value: Option<f64>,
 }
 
 impl TrialPlan {
-    /// Time all slots take at most, without making what is measured.
+    /// Returns the longest total time of all slots, without the creation of objects.
     #[must_use]
     pub fn longest(&self) -> Nanos {
         let slot = self.slot.and(self.washout).0;

@@ -1,7 +1,7 @@
-//! Units as types: bytes and nanoseconds, how people write them and how assay prints them.
+//! Unit types: bytes and nanoseconds, their input syntax and output format.
 //!
-//! [`Bytes`] are read and shown by the binary convention of [`crate::size`]: `4k` is 4096, as for
-//! fio, ZFS and QEMU. Rates are printed in MB/s = 10⁶ bytes per second, everywhere: one declared unit.
+//! [`Bytes`] use the binary convention of [`crate::size`]: `4k` is 4096, as for fio, ZFS and QEMU. Rates are always
+//! printed in MB/s = 10⁶ bytes per second.
 
 use crate::size::{Convention, SizeError};
 use serde::{Deserialize, Serialize};
@@ -42,23 +42,22 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// Why a quantity could not be read.
+/// Parse error of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{input}` is not {expected}")]
 pub struct UnitError {
-    /// What was given.
+    /// The text.
     pub input: String,
-    /// What was expected, with an example.
+    /// Expected form with an example.
     pub expected: &'static str,
 }
 
 const TIME: &str = "a duration such as 250us, 20ms, 10s, 5m or 1h, of at most 8760h";
 
-/// The longest duration that anybody may ask for, in nanoseconds: a year. Sums of hundreds of them fit
-/// 64 bits.
+/// Longest permitted duration in nanoseconds: a year. Sums of hundreds of them fit 64 bits.
 const LONGEST_TIME: u64 = 8760 * 3_600_000_000_000;
 
-/// Splits `12.5ms` into its number and its suffix.
+/// Splits `12.5ms` into the number and the suffix.
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text
@@ -67,7 +66,7 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `number × unit` as an integer; fractions are kept as far as they are whole in the result.
+/// Returns `number × unit` as an integer, without the fraction of the result.
 fn scale_number(number: &str, unit: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
@@ -86,7 +85,7 @@ impl FromStr for Bytes {
 }
 
 impl Bytes {
-    /// The short form that `FromStr` reads back to the same value: `4k`, `1M`, `1000`.
+    /// Formats a short form that `FromStr` parses to the same value: `4k`, `1M`, `1000`.
     #[must_use]
     pub fn short(self) -> String {
         for (shift, suffix) in [(40, "T"), (30, "G"), (20, "M"), (10, "k")] {
@@ -99,14 +98,14 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// In binary units: `4 KiB`, `1.5 GiB`.
+    /// Formats in binary units: `4 KiB`, `1.5 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Convention::Binary.show(self.0))
     }
 }
 
 impl Nanos {
-    /// From seconds; negative and non-finite values become zero.
+    /// Converts seconds; negative and non-finite values become zero.
     #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Self {
         let nanos = seconds * 1e9;
@@ -117,13 +116,13 @@ impl Nanos {
         })
     }
 
-    /// In seconds.
+    /// Returns the duration in seconds.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The sum, or the longest time that there is.
+    /// Returns the sum; saturates at the longest duration.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -166,7 +165,8 @@ impl FromStr for Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// Three significant digits in the unit that fits: `850 ns`, `12.3 µs`, `1.50 ms`, `2 m 05 s`.
+    /// Formats three significant digits in a suitable unit: `850 ns`, `12.3 µs`, `1.50 ms`, `2 m 05
+    /// s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
         if ns >= 60e9 {
@@ -197,7 +197,7 @@ impl fmt::Display for Nanos {
 }
 
 impl Nanos {
-    /// The short form that `FromStr` reads back to the same value: `1500ms`, `10s`.
+    /// Formats a short form that `FromStr` parses to the same value: `1500ms`, `10s`.
     #[must_use]
     pub fn short(self) -> String {
         for (unit, suffix) in [
@@ -214,7 +214,7 @@ impl Nanos {
     }
 }
 
-/// Accepts an integer (the base unit) or a string with a suffix.
+/// Deserialises an integer in the base unit, or a string with a suffix.
 macro_rules! deserialize_quantity {
     ($type:ident, $expecting:expr) => {
         impl<'de> Deserialize<'de> for $type {
@@ -248,13 +248,15 @@ deserialize_quantity!(
     "a duration such as \"20ms\" or a number of nanoseconds"
 );
 
-/// A rate in MB/s (10⁶ bytes per second) with three significant digits: `0.52`, `43.1`, `1240`.
+/// Formats a rate in MB/s (10⁶ bytes per second) with three significant digits: `0.52`, `43.1`,
+/// `1240`.
 #[must_use]
 pub fn mb_per_s(bytes_per_second: f64) -> String {
     format_significant(bytes_per_second / 1e6)
 }
 
-/// A count such as IOPS, three significant digits up to 9,999, then whole with separators.
+/// Formats a count such as IOPS: three significant digits up to 9,999, above that an integer with
+/// separators.
 #[must_use]
 pub fn format_significant(value: f64) -> String {
     let magnitude = value.abs();

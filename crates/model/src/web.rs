@@ -1,7 +1,6 @@
-//! What a load of HTTP requests is, and what was seen of it and around it.
+//! An HTTP load, and the observations during the load.
 //!
-//! Everything is stored as it was counted; who was the limit, and whether a figure may be believed, is
-//! derived from it by `assay-judge`.
+//! Raw counts are stored; `assay-judge` derives the limiting cause and the doubts.
 
 mod combined_load;
 mod over_time;
@@ -15,23 +14,25 @@ use crate::histogram::Histogram;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// When requests are sent.
+/// Schedule of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pace {
-    /// Each connection sends the next request as soon as it has an answer: how much the server can do.
+    /// Closed loop: each connection sends the next request after the response. Measures the
+    /// capacity of the server.
     Closed,
-    /// At even times that are fixed before the start: what a user waits at this rate.
+    /// Open loop with constant intervals that are fixed before the start: measures the response
+    /// time at this rate.
     Constant {
         /// Requests per second.
         per_s: f64,
     },
-    /// At random times with exponential gaps, fixed before the start as well.
+    /// Open loop with random exponential intervals, also fixed before the start.
     Poisson {
         /// Requests per second on average.
         per_s: f64,
     },
-    /// At the times of a list, such as an access log.
+    /// Replays the times of a list, such as an access log.
     Replay {
         /// Requests per second on average.
         per_s: f64,
@@ -39,7 +40,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Requests per second that are asked for; none in a closed loop.
+    /// Returns the requested rate per second; `None` for a closed loop.
     #[must_use]
     pub fn rate(self) -> Option<f64> {
         match self {
@@ -51,7 +52,7 @@ impl Pace {
     }
 }
 
-/// What is spoken with a web server.
+/// Protocol between load generator and web server.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -60,13 +61,13 @@ pub enum Protocol {
     #[default]
     #[serde(rename = "http/1.1")]
     Http1,
-    /// HTTP/2, agreed on in the handshake of TLS (ALPN), or known before without TLS.
+    /// HTTP/2, negotiated in the TLS handshake (ALPN), or without TLS by prior knowledge.
     #[serde(rename = "h2")]
     Http2,
 }
 
 impl Protocol {
-    /// For people.
+    /// Returns the name for people.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -76,7 +77,7 @@ impl Protocol {
     }
 }
 
-/// Why a request has failed.
+/// Cause of a failed request.
 #[derive(
     Clone,
     Copy,
@@ -92,46 +93,47 @@ impl Protocol {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// Nothing listens, or the host refuses.
+    /// Connection refused: no service listens, or the host rejects.
     Refused,
     /// No route, or the network is down.
     Unreachable,
-    /// No connection within the limit.
+    /// Timeout of connecting.
     ConnectTimeout,
-    /// This machine has no local port left for the address (EADDRNOTAVAIL).
+    /// No free local port for the address (EADDRNOTAVAIL).
     NoPort,
-    /// TLS was not agreed on, or the certificate was refused.
+    /// The TLS handshake failed, or the certificate was rejected.
     Tls,
-    /// The server cut the connection (RST) during a request.
+    /// The server reset the connection (RST) during a request.
     Reset,
-    /// The connection was closed before anything of the answer came.
+    /// The connection was closed before any byte of the response.
     EarlyClose,
-    /// The connection was closed in the middle of the answer.
+    /// The connection was closed within the response.
     ShortBody,
-    /// What came is not HTTP, or its framing is wrong.
+    /// The response is not HTTP, or its framing is invalid.
     NotHttp,
-    /// A status other than the one expected.
+    /// Unexpected status.
     WrongStatus,
-    /// A body of another length, or with other content, than expected.
+    /// A body with unexpected length or content.
     WrongBody,
-    /// No whole answer within the limit.
+    /// Timeout of the complete response.
     TimedOut,
-    /// This machine refused something: descriptors, memory.
+    /// A resource of this machine is exhausted: descriptors, memory.
     Local,
-    /// The server does not speak HTTP/2, which was asked for.
+    /// HTTP/2 was requested, and the server does not support it.
     NoHttp2,
-    /// HTTP/2: the server cut the stream of one request (RST_STREAM).
+    /// HTTP/2: the server reset the stream of the request (RST_STREAM).
     StreamReset,
-    /// HTTP/2: the server ended the connection (GOAWAY) and left this request out.
+    /// HTTP/2: the server closed the connection (GOAWAY) without processing the request.
     GoneAway,
-    /// HTTP/2: a window was overrun, or grew too large, or was never opened for the body of a request.
+    /// HTTP/2: a flow-control window was exceeded, overflowed, or never opened for the body of a
+    /// request.
     FlowControl,
-    /// HTTP/2: settings that must not be.
+    /// HTTP/2: invalid settings.
     Settings,
 }
 
 impl FailureKind {
-    /// All kinds, in the order in which they are counted.
+    /// All kinds in counting order.
     pub const ALL: [Self; 18] = [
         Self::Refused,
         Self::Unreachable,
@@ -153,7 +155,7 @@ impl FailureKind {
         Self::Settings,
     ];
 
-    /// For people.
+    /// Returns a description for people.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -179,114 +181,118 @@ impl FailureKind {
     }
 }
 
-/// Requests that failed in the same way.
+/// Failed requests of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failures {
-    /// How.
+    /// Kind.
     pub kind: FailureKind,
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// What the first one said.
+    /// Message of the first one.
     pub first: String,
 }
 
-/// Answers with one status other than the expected one.
+/// Number of responses with one unexpected status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatusCount {
     /// HTTP status, such as 503.
     pub status: u16,
-    /// Answers to requests due in the window that had it.
+    /// Number of responses to requests due in the window.
     pub count: u64,
 }
 
-/// One second of a load, from the start of the counted time.
+/// One second of a load, counted from the start of the window.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Second {
-    /// Good answers that ended in it.
+    /// Successful responses that ended in this second.
     pub answers: u64,
-    /// Requests that failed in it.
+    /// Requests that failed in this second.
     pub failures: u64,
-    /// Longest latency of an answer that ended in it.
+    /// Longest latency of a response that ended in this second.
     pub longest: Nanos,
 }
 
-/// One of the equal stretches that the counted time of a load is divided into.
+/// One of the equal intervals of the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stretch {
-    /// Good answers that ended in it.
+    /// Successful responses that ended in the interval.
     pub answers: u64,
-    /// Requests that failed in it.
+    /// Requests that failed in the interval.
     pub failures: u64,
-    /// Latency of good answers to requests that were due in it, to 2 %.
+    /// Latency of successful responses to requests due in the interval, with 2 % precision.
     pub latency: Histogram,
 }
 
-/// What the generator saw of one load, and of itself.
+/// Measurements of the load generator about the load and about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
-    /// Time in which was counted; shorter than asked when it was interrupted.
+    /// Length of the window; shorter than requested after an interruption.
     pub window: Nanos,
-    /// Good answers that ended in the window. Failures never count here.
+    /// Successful responses that ended in the window. Failures never count.
     pub answers: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// Bytes that came in, heads and failed answers included, without TLS and TCP.
+    /// Received bytes, including headers and failed responses, without TLS and TCP overhead.
     pub received: u64,
-    /// Latency of good answers to requests that were due in the window: from the intended time in an
-    /// open loop, which counts what a stalled server made others wait; from the first byte out in a
-    /// closed one, with the connection when one had to be made.
+    /// Latency of successful responses to requests due in the window. In an open loop it is counted
+    /// from the intended time, which includes the delay that a stalled server causes for later
+    /// requests. In a closed loop it is counted from the first byte sent, including the connection
+    /// if one had to be made.
     pub latency: Histogram,
-    /// The same from the first byte out. Equal to `latency` in a closed loop.
+    /// Latency from the first byte sent. Equal to `latency` in a closed loop.
     pub service: Histogram,
-    /// Requests due in the window that failed, by kind.
+    /// Failed requests due in the window, by kind.
     pub failures: Vec<Failures>,
-    /// Answers with a status other than the expected one, by status; their sum is the count of
+    /// Responses with an unexpected status, by status; their sum is the count of
     /// [`FailureKind::WrongStatus`]. Empty in runs stored before 0.3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusCount>,
     /// Requests due in the window.
     pub due: u64,
-    /// Of these, never sent: they were still waiting for a connection when the load ended.
+    /// Requests that were never sent, because they still waited for a connection when the load
+    /// ended.
     pub unsent: u64,
     /// Requests that had to wait because all connections were in use.
     pub waited: u64,
-    /// How late the generator was with its own work: a request that was due and had a connection.
-    /// In a closed loop, time from a wake-up until the last of its requests was sent, sampled.
+    /// Delay of the generator's own work: for a request that was due and had a connection. In a
+    /// closed loop the sampled time from a wake-up until its last request was sent.
     pub lateness: Histogram,
-    /// Mean number of requests under way in the window, from counting them.
+    /// Mean number of requests in flight in the window, by counting.
     pub under_way: f64,
     /// CPU time of the generator's threads in the window.
     pub cpu: Nanos,
-    /// Time in which they were ready and no CPU was free (`/proc/self/task/N/schedstat`).
+    /// Time in which these threads were runnable and no CPU was free
+    /// (`/proc/self/task/N/schedstat`).
     pub cpu_waited: Option<Nanos>,
-    /// Threads of the generator.
+    /// Number of threads of the generator.
     pub threads: u32,
     /// Connections made in the window.
     pub connections: u64,
-    /// Idle connections that the server closed before the next request; the request was sent again on a new one.
+    /// Idle connections that the server closed before the next request; the request was sent again
+    /// on a new one.
     pub reopened: u64,
-    /// Time to make a connection, TLS included.
+    /// Time to connect, including TLS.
     pub connect: Histogram,
-    /// TLS sessions that were resumed.
+    /// Resumed TLS sessions.
     pub resumed: u64,
-    /// Second by second.
+    /// Counts for each second.
     pub seconds: Vec<Second>,
-    /// Length of a stretch; the last one may be shorter. Zero in runs stored before 0.3.
+    /// Length of an interval; the last one may be shorter. Zero in runs stored before 0.3.
     #[serde(default)]
     pub stretch: Nanos,
-    /// The counted time in about forty stretches, for the rate and the latency over time.
+    /// The window in about forty intervals, for rate and latency over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stretches: Vec<Stretch>,
-    /// Nothing ever succeeded, and it was given up before the time was over.
+    /// Whether the load was ended early because no request ever succeeded.
     pub gave_up: bool,
-    /// The user interrupted it.
+    /// Whether the user interrupted it.
     pub interrupted: bool,
 }
 
 impl Measured {
-    /// Good answers per second.
+    /// Returns successful responses per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         match self.window.0 {
@@ -295,14 +301,14 @@ impl Measured {
         }
     }
 
-    /// Requests that failed or were never sent.
+    /// Returns the number of requests that failed or were never sent.
     #[must_use]
     pub fn failed(&self) -> u64 {
         let failed = self.failures.iter().map(|failures| failures.count);
         failed.fold(self.unsent, u64::saturating_add)
     }
 
-    /// How many failed in this way.
+    /// Returns the number of failures of this kind.
     #[must_use]
     pub fn failed_by(&self, kind: FailureKind) -> u64 {
         let of = self
@@ -312,9 +318,9 @@ impl Measured {
         of.map(|failures| failures.count).sum()
     }
 
-    /// The latency that `percent` of all requests did not exceed, where a request that failed or was
-    /// never sent counts as slower than any answer: `None` when the percentile falls among those, or
-    /// when there is nothing. So errors make no figure better.
+    /// Returns the latency that `percent` of all requests did not exceed. A failed or unsent
+    /// request counts as slower than any response, so errors never improve the figure. `None` if
+    /// the percentile falls among them, or without requests.
     #[must_use]
     pub fn percentile(&self, histogram: &Histogram, percent: f64) -> Option<Nanos> {
         let good = histogram.count();
@@ -327,57 +333,57 @@ impl Measured {
     }
 }
 
-/// CPU time that a server used, on the same clock as the load.
+/// CPU use of a server, on the same clock as the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerUse {
-    /// Which: `nginx (2 processes from 812)`, or a cgroup.
+    /// Name of the server: `nginx (2 processes from 812)`, or a cgroup.
     pub what: String,
-    /// Time between the two looks.
+    /// Time between the two readings.
     pub window: Nanos,
-    /// CPU time used in it.
+    /// CPU time in this interval.
     pub cpu: Nanos,
-    /// Time its threads waited for a CPU, where the kernel tells.
+    /// Time in which its threads waited for a CPU, if the kernel reports it.
     pub waited: Option<Nanos>,
-    /// Share of the time in which the busiest thread was on a CPU or waited for one.
+    /// Fraction of the time in which the busiest thread used or waited for a CPU.
     pub busiest: Option<f64>,
-    /// Threads that did anything.
+    /// Number of threads that were active.
     pub active: u32,
-    /// Its machine, when that is another one than the generator's. The times are by the clock there.
+    /// The server's machine, if it is not the generator's. Times are by its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<ServerMachine>,
-    /// CPU quota of its control groups, the one that stopped it most often; none where there is no quota.
+    /// CPU quota of its control groups that throttled it most often; `None` without a quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<QuotaUse>,
-    /// Its sockets during the load, where they can be read.
+    /// Its sockets during the load, if they can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<SocketUse>,
 }
 
-/// What a CPU quota did to a control group (`cpu.stat`).
+/// Effect of a CPU quota on a control group (`cpu.stat`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QuotaUse {
     /// Directory of the group.
     pub group: String,
-    /// CPUs that the group may use, on average over a period; none where the limit cannot be read.
+    /// CPUs that the group may use on average over a period; `None` if the limit cannot be read.
     pub cpus: Option<f64>,
-    /// Periods that began in the window in which the group had work.
+    /// Periods in the window in which the group had work.
     pub periods: u64,
-    /// Of these, periods in which the group used up its quota and was stopped.
+    /// Periods in which the group used up its quota and was throttled.
     pub throttled: u64,
-    /// Time for which it was stopped, of all CPUs together.
+    /// Throttled time, summed over all CPUs.
     pub time: Nanos,
 }
 
-/// Sockets of a server, as means over several looks during the load.
+/// Sockets of a server: means over several readings during the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SocketUse {
-    /// Number of looks.
+    /// Number of readings.
     pub looks: u32,
     /// Connections of clients.
     pub clients: f64,
-    /// Of these, connections with bytes of the server that the client has not acknowledged.
+    /// Connections with sent bytes that the client has not acknowledged.
     pub sending: f64,
-    /// What the server itself is a client of, most sockets that wait first.
+    /// Servers of which this server is a client, those with most waiting sockets first.
     pub upstreams: Vec<Upstream>,
 }
 
@@ -386,89 +392,89 @@ pub struct SocketUse {
 pub struct Upstream {
     /// `127.0.0.1:9000`, or the path of a socket.
     pub address: String,
-    /// Sockets on which something was asked and no answer had come, on average.
+    /// Mean number of sockets with a request and no response yet.
     pub waiting: f64,
-    /// CPU time of the processes that listen there, or why it is not known.
+    /// CPU time of the processes that listen there, or why it is unknown.
     pub used: Result<ServerUse, String>,
 }
 
-/// The machine of a server that is not the generator's.
+/// Machine of a server, if it is not the generator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerMachine {
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// CPU time of everything but idle, on all CPUs, in the server's window.
+    /// CPU time other than idle on all CPUs, in the server's window.
     pub busy: Nanos,
-    /// Taken by the hypervisor for other guests.
+    /// CPU time that the hypervisor took for other guests.
     pub stolen: Nanos,
-    /// Connections that found an accept queue full (`TcpExt: ListenOverflows`).
+    /// Connections that met a full accept queue (`TcpExt: ListenOverflows`).
     pub listen_overflows: u64,
 }
 
-/// What the network did.
+/// Use of the network link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkUse {
     /// Interface.
     pub interface: String,
-    /// Bits per second towards this machine, on the wire as the interface counts.
+    /// Received bits per second on the wire, as the interface counts them.
     pub received: f64,
-    /// Bits per second away from it.
+    /// Sent bits per second.
     pub sent: f64,
-    /// What the link carries, in bits per second: said by the user or by the driver. Loopback and
-    /// virtual links have none.
+    /// Link speed in bits per second, from the user or the driver. `None` for loopback and virtual
+    /// links.
     pub speed: Option<f64>,
 }
 
-/// The machine of the generator during the load.
+/// The load generator's machine during the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MachineUse {
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// Time between the two looks.
+    /// Time between the two readings.
     pub window: Nanos,
-    /// CPU time of everything but idle, on all CPUs.
+    /// CPU time other than idle on all CPUs.
     pub busy: Nanos,
-    /// Taken by the hypervisor for other guests.
+    /// CPU time that the hypervisor took for other guests.
     pub stolen: Nanos,
-    /// Connections that found an accept queue full (`TcpExt: ListenOverflows`), when the server is
-    /// on this machine; [`ServerMachine`] has those of another one.
+    /// Connections that met a full accept queue (`TcpExt: ListenOverflows`), if the server is on
+    /// this machine; for another machine see [`ServerMachine`].
     pub listen_overflows: u64,
-    /// Connections dropped for that or another reason (`ListenDrops`).
+    /// Connections that were dropped for this or another reason (`ListenDrops`).
     pub listen_drops: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
     /// Segments sent.
     pub segments: u64,
 }
 
-/// One load as it was carried out, with what was seen around it.
+/// One executed load, with the observations around it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
-    /// Which of the URLs, from 0.
+    /// Index of the URL.
     pub target: usize,
-    /// From 0; a step of one shape is repeated in every round.
+    /// Round from 0; every round repeats the step.
     pub round: u32,
-    /// Connections, at most.
+    /// Most connections.
     pub connections: u32,
-    /// What was spoken.
+    /// Protocol.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Requests at once on each connection, at most.
+    /// Most concurrent requests on each connection.
     #[serde(default = "default_one")]
     pub streams: u32,
-    /// When requests are sent.
+    /// Schedule of requests.
     pub pace: Pace,
-    /// In an open loop: the share of the capacity that was found.
+    /// In an open loop: fraction of the measured capacity.
     pub share: Option<f64>,
-    /// What the generator saw.
+    /// Measurements of the generator.
     pub measured: Measured,
-    /// CPU of the server, or why it is not known.
+    /// CPU use of the server, or why it is unknown.
     pub server: Result<ServerUse, String>,
-    /// The network, or why it is not known.
+    /// The network link, or why it is unknown.
     pub link: Result<LinkUse, String>,
-    /// The machine of the generator; of several generators, that of the server, where this is it.
+    /// The generator's machine; with several generators the server's machine, if it is this one.
     pub machine: MachineUse,
-    /// What each of several generators did of it.
+    /// Contributions of several generators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }
@@ -478,13 +484,13 @@ fn default_one() -> u32 {
 }
 
 impl Step {
-    /// Requests at once, at most: each of them is a user who waits for an answer.
+    /// Returns the most concurrent requests: each represents a user who waits for a response.
     #[must_use]
     pub fn places(&self) -> u64 {
         u64::from(self.connections) * u64::from(self.streams)
     }
 
-    /// CPUs of the server's machine, and how many of them were busy on average.
+    /// Returns the CPUs of the server's machine, and the mean number of busy ones.
     #[must_use]
     pub fn server_cpus(&self) -> (u32, f64) {
         let there = self.server.as_ref().ok().and_then(|server| {
@@ -497,13 +503,14 @@ impl Step {
         ))
     }
 
-    /// CPU time of the generator's machine that neither the generator nor the server used, as CPUs.
+    /// Returns the CPU time on the generator's machine of other programs than generator and server,
+    /// in CPUs.
     #[must_use]
     pub fn foreign_cpus(&self) -> Option<f64> {
         let server = self.server.as_ref().ok()?;
         let own = match self.parts.is_empty() {
             true => cpu_share(self.measured.cpu, self.measured.window),
-            // The generators are elsewhere.
+            // The generators run on other machines.
             false => 0.0,
         };
         let busy = cpu_share(self.machine.busy, self.machine.window);
@@ -514,7 +521,7 @@ impl Step {
         Some((busy - own - server).max(0.0))
     }
 
-    /// The same of the server's machine, when that is another one, with its CPUs.
+    /// Returns the same for the server's machine, if it is another one, with its CPUs.
     #[must_use]
     pub fn foreign_cpus_there(&self) -> Option<(f64, u32)> {
         let server = self.server.as_ref().ok()?;
@@ -524,7 +531,7 @@ impl Step {
     }
 }
 
-/// CPUs that a time is, on average.
+/// Converts a CPU time to a mean number of CPUs.
 fn cpu_share(cpu: Nanos, window: Nanos) -> f64 {
     match window.0 {
         0 => 0.0,

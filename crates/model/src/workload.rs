@@ -1,9 +1,9 @@
-//! fio's workload: what one fio job does to a target.
+//! A fio workload: the work of a fio job on a target.
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Access pattern, with fio's own names.
+/// Access pattern, with fio's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
@@ -22,7 +22,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// fio's `rw=` value.
+    /// Returns fio's `rw=` value.
     #[must_use]
     pub fn fio(self) -> &'static str {
         match self {
@@ -41,32 +41,32 @@ impl Pattern {
         matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
     }
 
-    /// Whether anything is written.
+    /// Whether it writes.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::RandRead)
     }
 
-    /// Whether anything is read.
+    /// Whether it reads.
     #[must_use]
     pub fn reads(self) -> bool {
         !matches!(self, Self::Write | Self::RandWrite)
     }
 
-    /// Whether it is a mix, for which a read share is meaningful.
+    /// Whether it is a mix, for which a percentage of reads applies.
     #[must_use]
     pub fn mixed(self) -> bool {
         matches!(self, Self::Rw | Self::RandRw)
     }
 }
 
-/// How fio submits I/O.
+/// I/O engine of fio.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// io_uring when the kernel allows it, else libaio; settled before the plan is run.
+    /// io_uring if the kernel permits it, else libaio; decided before the plan is executed.
     #[default]
     Auto,
     /// io_uring.
@@ -76,12 +76,12 @@ pub enum Engine {
     Libaio,
     /// One `pread`/`pwrite` at a time.
     Psync,
-    /// An NBD export, by libnbd; nothing of the page cache or of O_DIRECT applies here.
+    /// An NBD export through libnbd; neither the page cache nor O_DIRECT applies.
     Nbd,
 }
 
 impl Engine {
-    /// fio's `ioengine=` value; `Auto` has none.
+    /// Returns fio's `ioengine=` value; `None` for `Auto`.
     #[must_use]
     pub fn fio(self) -> Option<&'static str> {
         match self {
@@ -94,13 +94,13 @@ impl Engine {
     }
 }
 
-/// When a write counts as done.
+/// When a write counts as complete.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// When the kernel or device says so; it may sit in a volatile cache.
+    /// When the kernel or device reports completion; the data may be in a volatile cache.
     #[default]
     None,
     /// Opened with O_DSYNC (`sync=dsync`): the write itself returns when the data is durable.
@@ -124,25 +124,25 @@ pub struct Workload {
     /// I/Os in flight per job.
     #[serde(default = "default_one")]
     pub queue_depth: u32,
-    /// Concurrent jobs; each works on its own share of the file when sequential.
+    /// Concurrent jobs; for sequential patterns each works on its own part of the file.
     #[serde(default = "default_one")]
     pub jobs: u32,
-    /// Share of reads in a mix, percent.
+    /// Percentage of reads in a mix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<u8>,
-    /// How I/O is submitted.
+    /// I/O engine.
     #[serde(default)]
     pub engine: Engine,
-    /// Bypass the page cache (O_DIRECT).
+    /// Whether to bypass the page cache (O_DIRECT).
     #[serde(default = "default_true")]
     pub direct: bool,
-    /// When a write counts as done.
+    /// When a write counts as complete.
     #[serde(default)]
     pub durability: Durability,
-    /// Measured time; the plan's when absent.
+    /// Measured time; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Time before measuring starts; the plan's when absent.
+    /// Time before measuring; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
 }
@@ -155,8 +155,8 @@ fn default_true() -> bool {
 }
 
 impl Workload {
-    /// The name a workload gets when nobody named it: `randwrite-4k-qd1`, `randrw75-4k-qd8-j4`,
-    /// with `-buffered`, `-dsync`, `-fdatasync` or `-fsync` where those were asked for.
+    /// Returns the default name: `randwrite-4k-qd1`, `randrw75-4k-qd8-j4`, with the suffix
+    /// `-buffered`, `-dsync`, `-fdatasync` or `-fsync` if set.
     #[must_use]
     pub fn default_name(&self) -> String {
         let mix = match self.read_percent {
@@ -184,13 +184,13 @@ impl Workload {
         name
     }
 
-    /// I/Os in flight over all jobs.
+    /// Returns the I/Os in flight over all jobs.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.queue_depth.saturating_mul(self.jobs)
     }
 
-    /// One line for people: `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
+    /// Returns a description on one line: `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
     #[must_use]
     pub fn describe(&self) -> String {
         let pattern = match self.pattern {

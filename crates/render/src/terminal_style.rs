@@ -6,14 +6,14 @@ use crate::text::{pad_right, wrap_lines};
 /// Colours and width of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Use ANSI colours, in addition to words and marks.
+    /// Whether to use ANSI colours, in addition to words and marks.
     pub color: bool,
     /// Width in columns; values below 40 count as 40.
     pub width: usize,
 }
 
 impl Style {
-    /// Returns the width to lay text out in, in columns.
+    /// Returns the width for layout in columns.
     #[must_use]
     pub fn columns(self) -> usize {
         self.width.max(40)

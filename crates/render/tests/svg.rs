@@ -1,9 +1,9 @@
-//! Each chart by itself, as it is drawn.
+//! Draws each chart separately.
 
 use assay_model::doubt::Validity;
 use assay_render::svg::{dot_plot, heat_map, percentile_curves, rate_panels};
 
-/// One element a line, so that a difference can be read.
+/// Splits the text into one element per line, so that a diff is readable.
 fn lines(svg: &str) -> String {
     svg.replace("><", ">\n<")
 }

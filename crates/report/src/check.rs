@@ -1,6 +1,5 @@
-//! What a check found: for people (text, Markdown, HTML) and for other programs (JSON, SARIF, JUnit,
-//! a monitoring plugin's line, Prometheus). One file for each form; the same findings give the same
-//! bytes.
+//! Reports of a check: for people (text, Markdown, HTML) and for programs (JSON, SARIF, JUnit, a monitoring plugin's
+//! line, Prometheus). One module for each format; the same findings give the same bytes.
 
 mod coverage;
 mod diff;
@@ -33,75 +32,75 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// What is shown, and with what.
+/// Content of a report, with its options.
 pub struct View<'a> {
-    /// What was found.
+    /// Result of the check.
     pub checked: &'a Checked,
-    /// From which severity on a finding fails the check.
+    /// Least severity of a finding that fails the check.
     pub fail_on: Severity,
-    /// The line of a file, where it can be read.
+    /// Returns a line of a file, if it can be read.
     pub line: &'a dyn Fn(&str, usize) -> Option<String>,
 }
 
-/// What a check found.
+/// Result of a check as JSON.
 #[derive(Serialize, JsonSchema)]
 pub struct Findings<'a> {
     schema: u32,
-    /// From which severity on a finding fails the check.
+    /// Least severity of a finding that fails the check.
     fail_on: Severity,
-    /// The worst severity among what is violated.
+    /// The worst severity among violations.
     worst: Option<Severity>,
-    /// What counts, the most urgent first.
+    /// Findings that count, the most urgent first.
     findings: Vec<Named<'a>>,
-    /// What the user accepted.
+    /// Findings that the user accepted.
     accepted: Vec<AcceptedNamed<'a>>,
-    /// What a reader must know of the whole check.
+    /// Remarks on the whole check.
     remarks: &'a [String],
-    /// All rules that were asked.
+    /// All evaluated rules.
     rules: &'a [Looked],
-    /// Rules among them that could not be asked from elsewhere, and why; left out where all were.
+    /// Rules that could not be evaluated remotely, with reasons; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_asked: &'a [NotAsked],
-    /// Services that were found and read, each with the number of its rules.
+    /// Services that were found and read, with the number of their rules.
     services: &'a [Service],
-    /// Programs that run here, and of which no rule speaks.
+    /// Running programs without any rule.
     without_rules: &'a [WithoutRules],
-    /// Whether no service was found that any rule speaks of.
+    /// Whether no service with rules was found.
     nothing_read: bool,
 }
 
-/// A finding under the name by which it is known again.
+/// A finding with its identity.
 #[derive(Serialize, JsonSchema)]
 struct Named<'a> {
     /// Id of the page.
     rule: &'a str,
     domain: &'a str,
-    /// What it is about, as its facts begin; empty for the machine as a whole.
+    /// Subject as the prefix of its facts; empty for the machine as a whole.
     subject: String,
     severity: Severity,
     certainty: Certainty,
     title: &'a str,
     text: &'a str,
-    /// Where what it rests on was read.
+    /// Sources of the supporting facts.
     places: &'a [FactPlace],
     evidence: &'a [Seen],
     fix: &'a Fix,
-    /// Id of the advice whose trial would tell.
+    /// Id of the advice whose trial decides.
     trial: Option<&'a str>,
-    /// What the newest trial of it on this machine said; left out while there is none.
+    /// Result of the newest trial on this machine; absent without a trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'a Tried>,
-    /// The same in every check as long as it is the same finding.
+    /// Identity of the finding, equal in all checks.
     fingerprint: String,
 }
 
-/// What the user accepted, and why.
+/// An accepted finding with the reason.
 #[derive(Serialize, JsonSchema)]
 struct AcceptedNamed<'a> {
     finding: Named<'a>,
     reason: &'a str,
     owner: Option<&'a str>,
-    /// Until when: YYYY-MM-DD.
+    /// Last day of the acceptance: YYYY-MM-DD.
     expires: Option<&'a str>,
 }
 
@@ -125,7 +124,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The document for programs.
+/// Returns the JSON document.
 #[must_use]
 pub fn json(view: &View<'_>) -> Value {
     let accepted = view.checked.accepted.iter().map(|accepted| AcceptedNamed {
@@ -149,7 +148,7 @@ pub fn json(view: &View<'_>) -> Value {
     })
 }
 
-/// Groups of findings in the order in which somebody should look at them.
+/// Groups of findings in the order in which the user should read them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     First,
@@ -194,7 +193,7 @@ impl Group {
     }
 }
 
-/// What could not be read, each with the rules that would have to know it.
+/// Returns the unreadable sources, each with the rules that need it.
 pub(crate) fn unknowns(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in Group::Unknown.members(checked) {
@@ -207,7 +206,7 @@ pub(crate) fn unknowns(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
-/// Rules that were not asked, by the reason.
+/// Returns the rules that were not evaluated, grouped by reason.
 pub(crate) fn not_asked(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in &checked.not_asked {
@@ -219,10 +218,11 @@ pub(crate) fn not_asked(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
-/// Stands above them.
+/// Heading of the list.
 pub(crate) const NOT_ASKED: &str = "Not asked from here: run assay check on the machine itself";
 
-/// What a trial here said of the change: `tried here: no practical difference on /srv (2026-11-23; …)`.
+/// Describes the result of a trial on this machine: `tried here: no practical difference on /srv
+/// (2026-11-23; …)`.
 pub(crate) fn verdict(tried: &Tried) -> String {
     let word = match tried.verdict {
         Verdict::Better => "better",
@@ -237,7 +237,7 @@ pub(crate) fn verdict(tried: &Tried) -> String {
     format!("tried here: {word} on {target} ({day}; `assay trial --show {trial}`)")
 }
 
-/// `2 high, 1 low`; `nothing` when nothing is violated.
+/// Formats the number of violations: `2 high, 1 low`; `nothing` without violations.
 pub(crate) fn counts(checked: &Checked) -> String {
     let counts: Vec<String> = Severity::ALL
         .into_iter()
@@ -251,7 +251,7 @@ pub(crate) fn counts(checked: &Checked) -> String {
     }
 }
 
-/// [`counts`], and that there are rules that were not asked: silence about them is not fine.
+/// Formats [`counts`], and that some rules were not evaluated.
 pub(crate) fn found(checked: &Checked) -> String {
     let found = match checked.nothing_read {
         true => NOTHING_READ.to_owned(),
@@ -264,7 +264,7 @@ pub(crate) fn found(checked: &Checked) -> String {
     }
 }
 
-/// How much was asked: `nothing found` means nothing in these questions.
+/// Describes the extent of the check, to which `nothing found` refers.
 pub(crate) fn scope(checked: &Checked) -> String {
     let asked: usize = checked.services.iter().map(|service| service.asked).sum();
     let services = match checked.services.len() {
@@ -277,7 +277,7 @@ pub(crate) fn scope(checked: &Checked) -> String {
     )
 }
 
-/// `4 asked, 2 found, 1 unknown` of a service.
+/// Formats the counts of a service: `4 asked, 2 found, 1 unknown`.
 pub(crate) fn counts_of_service(service: &Service) -> String {
     let mut out = format!("{} asked, {} found", service.asked, service.found);
     for (count, what) in [
@@ -291,20 +291,20 @@ pub(crate) fn counts_of_service(service: &Service) -> String {
     out
 }
 
-/// `named (DNS server)` for each program that runs here without rules.
+/// Formats each running program without rules: `named (DNS server)`.
 pub(crate) fn without_rules(checked: &Checked) -> String {
     let programs = checked.without_rules.iter();
     let programs = programs.map(|one| format!("{} ({})", one.program, one.what));
     programs.collect::<Vec<_>>().join(", ")
 }
 
-/// Stands before them.
+/// Heading of the list.
 pub(crate) const WITHOUT_RULES: &str = "Running here, and assay has no rules for it";
 
-/// Stands in place of "nothing found".
+/// Replaces "nothing found" if no service was read.
 pub(crate) const NOTHING_READ: &str = "Nothing was asked: no service was found that assay has rules for, or its files could not be read";
 
-/// What a finding is about, for people; the machine needs no name.
+/// Returns the subject of a finding for people; empty for the machine.
 pub(crate) fn subject(finding: &Finding) -> String {
     match finding.subject.is_machine() {
         true => String::new(),
@@ -312,7 +312,7 @@ pub(crate) fn subject(finding: &Finding) -> String {
     }
 }
 
-/// The first place that is a line of a file.
+/// Returns the first place that is a line of a file.
 pub(crate) fn line_place(finding: &Finding) -> Option<(&str, usize, Option<assay_model::Span>)> {
     finding.places.iter().find_map(|place| match place {
         FactPlace::File {

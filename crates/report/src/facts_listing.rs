@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Widest key behind which values are aligned.
+/// Widest key after which values are aligned.
 const WIDEST_KEY: usize = 22;
 
 /// Formats all facts, grouped by the first part of their keys.
@@ -84,7 +84,7 @@ fn write_fact(out: &mut String, style: Style, name: &str, column: usize, fact: &
     };
     let source = format!("{}{kind}", escape_line(&fact.place.to_string()));
     let mut lead = format!("  {}", pad_right(name, column.saturating_sub(2)));
-    // A long key gets a line of its own.
+    // A long key gets a separate line.
     if measure_width(&lead) > column || !lead.ends_with("  ") {
         let _ = writeln!(out, "{}", lead.trim_end());
         lead = " ".repeat(column);
@@ -112,7 +112,7 @@ fn write_fact(out: &mut String, style: Style, name: &str, column: usize, fact: &
     }
 }
 
-/// Wraps text like [`wrap_lines`], but breaks a path behind its slashes.
+/// Wraps text like [`wrap_lines`], but breaks a path after slashes.
 fn wrap_path(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for part in text.split_inclusive(['/', ' ']) {

@@ -1,6 +1,6 @@
-//! Many machines: what was found on them, by finding and not by machine; and what changed on each.
+//! Reports of many machines: findings grouped by rule, and changes of each machine.
 //!
-//! Names of machines and everything that they say come from elsewhere: see [`assay_render::text::escape_line`].
+//! Names and texts of machines are untrusted: see [`assay_render::text::escape_line`].
 
 mod figures;
 mod html;
@@ -23,35 +23,35 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Names in one list; the rest is counted.
+/// Most names in one list; further names are counted.
 const NAMES: usize = 24;
 
-/// A machine that was asked.
+/// A machine of a fleet check.
 pub struct AskedMachine<'a> {
-    /// Its name in the inventory.
+    /// Name in the inventory.
     pub name: &'a str,
-    /// What came of it.
+    /// Result.
     pub answer: MachineAnswer<'a>,
 }
 
-/// What came of asking.
+/// Result of one machine.
 pub enum MachineAnswer<'a> {
-    /// It was checked.
+    /// The check of the machine.
     Checked(&'a Checked),
-    /// It is the same machine as another one of the list.
+    /// The machine is the same as another one of the list, with this name.
     Same(&'a str),
-    /// There is nothing of it: the kind of fault, and the words for it.
+    /// The check failed: kind of the error, and its text.
     Failed(&'a str, &'a str),
 }
 
-/// A rule with the machines that do not follow it.
+/// A rule with the machines that violate it.
 struct Row<'a> {
     severity: Severity,
     title: &'a str,
     machines: Vec<(&'a str, usize)>,
 }
 
-/// The whole text.
+/// Renders the whole report for a terminal.
 #[must_use]
 pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     let checked = checked(all);
@@ -154,7 +154,7 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     if !failed.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("Could not be asked"));
         for (name, why) in failed {
-            // The reason begins with the name as it was given to ssh.
+            // The error begins with the name that was passed to ssh.
             let (name, why) = (escape_line(name), escape_line(why));
             let text = match why.starts_with(&format!("{name}:")) {
                 true => why,
@@ -179,7 +179,8 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     out
 }
 
-/// Returns one line for a machine as soon as it is done: how much was found on it, and the worst rules.
+/// Formats one line for a machine as soon as it is checked: the number of findings, and the worst
+/// rules.
 #[must_use]
 pub fn line(one: &AskedMachine<'_>, style: Style) -> String {
     const RULES: usize = 3;
@@ -203,12 +204,12 @@ pub fn line(one: &AskedMachine<'_>, style: Style) -> String {
             format!("{}{rules}", crate::check::counts(found))
         }
         MachineAnswer::Same(other) => format!("is {}", escape_line(other)),
-        // The words follow at the end, with the way out.
+        // The text follows at the end, with the way out.
         MachineAnswer::Failed(kind, _) => format!("could not be asked ({kind})"),
     };
     let mut out = String::new();
     style.write_paragraph(&mut out, "", 4, &format!("{name}  {text}"));
-    // Only the lines that follow are indented.
+    // Only continuation lines are indented.
     out.trim_start().to_owned()
 }
 
@@ -234,7 +235,7 @@ fn summary(all: &[AskedMachine<'_>], rules: usize) -> String {
         .iter()
         .any(|(_, found)| !found.not_asked.is_empty());
     let found = match rules {
-        // Nobody was looked at.
+        // No machine was checked.
         0 if done == 0 => return format!("{text}."),
         0 if left_out => "Nothing was found among what can be asked from here.".to_owned(),
         0 => "Nothing was found.".to_owned(),
@@ -262,31 +263,31 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// What was found on many machines.
+/// Results of many machines.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
-    /// In the order in which they were asked for.
+    /// Machines in the order of the request.
     machines: Vec<Entry<'a>>,
 }
 
-/// A machine: what was found, or that it is another one of the list, or why there is nothing of it.
+/// A machine: its findings, or its duplicate, or an error.
 #[derive(Serialize, schemars::JsonSchema)]
 struct Entry<'a> {
-    /// Its name in the inventory.
+    /// Name in the inventory.
     name: &'a str,
-    /// The worst severity of what is violated; null when nothing is.
+    /// The worst severity among violations; null without violations.
     #[serde(skip_serializing_if = "Option::is_none")]
     worst: Option<Option<Severity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<Line<'a>>>,
-    /// How many findings are accepted, and are not among these; left out where none is.
+    /// Number of accepted findings, which are not in the list; absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     accepted: usize,
-    /// Rules that could not be asked from here, and why; left out where all were.
+    /// Rules that could not be evaluated remotely, with reasons; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_asked: &'a [NotAsked],
-    /// Name of the one that it is.
+    /// Name of the same machine in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -301,19 +302,19 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Why a machine could not be asked.
+/// Reason why a machine could not be checked.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Fault")]
 pub struct MachineFault<'a> {
-    /// What kind of fault it is, in one word.
+    /// Kind of error in one word.
     pub kind: &'a str,
-    /// The words for it.
+    /// Text of the error.
     pub reason: &'a str,
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
 struct Line<'a> {
-    /// What names the finding from one check to the next.
+    /// Identity of the finding across checks.
     fingerprint: String,
     /// Id of the page.
     rule: &'a str,
@@ -325,7 +326,7 @@ struct Line<'a> {
     places: &'a [FactPlace],
 }
 
-/// The document for programs.
+/// Returns the JSON document.
 #[must_use]
 pub fn json(all: &[AskedMachine<'_>]) -> Value {
     json!(Document {
@@ -370,22 +371,22 @@ fn line_of(finding: &Finding) -> Line<'_> {
     }
 }
 
-/// What changed on one machine.
+/// Changes of one machine.
 pub struct Changed<'a> {
     /// The machine.
     pub name: &'a str,
-    /// When it was looked at before.
+    /// Time of the first survey.
     pub from: Timestamp,
-    /// And then.
+    /// Time of the second survey.
     pub to: Timestamp,
-    /// What is another one.
+    /// The changes.
     pub changes: Vec<Change>,
-    /// Between which times, where looks in between tell it better: by the name of the change, when it was last as
-    /// before, and when it was first seen to be otherwise.
+    /// Narrower bounds from surveys in between: for the name of a change, the last time with the
+    /// old value, and the first time with the new one.
     pub when: BTreeMap<String, [Timestamp; 2]>,
 }
 
-/// The changes of machines that have any; nothing when none has.
+/// Formats the changes of machines that have any; empty without changes.
 #[must_use]
 pub fn changes(all: &[Changed<'_>], style: Style) -> String {
     let mut out = String::new();
@@ -448,28 +449,28 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What changed on machines.
+/// Changes of machines as JSON.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Changes<'a> {
     schema: u32,
     machines: Vec<Between<'a>>,
-    /// Figures of plans that changed, by what is stored of their runs.
+    /// Shifted results of plans, from the stored runs.
     figures: &'a [FigureChange],
 }
 
-/// What changed on a machine between two times.
+/// Changes of a machine between two times.
 #[derive(Serialize, schemars::JsonSchema)]
 struct Between<'a> {
     name: &'a str,
     from: Timestamp,
     to: Timestamp,
     changes: &'a [Change],
-    /// By the name of a change: when it was last as before, and when it was first seen to be otherwise, where that
-    /// is known better than by `from` and `to`.
+    /// For the name of a change, the last time with the old value and the first time with the new
+    /// one, if these are narrower than `from` and `to`.
     when: &'a BTreeMap<String, [Timestamp; 2]>,
 }
 
-/// The same for programs.
+/// Returns the changes as JSON.
 #[must_use]
 pub fn changes_json(all: &[Changed<'_>], figures: &[FigureChange]) -> Value {
     let machines = all.iter().map(|one| Between {

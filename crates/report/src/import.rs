@@ -339,7 +339,7 @@ fn format_fio_result(result: &ImportedResult, columns: usize) -> String {
         ));
     }
     let mut out = format_paragraph(&out, 0, columns);
-    // fio counts the disks over all jobs together.
+    // fio counts the I/O of the disks over all jobs together.
     let disks: &[DiskUtil] = if result.judged.len() == 1 {
         &document.disks
     } else {

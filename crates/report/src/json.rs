@@ -38,11 +38,11 @@ pub struct RunDocument<'a> {
     criteria: &'a [CriterionResult],
     /// Each sample, in the order in which they were taken.
     samples: Vec<SampleSeen<'a>>,
-    /// Each doubt once, with the evidence of the first sample that carries it.
+    /// Doubts without duplicates, with the evidence of the first sample that carries it.
     doubts: Vec<&'a Doubt>,
 }
 
-/// A workload on a target, over all rounds.
+/// Results of a workload on a target, over all rounds.
 #[derive(Serialize, JsonSchema)]
 struct ResultSeen<'a> {
     workload: &'a str,
@@ -59,7 +59,7 @@ struct ResultSeen<'a> {
     metrics: &'a BTreeMap<Metric, Estimate>,
     doubts: &'a [CountedDoubt],
     steadiness: &'a Steadiness,
-    /// What kept the workload from going faster.
+    /// Cause that limits the workload.
     limit: &'a Limit,
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn build_document<'a>(
 fn build_header(run: &Run) -> Value {
     let mut value = serde_json::to_value(run).unwrap_or_default();
     if let Value::Object(map) = &mut value {
-        // 0 stands for "not stored".
+        // 0 means "not stored".
         if run.id.0 == 0 {
             map.insert("id".to_owned(), Value::Null);
         }
@@ -149,7 +149,7 @@ fn build_result(result: &WorkloadResult) -> ResultSeen<'_> {
     }
 }
 
-/// Returns the stored sample behind a judged one; both lists are in stored order.
+/// Returns the stored sample of a judged one; both lists are in stored order.
 fn find_stored_sample<'a>(
     judged: &JudgedSample,
     index: usize,
@@ -217,7 +217,7 @@ fn collect_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> 
         .collect()
 }
 
-/// Lists each doubt once, with the evidence of the first sample that carries it.
+/// Lists the doubts without duplicates, with the evidence of the first sample that carries it.
 fn list_distinct_doubts(judged: &Judged) -> Vec<&Doubt> {
     let mut seen: Vec<&Doubt> = Vec::new();
     for doubt in judged.samples.iter().flat_map(|sample| &sample.doubts) {

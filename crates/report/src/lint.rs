@@ -1,5 +1,4 @@
-//! Reports what a fio command or job file would not measure. The doubts are found in
-//! `assay-judge`.
+//! Reports what a fio command or job file would not measure. `assay-judge` finds the doubts.
 
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::other_tools::ExplainedCommand;
@@ -18,7 +17,7 @@ pub struct LintDocument<'a> {
     overwrites: Vec<String>,
     /// Commands of other tools in the same input.
     other_tools: Vec<OtherToolSeen<'a>>,
-    /// Why the figures may not mean what they seem to.
+    /// Reasons why the figures may be misleading.
     doubts: Vec<JobDoubt<'a>>,
     /// Every job of fio, with the codes of its doubts.
     jobs: Vec<JobSeen<'a>>,
@@ -38,7 +37,7 @@ struct JobSeen<'a> {
     /// Assumed values of loop variables and branches of a script: `NAME=VALUE …`.
     #[serde(skip_serializing_if = "str::is_empty")]
     chosen: &'a str,
-    /// Options whose values are unknown; nothing that depends on them is judged.
+    /// Options with unknown values; results that depend on them are not judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown: Vec<&'a str>,
     /// Whether further, unknown options may be given.

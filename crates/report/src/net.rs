@@ -1,4 +1,4 @@
-//! What many people noticed on one network: terminal, JSON and a page from the same verdicts.
+//! Reports of network tests with several people: terminal, JSON and a page from the same verdicts.
 
 mod compare;
 mod compare_page;
@@ -27,29 +27,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A run with what it means.
+/// A network run with its verdicts.
 pub struct Net<'a> {
-    /// As carried out.
+    /// The run as stored.
     pub run: &'a Run,
-    /// Person by person, in its order.
+    /// Verdicts of the people in the order of the run.
     pub judged: &'a [PersonVerdict],
-    /// The time zone in which times are told.
+    /// Time zone of printed times.
     pub zone: TimeZone,
 }
 
 impl Net<'_> {
-    /// The time of day so many microseconds after the start.
+    /// Formats the time of day at this number of microseconds after the start.
     fn clock(&self, us: u64) -> String {
         time_of_day(self.run.began, us, &self.zone)
     }
 
-    /// Seconds of the longest record.
+    /// Returns the number of seconds of the longest record.
     fn seconds(&self) -> usize {
         let roles = self.judged.iter().flat_map(|person| &person.roles);
         roles.map(|role| role.seconds.len()).max().unwrap_or(0)
     }
 
-    /// Person, whole roles and their verdicts.
+    /// Iterates over people, their roles and the verdicts.
     fn people(&self) -> impl Iterator<Item = (&PersonVerdict, Vec<Role>, Option<&str>)> {
         let people = self.run.plan.people.iter().zip(&self.run.people);
         self.judged
@@ -62,23 +62,24 @@ impl Net<'_> {
     }
 }
 
-/// What many people noticed on one network. Times are in microseconds where their names say so.
+/// Results of a network test with several people. Times are in microseconds if their names end with
+/// `us`.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
     /// `net`.
     kind: &'static str,
-    /// For how many it was bad, tolerable, good.
+    /// Number of people with bad, tolerable and good experience.
     experience: Experience,
-    /// How far apart the starts were; null when that is not known.
+    /// Time between the first and the last start; null if unknown.
     spread: Option<Spread>,
-    /// Person by person.
+    /// Verdicts of the people.
     judged: &'a [PersonVerdict],
-    /// As it was carried out, with all that was seen.
+    /// The run with all records.
     run: &'a Run,
 }
 
-/// One JSON object: what was seen, and what it means.
+/// Returns one JSON object: the records and the verdicts.
 #[must_use]
 pub fn json(net: &Net) -> String {
     let value = serde_json::json!(Document {
@@ -92,7 +93,7 @@ pub fn json(net: &Net) -> String {
     format!("{value:#}\n")
 }
 
-/// A person and the device: `Anna (laptop)`. A device of the same name is not named twice.
+/// Formats a person and the device: `Anna (laptop)`. A device with the same name is left out.
 pub(crate) fn name(person: &PersonVerdict) -> String {
     let (who, device) = (escape_line(&person.person), escape_line(&person.client));
     match device.is_empty() || device.to_lowercase() == who.to_lowercase() {
@@ -101,7 +102,7 @@ pub(crate) fn name(person: &PersonVerdict) -> String {
     }
 }
 
-/// What a device shows after a run: the grade, and the sentences of the report.
+/// Returns the text that a device shows after a run: the grade, and the sentences of the report.
 #[must_use]
 pub fn verdict(
     person: &PersonVerdict,
@@ -119,7 +120,7 @@ fn time_of_day(began: jiff::Timestamp, us: u64, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
 }
 
-/// A grade as a word.
+/// Returns the word of a grade.
 fn grade(grade: Grade) -> &'static str {
     match grade {
         Grade::Good => "good",
@@ -201,7 +202,7 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
     ]
 }
 
-/// What holds for the whole run, in sentences.
+/// Returns the sentences about the whole run.
 fn sentences(net: &Net) -> Vec<String> {
     let of = experience(net.judged);
     let people = |n: usize| format_plural(n as u64, "person", "people");
@@ -232,7 +233,7 @@ fn sentences(net: &Net) -> Vec<String> {
     out
 }
 
-/// For a terminal: a verdict for each person, then the figures.
+/// Renders the report for a terminal: a verdict for each person, then the figures.
 #[must_use]
 pub fn terminal(net: &Net, style: Style) -> String {
     let mut out = String::new();
@@ -284,7 +285,7 @@ fn figures(out: &mut String, net: &Net, style: Style) {
     );
 }
 
-/// A table without those columns that it has no room for, the first named first.
+/// Writes a table without the columns that do not fit; the first named column is dropped first.
 fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&str], style: Style) {
     let mut left_out = Vec::new();
     for dropped in may_go {

@@ -1,18 +1,17 @@
-//! Rounds that are nothing like the others: one round of five at a fiftieth of the rate makes every mean of them a figure
-//! of neither.
+//! Detects outlier rounds: one round of five at a fiftieth of the rate makes the mean meaningless.
 
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, WorkloadResult};
 use assay_render::units::format_value;
 
-/// A round whose rate differs from the median of the others by this factor is named.
+/// A round is an outlier if its rate differs from the median of the others by this factor.
 const FACTOR: f64 = 10.0;
 
-/// A round that differs from the others.
+/// An outlier round.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OddRound {
-    /// The round, from 1 on.
+    /// Number of the round, from 1.
     pub(crate) round: u32,
     /// Its operations per second.
     pub(crate) rate: f64,
@@ -21,7 +20,7 @@ pub(crate) struct OddRound {
 }
 
 impl OddRound {
-    /// Finds the round that differs most, where it differs tenfold; void samples are no rounds.
+    /// Finds the largest outlier round; void samples are ignored.
     pub(crate) fn find(judged: &Judged, result: &WorkloadResult) -> Option<Self> {
         Self::among(judged, &result.workload, &result.target)
     }
@@ -56,7 +55,7 @@ impl OddRound {
         (self.rate / self.usual).max(self.usual / self.rate)
     }
 
-    /// Describes it in a line: both rates and how far they are apart.
+    /// Describes the outlier on one line: both rates and their ratio.
     pub(crate) fn describe(&self) -> String {
         format!(
             "round {}: {} per second, the others {} ({:.0}-fold)",

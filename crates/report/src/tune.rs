@@ -1,5 +1,5 @@
-//! The notebook of a session of tuning: what was wanted, tried, left out, kept, and how to undo it. One
-//! content, four forms: text, Markdown, HTML and JSON.
+//! The notebook of a tuning session: its goal, the candidates that were tried, left out and kept, and how to undo it.
+//! The same content as text, Markdown, HTML and JSON.
 
 mod document;
 mod live_lines;
@@ -15,19 +15,19 @@ pub use renderings::{render_tune_list, render_tune_markdown, render_tune_page, r
 
 use assay_tune::{Ending, TuneId, TuneRecord, TuneSession};
 
-/// A session, with the planner's view of it.
+/// A session with the planner's state.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneView<'a> {
     /// Its number.
     pub id: TuneId,
-    /// As stored.
+    /// The session as stored.
     pub record: &'a TuneRecord,
-    /// What follows from what was seen.
+    /// State derived from the observations.
     pub session: &'a TuneSession,
 }
 
 impl TuneView<'_> {
-    /// What it is about: the target, or the load.
+    /// Returns the subject: the target, or the load.
     fn subject(&self) -> String {
         match self.record.target.is_empty() {
             true => self.record.load.describe(),
@@ -35,7 +35,7 @@ impl TuneView<'_> {
         }
     }
 
-    /// How it ended, in words.
+    /// Describes how the session ended.
     fn outcome(&self) -> String {
         match (self.session.ending(), &self.record.error) {
             (_, Some(error)) => format!("stopped: {error}"),

@@ -1,4 +1,4 @@
-//! Measurements of web servers: terminal, JSON and a page from the same figures.
+//! Reports of measurements of web servers: terminal, JSON and a page from the same figures.
 
 mod page;
 
@@ -23,25 +23,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What was measured, with what it means.
+/// A measurement with its results.
 pub struct Web<'a> {
-    /// URLs, in the order of their numbers.
+    /// URLs in the order of their indices.
     pub urls: &'a [String],
-    /// What a reader must know of each.
+    /// Remarks on each URL.
     pub remarks: &'a [Vec<String>],
-    /// How it was measured: settings, versions.
+    /// Settings and versions of the measurement.
     pub settings: serde_json::Value,
-    /// As carried out.
+    /// The executed steps.
     pub steps: &'a [Step],
-    /// What they mean.
+    /// Results of the steps.
     pub judged: &'a Judged,
-    /// When, on which machine and with which assay, as [`about`] describes it.
+    /// Time, machine and version of assay, as [`about`] describes them.
     pub about: Vec<String>,
-    /// The user interrupted it.
+    /// Whether the user interrupted it.
     pub interrupted: bool,
 }
 
-/// Describes when, on which machine and with which assay a run was measured.
+/// Describes the time, machine and assay version of a run.
 #[must_use]
 pub fn about(run: &Run) -> Vec<String> {
     let started = run.started.strftime("%Y-%m-%d %H:%M UTC");
@@ -59,7 +59,7 @@ pub fn about(run: &Run) -> Vec<String> {
     about
 }
 
-/// What is shown of a measurement that was stored.
+/// A stored measurement for a report.
 pub struct Stored {
     urls: Vec<String>,
     remarks: Vec<Vec<String>>,
@@ -71,7 +71,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The steps of a run with what they mean, by its targets' order.
+    /// Creates the view from the steps of a run, in the order of its targets.
     #[must_use]
     pub fn of(run: &Run, steps: Vec<Step>, judged: Judged) -> Self {
         let urls: Vec<String> = run.targets.iter().map(|one| one.name.clone()).collect();
@@ -92,7 +92,7 @@ impl Stored {
         }
     }
 
-    /// As when it was measured.
+    /// Returns the view like that of a new measurement.
     #[must_use]
     pub fn web(&self) -> Web<'_> {
         Web {
@@ -113,23 +113,23 @@ pub struct Document<'a> {
     schema: u32,
     /// `web`.
     kind: &'static str,
-    /// In the order of their numbers.
+    /// URLs in the order of their indices.
     urls: &'a [String],
-    /// What a reader must know of each.
+    /// Remarks on each URL.
     remarks: &'a [Vec<String>],
-    /// How it was measured.
+    /// Settings of the measurement.
     settings: &'a serde_json::Value,
-    /// When, on which machine and with which assay it was measured.
+    /// Time, machine and assay version of the measurement.
     about: &'a [String],
-    /// The user interrupted it.
+    /// Whether the user interrupted it.
     interrupted: bool,
-    /// What the steps mean.
+    /// Results of the steps.
     judged: &'a Judged,
-    /// As they were carried out.
+    /// The executed steps.
     steps: &'a [Step],
 }
 
-/// One JSON object: raw steps and what they mean.
+/// Returns one JSON object: raw steps and their results.
 #[must_use]
 pub fn json(web: &Web) -> String {
     let value = serde_json::json!(Document {
@@ -146,7 +146,7 @@ pub fn json(web: &Web) -> String {
     format!("{value:#}\n")
 }
 
-/// A step's name: `4 connections`, `50 %: 5,000/s`.
+/// Returns the name of a step: `4 connections`, `50 %: 5,000/s`.
 fn name(step: &StepResult) -> String {
     let rate = |per_s: f64| format!("{}/s", format_significant(per_s));
     match (step.pace, step.share) {
@@ -161,7 +161,7 @@ fn name(step: &StepResult) -> String {
     }
 }
 
-/// A latency of a step; in parentheses where no round counts.
+/// Formats a latency of a step; in parentheses if no round is valid.
 fn percentile(step: &StepResult, value: Option<Nanos>) -> String {
     match (value, step.rounds) {
         (Some(_), 0) => format!("({})", nanos(value)),
@@ -173,7 +173,7 @@ fn nanos(value: Option<Nanos>) -> String {
     value.map_or_else(|| NONE.to_owned(), |nanos| format_latency(nanos.0 as f64))
 }
 
-/// The value with the half-width of its interval: `5,000 ±2 %`.
+/// Formats a rate with the half-width of its interval: `5,000 ±2 %`.
 fn rate(step: &StepResult) -> String {
     let Some(estimate) = step.rate else {
         return "void".to_owned();
@@ -234,7 +234,7 @@ fn cells(step: &StepResult) -> Vec<String> {
     cells
 }
 
-/// What it comes to, in sentences: capacity, ranks.
+/// Returns the conclusions as sentences: capacity, ranks.
 fn sentences(web: &Web) -> Vec<String> {
     let mut out = Vec::new();
     let url = |target: usize| escape_line(web.urls.get(target).map_or("?", String::as_str));
@@ -292,8 +292,8 @@ fn describe_capacity(url: &str, capacity: &Capacity) -> String {
     }
 }
 
-/// Describes the requests to one target that failed: how many, how, and whether the share depends on the load.
-/// Returns nothing below one failure in a thousand.
+/// Describes the failed requests to one target: their number and kind, and whether their fraction
+/// depends on the load. Empty below one failure in a thousand.
 fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
     let steps = web.judged.steps.iter();
     let steps: Vec<&StepResult> = steps
@@ -331,7 +331,8 @@ fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
             (least.min(*share), most.max(*share))
         });
     let percent = |share: f64| assay_render::units::format_percent(share * 100.0);
-    // The share of a rare failure varies by chance; a factor of two is not the load's doing.
+    // The fraction of a rare failure varies by chance; a factor of two is not an effect of the
+    // load.
     let (least_shown, most_shown) = (percent(least), percent(most));
     let range = match least_shown == most_shown {
         true => least_shown,
@@ -375,7 +376,7 @@ fn ranked(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
     text
 }
 
-/// For a terminal.
+/// Renders the report for a terminal.
 #[must_use]
 pub fn terminal(web: &Web, style: Style) -> String {
     let mut out = String::new();
@@ -403,7 +404,7 @@ pub fn terminal(web: &Web, style: Style) -> String {
     out
 }
 
-/// Says what parentheses mean, where there are any.
+/// Explains the parentheses, if there are any.
 fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
     if steps.iter().any(|step| step.rounds == 0) {
         let text = "Latencies in parentheses do not count: every round of that step is void.";
@@ -458,7 +459,7 @@ fn sides(columns: usize) -> String {
     format!("l{}", "r".repeat(columns.saturating_sub(1)))
 }
 
-/// What one of several generators gave: `db1 5,000/s (33 %), 2 failed`.
+/// Formats the contribution of one of several generators: `db1 5,000/s (33 %), 2 failed`.
 fn given(one: &Given) -> String {
     let failed = match one.failed {
         0 => String::new(),
@@ -472,7 +473,7 @@ fn given(one: &Given) -> String {
     )
 }
 
-/// Which of several generators gave how much of each step.
+/// Writes the contributions of several generators to each step.
 fn generators(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut any = false;
     for step in steps.iter().filter(|step| !step.generators.is_empty()) {
@@ -485,7 +486,7 @@ fn generators(out: &mut String, steps: &[&StepResult], style: Style) {
     }
 }
 
-/// Who limited, once for steps in a row that say the same, and the doubts.
+/// Writes the limiting causes, once for consecutive steps with the same cause, and the doubts.
 fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut at = 0;
     while at < steps.len() {
@@ -511,7 +512,7 @@ fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
     doubts(out, steps, style);
 }
 
-/// Each doubt once, with the steps that have it and the evidence of the first.
+/// Writes the doubts without duplicates, with their steps and the evidence of the first.
 fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut told: Vec<(&Doubt, Vec<String>)> = Vec::new();
     for step in steps {

@@ -1,4 +1,4 @@
-//! The HTML report: well formed, self-contained, escaped, small, and sane for any figures.
+//! Tests the HTML report: well-formed, self-contained, escaped, small, and correct for any figures.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! The JSON document: its shape, and that every sample says what its figures are worth.
+//! Tests the JSON document: its structure, and the doubts and intervals of every sample.
 
 mod common;
 

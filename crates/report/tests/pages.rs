@@ -1,4 +1,4 @@
-//! Writes the pages of synthetic runs to the build's temporary directory, for looking at.
+//! Writes the pages of synthetic runs to the build's temporary directory, for manual inspection.
 
 mod common;
 

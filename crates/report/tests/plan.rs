@@ -1,4 +1,4 @@
-//! Pages of the planner's answers: whole, self-contained, and sound on absurd figures.
+//! Tests the pages of the planner: complete, self-contained, and correct for extreme figures.
 
 mod common;
 

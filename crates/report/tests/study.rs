@@ -1,4 +1,4 @@
-//! What users read of a study: plan, list, terminal, Markdown, JSON, page. Every value is synthetic.
+//! Tests the reports of a study: plan, list, terminal, Markdown, JSON, page. Every value is synthetic.
 
 mod common;
 
@@ -193,8 +193,8 @@ fn the_page_is_well_formed_and_says_what_the_terminal_says() {
     }
 }
 
-/// A claim that is supported stands under a conclusion that is contradicted: its word has a colour of
-/// its own, which no rule for what lies within the conclusion takes away.
+/// A supported claim below a contradicted conclusion keeps its own colour: no rule of the
+/// conclusion overrides it.
 #[test]
 fn a_word_has_the_colour_of_its_own_finding() {
     let page = with_view(study::render_study_page);
@@ -206,7 +206,7 @@ fn a_word_has_the_colour_of_its_own_finding() {
     }
 }
 
-/// A figure that is 0 stands on the axis as a dot, and the page says where its axis begins.
+/// A figure of 0 is a dot on the axis, and the page states where the axis begins.
 #[test]
 fn a_figure_of_zero_is_a_dot_on_an_axis_from_zero() {
     let page = with_view(study::render_study_page);
@@ -326,7 +326,7 @@ fn curves_and_rankings_stand_in_tables_of_their_own() {
     };
     let text = study::render_study_text(&view, PLAIN);
     fits(&text);
-    // The points in their order, in thousands; what is void says so, and what is published stands below.
+    // The points in order, in thousands; void points are marked, and published ones follow below.
     let rows: Vec<Vec<&str>> = text
         .lines()
         .map(|line| line.split_whitespace().collect())

@@ -1,4 +1,4 @@
-//! What users see in the terminal and in Markdown.
+//! Tests the terminal and Markdown reports.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What users read of a trial: plan, lines, verdict, Markdown, JSON, list.
+//! Tests the reports of a trial: plan, lines, verdict, Markdown, JSON, list.
 
 mod common;
 
@@ -55,7 +55,7 @@ fn a_plan_can_be_read_by_a_stranger() {
     }
 }
 
-/// What is shown before a trial fits 20 lines, whatever its page says.
+/// The plan before a trial fits 20 lines, whatever its page contains.
 #[test]
 fn a_plan_is_brief_before_it_is_carried_out() {
     let unknown: Vec<String> = (0..20)
@@ -204,7 +204,8 @@ fn json_says_all_that_people_read() {
     );
 }
 
-/// The paths of a document, lists by their first item, facts by nothing: its shape.
+/// Returns the structure of a document: its paths, lists by their first item, facts without their
+/// keys.
 fn keys(value: &serde_json::Value, path: String) -> Vec<String> {
     match value {
         serde_json::Value::Object(map) if !path.ends_with("facts") => map

@@ -1,4 +1,4 @@
-//! The waterfall in all its forms, with figures made from a formula.
+//! Tests all formats of the waterfall with figures from a formula.
 
 mod common;
 
@@ -202,7 +202,7 @@ fn as_a_page() {
     assert!(!page.contains("<script") && !page.contains('\u{202e}'));
 }
 
-/// The lines that are told when something is another than usual.
+/// Returns the lines that are added for an unusual input.
 fn told(change: impl Fn(&mut Run, &mut Vec<Waterfall>)) -> String {
     let usual = text(200, |_, _| {});
     let usual: Vec<&str> = usual.lines().collect();
@@ -252,7 +252,7 @@ fn what_is_missing_is_said() {
     ");
     let both = told(|_, falls| falls[0].wholes[0].first = vec![0, 2]);
     insta::assert_snapshot!(both, @"look first  virtual disk (virtio-blk), +240 µs ±12.0 µs, 121 % of the whole; but ext4 may cost as much, which more rounds would tell (--rounds)");
-    // The whole of two noisy parts costs something, or it may cost nothing as they do.
+    // The total of two noisy layers is significant or not, like the layers.
     let whole = |reach: f64| {
         told(move |_, falls| {
             let whole = &mut falls[0].wholes[0];

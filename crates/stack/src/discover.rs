@@ -1,4 +1,4 @@
-//! Finding the layers: one file per kind of thing.
+//! Finds the layers: one module for each kind.
 
 mod crypt;
 mod device;
@@ -25,39 +25,38 @@ use std::time::Duration;
 pub use guest::RUNS;
 pub use users::find_users;
 
-/// What the layers are wanted of.
+/// Target whose layers are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackTarget {
     /// An absolute path: a directory, a file, an image, a block device.
     Path(PathBuf),
-    /// A virtual machine: its libvirt name, its number on Proxmox, its process number, or what
-    /// QEMU's `-name` says.
+    /// A virtual machine: libvirt name, Proxmox number, process number, or QEMU's `-name`.
     Guest(String),
 }
 
-/// Why there is no stack.
+/// Reason why there is no stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
-    /// Nothing is there, or it is no storage, or nothing can be read at all.
+    /// The path does not exist, is not storage, or cannot be read.
     #[error(transparent)]
     Path(#[from] assay_facts::TargetError),
-    /// There is no such virtual machine.
+    /// There is no virtual machine with this name.
     #[error(
         "no virtual machine {name:?} is running or defined here{}",
         describe_others(known)
     )]
     NoGuest {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// Those that are there.
+        /// Existing virtual machines.
         known: Vec<String>,
     },
-    /// Several fit.
+    /// Several virtual machines match.
     #[error(
         "{name:?} is the name of several virtual machines: give the process number of one: {pids:?}"
     )]
     Ambiguous {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// Their process numbers.
         pids: Vec<u32>,
@@ -74,11 +73,12 @@ fn describe_others(known: &[String]) -> String {
     }
 }
 
-/// Finds the layers under a target. What cannot be found out is said in [`Layer::unknown`]. The machine
-/// is seen through [`Redacted`], so no layer can say what is not known to be harmless.
+/// Finds the layers under a target. Properties that cannot be determined are listed in
+/// [`Layer::unknown`]. The machine is read through [`Redacted`], so layers contain only harmless
+/// text.
 ///
 /// # Errors
-/// The target is not there, or the machine cannot be read at all.
+/// The target does not exist, or the machine cannot be read at all.
 pub fn discover(host: &dyn Host, target: &StackTarget) -> Result<Stack, StackError> {
     let redacted = Redacted::new(host, true);
     let mut finder = Finder::new(&redacted);
@@ -96,25 +96,25 @@ pub fn discover(host: &dyn Host, target: &StackTarget) -> Result<Stack, StackErr
     Ok(finder.stack)
 }
 
-/// Layers upon layers beyond this are taken for a circle.
+/// Most nested layers; more are taken for a cycle.
 const DEPTH: usize = 48;
-/// More layers than any machine has under one target.
+/// Most layers under one target.
 const MANY: usize = 4096;
 
-/// Some tools look at every device of the machine first.
+/// Some tools scan every device of the machine first.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
 
-/// Looks at a machine and remembers what it has seen.
+/// State of the search with the layers found so far.
 struct Finder<'a> {
     host: &'a dyn Host,
-    /// Where headers of images are read: they are bytes, of which numbers and a name are taken.
+    /// Source of image headers: bytes of which only numbers and a name are used.
     headers: Option<&'a dyn Host>,
     stack: Stack,
-    /// Layers by what they are, so that none is entered twice.
+    /// Index of each layer by its identity, so that none is added twice.
     seen: BTreeMap<String, usize>,
-    /// Layers that are being followed down.
+    /// Layers on the current path downwards.
     above: Vec<usize>,
     mounts: Option<Result<Vec<Mount>, String>>,
     lvm: Option<Result<Vec<Row>, String>>,
@@ -135,7 +135,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Enters a layer once and finds those below it.
+    /// Adds a layer once, and finds those below it.
     fn enter(&mut self, key: String, layer: Layer, below: impl FnOnce(&mut Self, usize)) -> usize {
         if let Some(&at) = self.seen.get(&key) {
             return at;
@@ -153,7 +153,7 @@ impl<'a> Finder<'a> {
         at
     }
 
-    /// Puts one layer on another. A layer that would stand on itself is said and left out.
+    /// Puts one layer on another. A layer that would stand on itself is reported and left out.
     fn stand(&mut self, at: usize, below: usize) {
         if self.above.contains(&below) {
             let name = self.stack.layers[below].name.clone();
@@ -174,14 +174,14 @@ impl<'a> Finder<'a> {
         self.stack.layers[at].settings.insert(key.to_owned(), value);
     }
 
-    /// A one-line file of sysfs; none when it is not there or says nothing.
+    /// Reads a one-line file of sysfs; `None` if it is missing or empty.
     fn line(&self, path: &Path) -> Option<String> {
         let text = self.host.read_text(path).ok()?;
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Runs a tool that asks for something.
+    /// Runs a read-only tool.
     fn ask(&self, argv: &[&OsStr]) -> Result<CommandOutput, String> {
         self.ask_within(argv, LIMITS)
     }
@@ -211,7 +211,7 @@ impl<'a> Finder<'a> {
         self.ask(&argv).map(|output| output.text())
     }
 
-    /// What is mounted.
+    /// Returns the mounts.
     fn mounts(&mut self) -> Result<Vec<Mount>, String> {
         const FILE: &str = "/proc/self/mountinfo";
         let host = self.host;
@@ -224,9 +224,9 @@ impl<'a> Finder<'a> {
         self.mounts.get_or_insert_with(read).clone()
     }
 
-    /// The path the user named.
+    /// Finds the layers of the user's path.
     fn target(&mut self, path: &Path) -> Result<(), StackError> {
-        // It says best why there is nothing to be seen.
+        // Its error explains best why nothing is visible.
         assay_facts::target(self.host, path)?;
         let stat = self.host.stat(path).map_err(StackError::Unreadable)?;
         match stat.kind {
@@ -250,7 +250,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// `64k` for 65536; what is no number stays.
+/// Shortens 65536 to `64k`; other text is unchanged.
 fn shorten_size(number: &str) -> String {
     match number.parse() {
         Ok(bytes) => assay_model::Bytes(bytes).short(),

@@ -1,26 +1,26 @@
-//! What is known of settings: short remarks, each with the facts it rests on and who says so.
+//! Hints: short remarks on settings, each with its facts and source.
 //!
-//! A remark is where to look, not a verdict: what a setting costs here is what a trial or a
-//! measurement of the layers tells.
+//! A hint is a place to look at, not a verdict: a trial or a measurement of the layers shows the cost of a setting on
+//! this machine.
 
 mod guest;
 mod storage;
 
 use assay_model::stack::{Hint, Layer, LayerKind, Stack};
 
-/// A rule looks at one layer, and at what it stands on.
+/// A rule about one layer and the layers below it.
 type Rule = fn(&Look<'_>) -> Option<Said>;
 
-/// What a rule says.
+/// Result of a rule.
 struct Said {
     text: String,
     because: String,
-    /// The page of the catalogue about it, which tells what is true today and how to try it.
+    /// Page of the catalogue, with the current state of knowledge and a trial.
     page: &'static str,
     source: &'static str,
 }
 
-/// A layer and the stack it is part of.
+/// A layer and its stack.
 struct Look<'a> {
     stack: &'a Stack,
     at: usize,
@@ -36,7 +36,7 @@ impl Look<'_> {
         self.layer.get(key) == Some(value)
     }
 
-    /// Layers of a kind below, nearest first.
+    /// Returns the lower layers of a kind, nearest first.
     fn below(&self, kind: LayerKind) -> impl Iterator<Item = &Layer> {
         let under = self.stack.under(self.at).into_iter();
         under.filter_map(move |at| {
@@ -46,7 +46,7 @@ impl Look<'_> {
     }
 }
 
-/// Remarks on the layers of a stack, in their order.
+/// Returns the hints on the layers of a stack, in order.
 #[must_use]
 pub fn collect_hints(stack: &Stack) -> Vec<Hint> {
     let rules: Vec<Rule> = storage::RULES

@@ -1,8 +1,8 @@
-//! The same workload at every layer of a stack that can be measured safely: on things that assay
-//! makes, in rounds in which all layers take turns.
+//! Measures the same workload at every layer of a stack that can be measured safely: on temporary objects, in rounds
+//! with all layers in random order.
 //!
-//! [`prepare`] settles the ladder and touches nothing; [`execute`] makes the rungs, measures them and
-//! takes everything away again. Samples are stored as those of a run whose targets are the rungs.
+//! [`prepare`] plans the ladder and changes nothing; [`execute`] creates the rungs, measures them and removes
+//! everything. Samples are stored as those of a run whose targets are the rungs.
 
 mod bench;
 mod error;
@@ -29,19 +29,19 @@ pub use sibling_layers::Scratch;
 
 use assay_lab::Image;
 
-/// What guests need.
+/// Resources of guests.
 #[derive(Clone, Copy, Debug)]
 pub struct Lab<'a> {
     /// The guest image.
     pub image: &'a Image,
-    /// Where guests are entered.
+    /// Registry of guests.
     pub state: &'a assay_lab::GuestRegistry,
 }
 
 pub use assay_measure::engine::{Environment, MeasureEvent, Tell};
 
-/// The plan that is carried out when the user names none.
+/// Default plan.
 pub const DEFAULT_PLAN: &str = include_str!("ladder/stack.toml");
 
-/// What a journal's session of a measurement is labelled.
+/// Label of a measurement's session in the journal.
 pub const LABEL: &str = "measuring a stack";

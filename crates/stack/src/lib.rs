@@ -1,6 +1,5 @@
-//! The layers under a path, a disk or a virtual machine: [`discover()`] looks through
-//! [`assay_host::Host`] and changes nothing; [`hints()`] says what is known of the settings that were
-//! found.
+//! The layers under a path, a disk or a virtual machine: [`discover()`] reads the machine through
+//! [`assay_host::Host`] and changes nothing; [`hints()`] returns known costs of the settings.
 
 mod discover;
 mod hints;

@@ -1,5 +1,4 @@
-//! A real guest with every layer stacked: looked at from inside through its agent, and from outside
-//! by its process.
+//! A real guest with all kinds of layers: read from inside through its agent, and from outside by its process.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look for the image of guests"
@@ -114,7 +113,7 @@ fn every_layer_from_inside_and_from_outside() {
     assert_eq!(pool.bytes("chunk_size"), Some(64 << 10));
     assert_eq!(pool.below.len(), 2);
 
-    // Everything the next look asks for is kept, to be looked at again with faults.
+    // The results of all reads are kept, to repeat the search with faults.
     let kept = tempfile::tempdir().unwrap();
     let recording = Recording::new(&guest, kept.path()).unwrap();
     let stack = inside(&recording, "/srv/z");
@@ -170,7 +169,7 @@ fn every_layer_from_inside_and_from_outside() {
         (m2.get("bus"), m2.get("cache")),
         (Some("sata"), Some("none"))
     );
-    // What the kernel says of the open file, not what was asked for.
+    // The kernel's flags of the open file, not the requested ones.
     assert_eq!(m2.get("o_direct"), Some("yes"));
     assert_eq!(named("m1").get("o_direct"), Some("no"));
     let format = &outside.layers[m2.below[0]];

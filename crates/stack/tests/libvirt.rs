@@ -1,4 +1,4 @@
-//! A domain that libvirt itself started: `virt-qemu-run` with everything in a directory of its own.
+//! A domain that libvirt started: `virt-qemu-run` in a temporary directory.
 #![allow(clippy::disallowed_methods, reason = "tests start the real program")]
 
 use assay_host::{LiveHost, Root};
@@ -7,7 +7,7 @@ use assay_stack::{StackTarget, discover};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Ends the domain with the program that started it.
+/// Ends the domain together with its program.
 struct Running(Child);
 
 impl Drop for Running {
@@ -33,7 +33,7 @@ fn domain(dir: &str, name: &str) -> String {
     )
 }
 
-/// What is told of the limits of the process of that number, in a capture with this state of the domain.
+/// Returns the limits of a process in a capture with this state of the domain.
 fn limited(status: &str, name: &str, cmdline: &[u8], pid: u32) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in [
@@ -83,7 +83,7 @@ fn a_domain_by_its_name() {
         .status();
     assert!(made.unwrap().success());
     let log = temporary.path().join("log");
-    // libvirt tries KVM first, which may be there and broken: here it sees none.
+    // libvirt tries KVM first, which may exist and not work: it is hidden here.
     let script = "[ ! -e /dev/kvm ] || mount --bind /dev/null /dev/kvm; exec virt-qemu-run \"$@\"";
     let child = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh"])
@@ -96,7 +96,7 @@ fn a_domain_by_its_name() {
     let deadline = Instant::now() + Duration::from_secs(240);
     let stack = loop {
         match discover(&LiveHost, &StackTarget::Guest(name.clone())) {
-            // Its disk is open a moment after the process is there.
+            // Its disk is opened shortly after the process starts.
             Ok(stack)
                 if stack
                     .layers
@@ -108,7 +108,7 @@ fn a_domain_by_its_name() {
             _ => {}
         }
         if let Ok(Some(status)) = running.0.try_wait() {
-            // A machine without the users that libvirt wants, or without what it connects to.
+            // A machine without the users or services that libvirt needs.
             let said = std::fs::read_to_string(&log).unwrap_or_default();
             return assay_testing::skipped(
                 "libvirt",
@@ -122,7 +122,7 @@ fn a_domain_by_its_name() {
         );
         std::thread::sleep(Duration::from_millis(200));
     };
-    // libvirt keeps limits where an ordinary one has /run/libvirt, and sets them through QEMU's monitor.
+    // libvirt keeps limits here instead of in /run/libvirt, and sets them through QEMU's monitor.
     let status = temporary.path().join(format!("root/run/qemu/{name}.xml"));
     let status = std::fs::read_to_string(status).unwrap();
     let domain = assay_facts::libvirt::parse(&status).unwrap();
@@ -133,7 +133,7 @@ fn a_domain_by_its_name() {
     let told = |pid| limited(&status, &name, &cmdline, pid);
     assert_eq!(told(pid).as_deref(), Some(limits));
 
-    // The state of another process is none of this one.
+    // The state of another process does not apply to this one.
     assert_eq!(told(pid + 1), None);
     assert_eq!(stack.layers[0].kind, Guest);
     assert_eq!(stack.layers[0].name, name);

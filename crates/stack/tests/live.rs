@@ -1,4 +1,4 @@
-//! This machine: loop devices with real file systems, images with real headers, names that lie.
+//! Tests on this machine: loop devices with real file systems, images with real headers, misleading names.
 #![allow(clippy::disallowed_methods, reason = "tests make what they look at")]
 
 mod common;
@@ -16,14 +16,14 @@ fn run(argv: &[&str]) -> Option<String> {
     output.status.success().then_some(text)
 }
 
-/// A file system on a loop device, taken down again with all that was made.
+/// A file system on a loop device; all objects are removed on drop.
 struct Mounted {
     dir: tempfile::TempDir,
     device: String,
 }
 
 impl Mounted {
-    /// None, and a word about it, where this machine cannot do it.
+    /// Creates it; `None` with a message if this machine does not support it.
     fn new(make: &[&str], name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             assay_testing::skipped("loop", "needs root for loop devices");
@@ -98,8 +98,8 @@ fn file_systems_on_loop_devices() {
     }
 }
 
-/// A capture of it, in which the n-th call fails, for every n: nothing panics, nothing hangs, and
-/// what is missing is said.
+/// For every n, repeats the search in a capture whose n-th call fails: nothing panics or hangs, and
+/// missing parts are reported.
 #[test]
 fn things_that_cannot_be_read_are_said() {
     let Some(mounted) = Mounted::new(&["mkfs.ext4", "-q", "-F"], "a.img") else {
@@ -155,7 +155,7 @@ fn an_image_and_what_it_is_based_on() {
         .collect();
     assert_eq!(below, [over.as_str(), base.as_str()]);
 
-    // A chain that bites its own tail, which QEMU refuses to make.
+    // A cyclic chain, which QEMU refuses to create.
     let (a, b) = (at("a.qcow2"), at("b.qcow2"));
     run(&["qemu-img", "create", "-q", "-f", "qcow2", &a, "1M"]).unwrap();
     run(&[
@@ -173,7 +173,7 @@ fn an_image_and_what_it_is_based_on() {
         "{stack:#?}"
     );
 
-    // One that is based on something that must not be opened, and one on nothing.
+    // An image based on a file that must not be opened, and one on a missing file.
     let pipe = at("pipe");
     run(&["mkfifo", &pipe]).unwrap();
     for backing in [pipe.as_str(), "/no/such", "nbd://192.0.2.1/x"] {

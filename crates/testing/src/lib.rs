@@ -35,10 +35,10 @@ pub fn skipped(part: &str, why: impl Display) {
     }
 }
 
-/// Says how many attacks were tried and how many of them assay held, and fails if one did not hold.
+/// Prints how many attacks were tried and how many assay withstood; fails if one succeeded.
 ///
 /// # Panics
-/// When nothing was tried, or not all held.
+/// Nothing was tried, or an attack succeeded.
 pub fn attacked(name: &str, tried: u64, held: u64) {
     println!("attack: {name}: tried {tried}, held {held}");
     note(&format!("attack\t{name}\t{tried}\t{held}"));
@@ -50,8 +50,8 @@ fn hold(name: &str, tried: u64, held: u64) {
     assert_eq!(tried, held, "{name}: not all attacks were held");
 }
 
-/// Tells a thread that attacks to end when it is dropped, also by a panic: a test that fails must not
-/// wait for its attacker for ever.
+/// Ends an attacking thread on drop, also after a panic: a failing test must not wait for its
+/// attacker.
 pub struct Stop<'a>(pub &'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -60,8 +60,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// What was said, for a snapshot: each thing known to differ from run to run, such as the directory of a
-/// test, is replaced by its name, in the order given.
+/// Normalises output for a snapshot: replaces each value that differs between runs, such as the
+/// directory of a test, by its name, in the given order.
 #[must_use]
 pub fn normalize_output<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]) -> String {
     known.iter().fold(said.to_string(), |said, (thing, name)| {
@@ -69,7 +69,7 @@ pub fn normalize_output<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]
     })
 }
 
-/// What was said with `#` for every number: for a snapshot of what tells sizes, times or processes.
+/// Replaces every number by `#`, for snapshots of output with sizes, times or processes.
 #[must_use]
 pub fn without_figures(said: impl Display) -> String {
     let mut out = String::new();
@@ -83,14 +83,14 @@ pub fn without_figures(said: impl Display) -> String {
     out
 }
 
-/// How many times more attacks than in the short form: `ASSAY_ATTACK`, at least 1.
+/// Returns the multiplier for the number of attacks: `ASSAY_ATTACK`, at least 1.
 #[must_use]
 pub fn attack_factor() -> u64 {
     let given = std::env::var("ASSAY_ATTACK").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(1).max(1)
 }
 
-/// Name of the running test: the test harness names its thread so.
+/// Returns the name of the running test, which the test harness uses as the name of the thread.
 fn test_name() -> String {
     let thread = std::thread::current();
     let program = std::env::current_exe().ok();
@@ -98,7 +98,7 @@ fn test_name() -> String {
         .as_deref()
         .and_then(|path| path.file_stem())
         .map(|name| name.to_string_lossy().into_owned());
-    // Without the hash that Cargo adds.
+    // Without the hash that Cargo appends.
     let program = program.unwrap_or_default();
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
     format!("{program}::{}", thread.name().unwrap_or("?"))
@@ -108,7 +108,7 @@ fn note(line: &str) {
     let Some(path) = std::env::var_os("ASSAY_TEST_NOTES") else {
         return;
     };
-    // One write, so that lines of several test programs do not mix.
+    // One write, so that lines of several test programs do not interleave.
     let line = format!("{}\n", line.replace('\n', " "));
     let written = std::fs::File::options()
         .create(true)

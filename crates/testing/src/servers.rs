@@ -45,7 +45,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What this machine lacks for a rig, `None` when it has all: programs, and root if asked.
+/// Returns the missing requirements of a rig: programs, and root if required. `None` if there are
+/// none.
 #[must_use]
 pub fn find_missing(programs: &[&str], root: bool) -> Option<String> {
     if root && !rustix::process::geteuid().is_root() {
@@ -55,7 +56,8 @@ pub fn find_missing(programs: &[&str], root: bool) -> Option<String> {
     missing.map(|program| (*program).to_owned())
 }
 
-/// Whether a test cannot run for want of [programs or root](lacks); what is missing is noted.
+/// Whether a test must be skipped because [programs or root](find_missing) are missing; reports
+/// what is missing.
 #[must_use]
 pub fn skip(programs: &[&str], root: bool) -> bool {
     let missing = find_missing(programs, root);
@@ -65,7 +67,7 @@ pub fn skip(programs: &[&str], root: bool) -> bool {
     missing.is_some()
 }
 
-/// A program on PATH or among the administrator's.
+/// Finds a program on PATH or in the directories of the administrator.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -80,7 +82,7 @@ fn find_program(program: &str) -> io::Result<PathBuf> {
     find(program).ok_or_else(|| io::Error::other(format!("{program} is not installed")))
 }
 
-/// A service. A master process is asked to end, so that it takes its workers along.
+/// Starts a service. Its master process is terminated gracefully, so that its workers end too.
 fn start(mut command: Command) -> io::Result<Running> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Running::start(command, Dies::Asked)
@@ -90,7 +92,7 @@ fn is_running(service: &Running) -> bool {
     matches!(service.wait(Duration::ZERO), Ok(false))
 }
 
-/// A directory that a service's unprivileged processes can enter.
+/// Creates a directory that unprivileged processes of a service can enter.
 fn open_dir() -> io::Result<tempfile::TempDir> {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::Builder::new().prefix("assay-rig-").tempdir()?;
@@ -98,14 +100,14 @@ fn open_dir() -> io::Result<tempfile::TempDir> {
     Ok(dir)
 }
 
-/// A port of the loopback interface that was free a moment ago.
+/// Returns a port of the loopback interface that is currently free.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port())
 }
 
-/// Starts a service until it listens. Another process may take the free port first: tried anew.
+/// Starts a service and waits until it listens. Retries if another process takes the port first.
 fn start_listening(
     log: &Path,
     mut start: impl FnMut(u16) -> io::Result<Running>,

@@ -10,30 +10,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File stems that say nothing about what is in the file.
+/// File stems that do not describe the content of the file.
 const BANNED_STEMS: &[&str] = &[
     "astray", "before", "each", "from", "ground", "here", "how", "kept", "known", "look", "manner",
     "often", "one", "other", "ours", "own", "place", "said", "say", "seen", "several", "shown",
     "standing", "tell", "there", "thing", "things", "told", "up", "way", "what", "words", "worlds",
 ];
 
-/// Files with such a stem that are still there.
+/// Existing files with such a stem.
 const KEPT_STEMS: &[&str] = &[];
 
-/// `mod.rs` of tests is what cargo asks for; the other one is included by path from another crate.
+/// cargo requires `mod.rs` in tests; the other one is included by path from another crate.
 const KEPT_MOD_RS: &[&str] = &["crates/changes/src/side_by_side/nbd/mod.rs"];
 
 /// Names of public types that more than two crates still use for different things.
 const SHARED_TYPE_NAMES: &[&str] = &[];
 
-/// Lines of more than 120 columns that are still there.
+/// Existing lines of more than 120 columns.
 const LONG_LINES: usize = 557;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Paths below `crates/*/src` or another directory of the workspace, relative to its root.
+/// Returns paths below `crates/*/src` or another directory of the workspace, relative to its root.
 fn files_below(directory: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![root().join(directory)];
@@ -65,7 +65,7 @@ fn stem(path: &str) -> &str {
         .expect("a name")
 }
 
-/// Compares what was found with what is still allowed, in both directions.
+/// Compares the found items with the permitted ones in both directions.
 fn assert_same<T: Ord + std::fmt::Debug>(rule: &str, found: BTreeSet<T>, allowed: BTreeSet<T>) {
     let new: Vec<_> = found.difference(&allowed).collect();
     let gone: Vec<_> = allowed.difference(&found).collect();
@@ -113,7 +113,7 @@ fn lines_have_at_most_120_columns() {
     assert_eq!(found, LONG_LINES, "fewer than allowed: lower LONG_LINES");
 }
 
-/// The name of a public type that a line declares.
+/// Returns the name of a public type that a line declares.
 fn public_type(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("pub ")?;
     let rest = ["struct ", "enum ", "trait ", "type "]

@@ -1,4 +1,4 @@
-//! Each rig shows the effect it is made for.
+//! Each rig shows the effect for which it exists.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 use assay_config::{get, set};
@@ -17,7 +17,7 @@ const TIMING: Timing = Timing {
     limit: Nanos(20_000_000_000),
 };
 
-/// Changes one setting the way a trial does: validated, then reloaded.
+/// Changes one setting like a trial: validates it, then reloads.
 fn change(
     language: assay_model::change::ConfigLanguage,
     file: &Path,
@@ -47,7 +47,7 @@ fn fastest(measured: &LoadResult) -> Duration {
     Duration::from_nanos(measured.worker.operations.values().next().unwrap().lat.min)
 }
 
-/// A stale lock of a tool in root's own start-up files once made a login wait for a minute.
+/// Regression: a stale lock in root's own start-up files made a login wait for a minute.
 #[test]
 fn who_logs_in_has_nothing_of_the_machines_root() {
     if skip(&["ip", "unshare", "nsenter", "getent"], true) {
@@ -75,7 +75,7 @@ fn use_dns_waits_for_the_resolver() {
     let login = command::CommandRequest {
         argv: sshd.login(),
         timing: Timing {
-            // Nothing listens for a moment after a reload.
+            // For a moment after a reload no process listens.
             washout: Nanos(1_500_000_000),
             ..TIMING
         },
@@ -119,7 +119,7 @@ fn pam_before_sql_waits_for_pam() {
     };
     let config = dovecot.config();
     let slow = run();
-    // pam_unix asks for 2 s, which libpam varies by up to a half (pam_fail_delay(3)).
+    // pam_unix requests 2 s, which libpam varies by up to a half (pam_fail_delay(3)).
     assert!(slow >= Duration::from_millis(900), "{slow:?}");
     assert!(dovecot.asked_pam() > 0);
     for (key, value, asks) in [
@@ -136,7 +136,7 @@ fn pam_before_sql_waits_for_pam() {
             &dovecot.validate(),
             &dovecot.reload(),
         );
-        // Washes out what the processes from before the reload still answer.
+        // Flushes responses of processes from before the reload.
         run();
         let before = dovecot.asked_pam();
         run();

@@ -1,11 +1,12 @@
-//! Which terms of a condition made it true: of `a || b` those that are true, of `a && b` both. A term is a
-//! comparison or a call; what is in it is not taken apart further.
+//! Finds the terms that make a condition true: of `a || b` the true ones, of `a && b` both. A term is a comparison or
+//! a call and is not split further.
 
 use super::{Truth, truth};
 use cel::Context;
 use cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 
-/// Returns the terms whose change could make a true condition false, in their order; none when it is not true.
+/// Returns the terms whose change could make a true condition false, in order; empty if the
+/// condition is not true.
 pub(super) fn terms<'e>(condition: &'e IdedExpr, context: &Context<'_, '_>) -> Vec<&'e IdedExpr> {
     let mut found = Vec::new();
     if evaluate(condition, context) == Some(true) {
@@ -22,7 +23,7 @@ fn evaluate(term: &IdedExpr, context: &Context<'_, '_>) -> Option<bool> {
     }
 }
 
-/// Adds the terms by which `part` is `wanted`.
+/// Adds the terms that give `part` the value `wanted`.
 fn collect<'e>(
     part: &'e IdedExpr,
     wanted: bool,
@@ -52,7 +53,7 @@ fn collect<'e>(
     }
 }
 
-/// Whether a term only asks if something is there: `"x" in this`, `has(this.x)`, `this.x != ""`.
+/// Whether a term only tests for existence: `"x" in this`, `has(this.x)`, `this.x != ""`.
 pub(super) fn is_weak(term: &IdedExpr) -> bool {
     match &term.expr {
         Expr::Select(select) => select.test,
@@ -98,11 +99,11 @@ mod tests {
     #[test]
     fn terms_that_made_it_true_come_first() {
         for (source, expected) in [
-            // What is right is not marked, wherever it stands.
+            // A correct setting is not marked, wherever it stands.
             (r#"this.a == 2 || this.b == "off""#, "b"),
             (r#"this.a in [0, 2] || this.b == "off" || this.c"#, "b"),
             (r#"this.a == 1 && this.b == "off""#, "a b"),
-            // Whether there is one decides after what it is.
+            // The value decides first, then the existence.
             (r#"has(this.a) && this.b == "off""#, "b a"),
             (r#"this.b != "" && "c" in this && !this.c"#, "c b c"),
             (r#"this.a == 2 ? this.c : this.b == "off""#, "b a"),
@@ -113,7 +114,7 @@ mod tests {
                 r#"this.list.exists(one, one == "y") || this.a == 3"#,
                 "list",
             ),
-            // A side that is unknown did not decide.
+            // An unknown side does not decide.
             (r#"this.absent == 1 || this.b == "off""#, "b"),
             (
                 r#"(this.c || this.a == 1) && (this.b == "off" || this.c)"#,

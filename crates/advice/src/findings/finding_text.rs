@@ -1,12 +1,12 @@
-//! What a finding says: its places, the deciding one first, and its texts filled in.
+//! Texts of a finding: its places, the deciding one first, and its filled-in templates.
 
 use super::Scene;
 use assay_model::finding::Seen;
 use assay_model::{Fact, FactPlace, FactValue, Facts};
 use serde_json::Value;
 
-/// Returns where the facts that decided were read: lines of files before anything else, each once, since they
-/// are what somebody changes. `first` goes before all.
+/// Returns the places of the deciding facts without duplicates; lines of files come first, because
+/// the user changes them. `first` precedes all.
 pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<FactPlace> {
     let mut places: Vec<FactPlace> = Vec::new();
     for seen in deciding {
@@ -27,8 +27,8 @@ pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<FactPlace>
     places
 }
 
-/// Returns what a placeholder stands for: one word, or the items of a list. Nothing when it is not known. `places` are
-/// those of the finding, the deciding one first.
+/// Returns the words that replace a placeholder: one word, or the items of a list; `None` if it is
+/// unknown. `places` are those of the finding, the deciding one first.
 pub(super) fn words(
     name: &str,
     scene: &Scene<'_>,
@@ -54,7 +54,7 @@ pub(super) fn words(
     }
 }
 
-/// Fills in the placeholders of a text; what is not known stays as it is written.
+/// Fills in the placeholders of a text; unknown ones stay unchanged.
 pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -77,20 +77,20 @@ pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> S
     out + rest
 }
 
-/// Returns the line that decides as `FILE:LINE`, or where else it was read.
+/// Returns the deciding line as `FILE:LINE`, or another source.
 fn deciding_line(places: &[FactPlace]) -> String {
     places
         .first()
         .map_or_else(|| "its configuration".to_owned(), FactPlace::to_string)
 }
 
-/// Returns the file whose line decides.
+/// Returns the file with the deciding line.
 fn deciding_file(places: &[FactPlace]) -> String {
     let first = places.first().and_then(file_of);
     first.unwrap_or_else(|| "its configuration".to_owned())
 }
 
-/// Returns the fact that a placeholder, or `at` of a page, names.
+/// Returns the fact of a placeholder, or of the page's `at`.
 pub(super) fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> Option<&'a Fact> {
     match name.split_once('.') {
         Some(("parent", name)) => scene.parent.get(name).copied(),
@@ -99,7 +99,7 @@ pub(super) fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> O
     }
 }
 
-/// Returns the file of a place, when it is one.
+/// Returns the file of a place, if it is one.
 fn file_of(place: &FactPlace) -> Option<String> {
     match place {
         FactPlace::File { path, .. } => Some(path.clone()),

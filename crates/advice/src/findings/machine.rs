@@ -1,12 +1,11 @@
-//! Facts as conditions see them. What could not be read hides all that may stand in it: a property of it that
-//! is missing is unknown.
+//! Facts as conditions use them. An unreadable source hides all its properties: a missing one is unknown.
 
 use super::Properties;
 use crate::condition::{Known, Ledger, above};
 use assay_model::{Fact, FactKind, FactValue, Facts, Subject};
 use std::collections::BTreeMap;
 
-/// The facts of a machine, also by subject.
+/// The facts of a machine, also indexed by subject.
 pub(super) struct Machine<'a> {
     pub(super) facts: &'a Facts,
     pub(super) subjects: BTreeMap<&'a Subject, Properties<'a>>,
@@ -23,13 +22,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns what is known of a subject.
+    /// Returns the properties of a subject.
     pub(super) fn properties_of(&self, subject: Option<&Subject>) -> Properties<'a> {
         let found = subject.and_then(|subject| self.subjects.get(subject));
         found.cloned().unwrap_or_default()
     }
 
-    /// Returns the fact under a key, or else the nearest one above it that could not be read.
+    /// Returns the fact of a key, or else the nearest unreadable fact of a prefix.
     pub(super) fn find(&self, key: &str) -> Option<(&'a str, &'a Fact)> {
         let found = self.facts.map.get_key_value(key);
         let unread = || {
@@ -41,7 +40,7 @@ impl<'a> Machine<'a> {
             .map(|(key, fact)| (key.as_str(), fact))
     }
 
-    /// Returns the first fact of these keys, or one above them, that could not be read, and why.
+    /// Returns the first unreadable fact among these keys and their prefixes, with the reason.
     pub(super) fn unread(&self, keys: &[String]) -> Option<(&'a str, &'a Fact, &'a str)> {
         keys.iter().find_map(|key| {
             let (key, fact) = self.find(key)?;
@@ -53,7 +52,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns a property of a subject, or else the subject's own fact where the subject could not be read whole.
+/// Returns a property of a subject, or else the subject's own fact if the subject was not read
+/// completely.
 pub(super) fn find_property<'a>(
     properties: &Properties<'a>,
     subject: &Subject,
@@ -77,7 +77,7 @@ fn value(fact: &Fact) -> Known {
     }
 }
 
-/// Returns the properties of a subject as conditions see them.
+/// Returns the properties of a subject as a ledger for conditions.
 pub(super) fn ledger(what: &'static str, properties: &Properties<'_>) -> Ledger {
     let known = properties.iter();
     Ledger::new(
@@ -86,7 +86,7 @@ pub(super) fn ledger(what: &'static str, properties: &Properties<'_>) -> Ledger 
     )
 }
 
-/// Returns how each property of a subject came to be so.
+/// Returns the kind of each property of a subject.
 pub(super) fn kinds(properties: &Properties<'_>) -> Ledger {
     let kind = |fact: &Fact| match fact.kind {
         FactKind::Default => "default",

@@ -1,7 +1,7 @@
-//! The steps of a remedy with their placeholders filled in, so that a command between backticks can be pasted.
+//! Fills in the placeholders of a remedy's steps, so that a command between backticks can be pasted.
 
-/// Fills in all steps. A step with a command that cannot be written whole, because something in it is not known, is
-/// left out as long as another one remains.
+/// Fills in all steps. A step with an incomplete command, because a value is unknown, is dropped as
+/// long as another step remains.
 pub(super) fn fill_steps(
     steps: &[String],
     words: &dyn Fn(&str) -> Option<Vec<String>>,
@@ -14,7 +14,7 @@ pub(super) fn fill_steps(
     kept.map(|(step, _)| step).collect()
 }
 
-/// Fills in one step; whether its commands are whole.
+/// Fills in one step; returns whether its commands are complete.
 fn fill_step(step: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> (String, bool) {
     let (mut out, mut whole) = (String::new(), true);
     for (number, part) in step.split('`').enumerate() {
@@ -49,14 +49,14 @@ fn fill_step(step: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> (String
     (out, whole)
 }
 
-/// A placeholder, and not the braces of a shell or of a configuration.
+/// Whether the text between braces is a placeholder, and not syntax of a shell or a configuration.
 fn is_name(name: &str) -> bool {
     let known =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-*".contains(&byte);
     !name.is_empty() && name.bytes().all(known)
 }
 
-/// A value as a word of a shell. What needs no quotes gets none.
+/// Quotes a value for a shell if necessary.
 fn quote_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%:,=".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
@@ -100,7 +100,7 @@ mod tests {
                 "`systemctl restart a.service 'b c.service'`",
             ),
             ("`echo {empty}`", "`echo ''`"),
-            // Text is text, and other braces are not placeholders.
+            // Other text and other braces stay unchanged.
             (
                 "{list} and {blank}",
                 "a.service, b c.service and /etc/ssl/my key.pem",

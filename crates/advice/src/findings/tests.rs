@@ -48,7 +48,7 @@ fn subjects_are_held_against_the_page_one_by_one() {
     let [one] = checked.findings.as_slice() else {
         panic!("{checked:#?}")
     };
-    // The other guest says nothing of its memory: the page does not apply to it.
+    // The other guest has no memory setting: the page does not apply to it.
     assert_eq!(one.subject.to_string(), "vm.1.disk.a.b");
     assert_eq!(one.title, "1 disk a.b: unsafe 4 6.1 {else}");
     assert_eq!(one.places[0].line(), Some(3));
@@ -66,7 +66,7 @@ fn what_could_not_be_read_is_unknown_and_what_is_not_there_is_not() {
     let checked = findings([&page], &facts);
     assert_eq!(checked.findings.len(), 1);
     assert_eq!(checked.findings[0].certainty, Certainty::Unknown);
-    // Where the guests cannot be listed, there may be one.
+    // If guests cannot be listed, there may be one.
     let mut facts = Facts::default();
     facts.unknown("vm", "denied", FactKind::Runtime, "/proc");
     let checked = findings([&page], &facts);
@@ -89,7 +89,7 @@ fn a_table_that_is_not_whole_is_refused() {
     assert!(message("severity = \"high\"", "severity = \"big\"").contains("critical"));
 }
 
-/// A machine of which two settings are known, and what stands above them is not.
+/// Facts of a machine with two known settings below an unreadable source.
 fn part_of_it(unread: &str) -> Facts {
     let mut facts = Facts::default();
     let said = FactKind::Configured;
@@ -133,7 +133,7 @@ fn of_machine(violated: &str) -> Advice {
     check(&table)
 }
 
-/// The certainty of the only finding, and the files it names.
+/// Returns the certainty of the only finding, and its files.
 fn judged(page: &Advice, facts: &Facts) -> Option<(Certainty, Vec<String>)> {
     let checked = findings([page], facts);
     assert!(checked.findings.len() <= 1, "{checked:#?}");
@@ -151,7 +151,7 @@ fn what_may_stand_in_an_unread_file_is_unknown() {
             Some((Certainty::Unknown, vec!["/etc/vm.conf:2".to_owned()]))
         );
     };
-    // Of a subject: absent, asked whether there is one, compared, or looked for because it is missing.
+    // A property of a subject: absent, tested for existence, compared, or required.
     for violated in [
         r#"this.sync == "off""#,
         r#"!has(this.sync)"#,
@@ -162,7 +162,7 @@ fn what_may_stand_in_an_unread_file_is_unknown() {
     ] {
         unknown(&of_subject(violated), &part_of_it("vm.1"));
     }
-    // Of the machine, one level below what could not be read and two.
+    // A property of the machine, one and two levels below the unreadable source.
     for violated in [
         r#"facts["vm.sync"] == "off""#,
         r#"!("vm.sync" in facts)"#,
@@ -171,7 +171,7 @@ fn what_may_stand_in_an_unread_file_is_unknown() {
     ] {
         unknown(&of_machine(violated), &part_of_it("vm"));
     }
-    // What is known all the same decides, and so does another program's.
+    // A known value still decides, and so does one of another program.
     let violated = Some((Certainty::Violated, vec!["/etc/vm.conf:3".to_owned()]));
     let page = of_subject(r#"!has(this.sync) || this.cache == "unsafe""#);
     assert_eq!(judged(&page, &part_of_it("vm.1")), violated);
@@ -221,7 +221,7 @@ fn the_line_that_decides_is_marked() {
     );
     let there = format!(r#"facts["db.commit"] != "" && {}"#, says("twice", "off"));
     assert_eq!(marked(&there, ""), "/etc/db.conf:2 /etc/db.conf");
-    // A default decides: no line is at fault.
+    // A default decides: there is no line to mark.
     let default = format!(r#"facts["db.commit"] == "0" || {}"#, says("sync", "off"));
     assert_eq!(marked(&default, ""), "the manual its configuration");
 }

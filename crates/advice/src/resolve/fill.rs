@@ -1,4 +1,4 @@
-//! Placeholders in the text of a trial, and what takes their place.
+//! Placeholders in the text of a trial, and their values.
 
 use super::{ResolveError, number};
 use crate::nearest_name;
@@ -6,15 +6,15 @@ use assay_model::advice::{Advice, ParameterKind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Placeholders that assay fills in: the target as named; where its file system is mounted, and what
-/// is mounted there (`/dev/vda2`, `tank/data`); the whole block device directly below (of a
-/// partition, its disk); the physical disk at the bottom.
+/// Placeholders with values of assay: the target as named; the mount point and the mounted source
+/// (`/dev/vda2`, `tank/data`) of its file system; the whole block device directly below (for a
+/// partition its disk); the physical disk at the bottom.
 pub(crate) const BUILTIN: [&str; 5] = ["target", "mountpoint", "source", "device", "disk"];
 
-/// Placeholders that stay, because they are filled in while the trial is carried out.
+/// Placeholders that are filled in during the trial.
 pub(crate) const LATER: [&str; 5] = ["host", "port", "path", "file", "value"];
 
-/// Where each of [`LATER`] has a meaning: the key that holds it.
+/// For each placeholder of [`LATER`]: the keys in which it is permitted.
 const LATER_IN: [(&str, &[&str]); 5] = [
     ("host", &["argv"]),
     ("port", &["argv"]),
@@ -23,7 +23,7 @@ const LATER_IN: [(&str, &[&str]); 5] = [
     ("value", &["apply", "undo"]),
 ];
 
-/// All placeholders in a table.
+/// Returns all placeholders in a table.
 pub(crate) fn placeholders(table: &Table) -> BTreeSet<String> {
     fn walk(value: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -50,7 +50,7 @@ pub(super) enum Piece<'a> {
     Name(&'a str),
 }
 
-/// Splits a text at its placeholders. Braces that are around anything but a name are text.
+/// Splits a text at its placeholders. Braces around other text than a name are ordinary text.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut from = 0;
@@ -76,7 +76,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The values that take the place of placeholders.
+/// Values of placeholders.
 pub(super) struct Fill<'a> {
     pub(super) advice: &'a Advice,
     pub(super) parameters: &'a BTreeMap<String, String>,
@@ -123,7 +123,7 @@ impl Fill<'_> {
         })
     }
 
-    /// The words that an item of a list stands for when it is one placeholder alone.
+    /// Returns the words of an item that consists of one placeholder.
     fn words(&self, text: &str) -> Option<Vec<String>> {
         let [Piece::Name(name)] = pieces(text)[..] else {
             return None;
@@ -134,7 +134,7 @@ impl Fill<'_> {
         }
     }
 
-    /// The number or flag that a text stands for when it is one placeholder alone.
+    /// Returns the number or flag of a text that consists of one placeholder.
     fn whole(&self, text: &str) -> Option<Value> {
         let [Piece::Name(name)] = pieces(text)[..] else {
             return None;
@@ -170,7 +170,7 @@ impl Fill<'_> {
     }
 }
 
-/// Whether a placeholder stays at this place.
+/// Whether a placeholder stays unfilled here.
 fn later(name: &str, at: &[String]) -> bool {
     LATER_IN
         .iter()

@@ -1,4 +1,4 @@
-//! Whether a trial can be made of a table at all, told when its page is read.
+//! Checks, when a page is read, that a trial can be created from its table.
 
 use super::fill::{BUILTIN, Fill};
 use super::typed;
@@ -7,14 +7,14 @@ use assay_model::advice::{Advice, TrialSpec};
 use assay_model::change::Change;
 use toml::{Table, Value};
 
-/// What is wrong with the trial of a page, and the keys that lead there.
+/// Error of a page's trial, with the path of keys.
 pub(crate) struct Fault {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
 }
 
-/// Checks that a trial can be made of the table, with values that stand in for what only a machine
-/// or the user can say.
+/// Checks that a trial can be created from the table, with substitutes for values of the machine or
+/// the user.
 pub(crate) fn shape(advice: &Advice, trial: &Table) -> Result<(), Fault> {
     let parameters = advice.parameters.iter().map(|(name, parameter)| {
         let value = parameter.default.as_ref().or(parameter.choices.first());
@@ -42,12 +42,12 @@ pub(crate) fn shape(advice: &Advice, trial: &Table) -> Result<(), Fault> {
     })
 }
 
-/// The name that a message of serde is about.
+/// Returns the quoted name in a message of serde.
 fn quoted(message: &str) -> Option<&str> {
     message.split('`').nth(1)
 }
 
-/// Adds the nearest of the names that were expected.
+/// Adds the most similar expected name.
 pub(super) fn with_hint(message: &str) -> String {
     let name = quoted(message).unwrap_or_default();
     let expected = message
@@ -59,7 +59,7 @@ pub(super) fn with_hint(message: &str) -> String {
     )
 }
 
-/// Where in the trial the name stands that a message is about.
+/// Returns the path of the name in a message within the trial.
 pub(super) fn culprit(trial: &Table, message: &str) -> Vec<String> {
     fn find(value: &Value, name: &str, at: &mut Vec<String>) -> bool {
         match value {
@@ -90,7 +90,7 @@ pub(super) fn culprit(trial: &Table, message: &str) -> Vec<String> {
     at
 }
 
-/// What types do not say of a trial.
+/// Checks the constraints of a trial that types do not express.
 pub(super) fn sensible(spec: &TrialSpec) -> Result<(), (&'static str, &'static str)> {
     let share = |share: f64| share > 0.0 && share < 1.0;
     if !share(spec.margin) {

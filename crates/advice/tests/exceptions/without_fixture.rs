@@ -1,5 +1,5 @@
-//! Pages with sentences under "When it does not apply" that no fixture shows, and how many. This list may only become
-//! shorter.
+//! Pages with sentences under "When it does not apply" without a fixture, and their number. This list may only
+//! shrink.
 
 pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("mariadb-doublewrite-off", 3),

@@ -1,5 +1,5 @@
-//! Remedies that are carried out on the machines on which their pages fire. What a page says is here as it says it;
-//! how that is carried out is beside it. The machine itself is in `machine`.
+//! Remedies that are executed on the machines on which their pages fire. Each case contains the text of the page and
+//! the commands that execute it. `machine` has the machine itself.
 
 mod database;
 mod filesystems;
@@ -18,36 +18,36 @@ use assay_model::advice::Advice;
 use assay_model::finding::{Finding, Fix};
 use std::path::{Path, PathBuf};
 
-/// How the remedy of a page is carried out.
+/// How the remedy of a page is executed.
 pub struct Case {
     pub page: &'static str,
-    /// Names of the fixtures under `fires`; all when there are none.
+    /// Names of the fixtures under `fires`; all if empty.
     pub trees: &'static [&'static str],
     /// A program that it needs.
     pub needs: &'static str,
-    /// Makes what the fixture lacks and the program wants, before anything is found.
+    /// Script that creates what the program needs and the fixture lacks, before the check.
     pub furnish: &'static str,
     pub acts: &'static [Act],
-    /// What the program itself says of the result.
+    /// Script in which the program validates the result.
     pub accepted: &'static str,
 }
 
-/// A part of a remedy, carried out.
+/// An executed part of a remedy.
 pub enum Act {
-    /// The command of the steps that begins so, as it is printed; words in capitals are replaced.
+    /// The printed command with this prefix; words in upper case are replaced.
     Paste(&'static str, &'static [(&'static str, &'static str)]),
-    /// The same as `$COMMAND` in a script, where the command needs a server that runs.
+    /// The same as `$COMMAND` in a script, for commands that need a running server.
     PasteIn(
         &'static str,
         &'static [(&'static str, &'static str)],
         &'static str,
     ),
-    /// Words of the steps, and a script that does what they say. `$FILE` and `$LINE` are the place that the finding
-    /// marks.
+    /// Text of the steps, and a script that does it. `$FILE` and `$LINE` are the place of the
+    /// finding.
     Do(&'static str, &'static str),
 }
 
-/// Takes the marked line away.
+/// Deletes the marked line.
 pub const REMOVE: &str = r#"sed -i "${LINE}d" "$FILE""#;
 
 /// All cases.
@@ -73,7 +73,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
 
 pub use tls::{CHAIN, ISSUING};
 
-/// Fixtures of machines on which a page fires.
+/// Returns the fixtures of machines on which a page fires.
 pub fn trees(page: &Advice) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
     let dir = root.join(&page.domain).join(&page.id).join("fires");
@@ -87,16 +87,16 @@ pub fn trees(page: &Advice) -> Vec<PathBuf> {
 }
 
 impl Case {
-    /// Whether it is about this fixture.
+    /// Whether the case covers this fixture.
     pub fn is_about(&self, tree: &Path) -> bool {
         let name = tree.file_name().unwrap().to_str().unwrap();
         self.trees.is_empty() || self.trees.contains(&name)
     }
 
-    /// Carries the remedy out on a fixture, once for each finding.
+    /// Executes the remedy on a fixture, once for each finding.
     ///
     /// # Errors
-    /// It does not clear a finding, opens another one, or the program does not take the result.
+    /// It does not clear a finding, causes another one, or the program rejects the result.
     pub fn execute(&self, page: &Advice, tree: &Path) -> Result<(), String> {
         let machine = Machine::of(page, tree)?;
         machine.run(self.furnish, &[])?;
@@ -113,7 +113,7 @@ impl Case {
             }
             left = now;
         }
-        // A finding may move with its line, to another block: what counts is how many there are.
+        // A finding may move with its line to another block, so only the number counts.
         for ((rule, certainty), now) in count(&machine.findings()) {
             if before.get(&(rule.clone(), certainty)).copied() < Some(now) {
                 return Err(format!("the remedy opens {rule} ({certainty:?})"));
@@ -150,7 +150,7 @@ impl Case {
     }
 }
 
-/// The command that begins so, with what a reader replaces.
+/// Returns the command with this prefix, with the reader's replacements.
 fn paste(steps: &str, beginning: &str, replaced: &[(&str, &str)]) -> Result<String, String> {
     let mut commands = steps.split('`').skip(1).step_by(2);
     let command = commands

@@ -1,5 +1,5 @@
-//! Every remedy of the catalogue is executed: here on a machine of a fixture, or in a named test on real disks or
-//! services. What no test can execute is listed with the reason.
+//! Every remedy of the catalogue is executed: here on the machine of a fixture, or in a named test on real disks or
+//! services. Remedies that no test can execute are listed with the reason.
 
 use super::cases::{self, Case};
 use super::lists::{EXECUTED_ELSEWHERE, NOT_EXECUTED, TREES_LEFT};
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Carries out every remedy on every machine on which its page fires.
+/// Executes every remedy on every machine on which its page fires.
 #[test]
 fn every_remedy_clears_its_findings_and_opens_none() {
     if !Machine::is_possible() {
@@ -114,7 +114,7 @@ fn every_remedy_is_executed_or_has_a_reason() {
     );
 }
 
-/// Cases name pages and fixtures that there are.
+/// Cases refer to existing pages and fixtures.
 #[test]
 fn every_case_names_a_fixture() {
     let catalogue = Catalogue::builtin().unwrap();
@@ -128,7 +128,7 @@ fn every_case_names_a_fixture() {
     }
 }
 
-/// The test that executes a remedy elsewhere names the page where it makes its finding.
+/// The test that executes a remedy elsewhere names the page of its finding.
 #[test]
 fn tests_elsewhere_execute_what_is_said_of_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

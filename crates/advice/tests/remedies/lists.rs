@@ -1,6 +1,6 @@
-//! What the test of remedies goes by: programs, words that are none, and what is still to be done.
+//! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
 
-/// Programs that a remedy may name, with the package of Debian that has each, or who else.
+/// Programs that a remedy may contain, with the Debian package of each, or another source.
 pub const PROGRAMS: [(&str, &str); 91] = [
     ("a2dismod", "apache2"),
     ("a2enmod", "apache2"),
@@ -136,7 +136,7 @@ pub const SETTINGS: [&str; 37] = [
     "wide",
 ];
 
-/// What a reader replaces in a command: in capitals, and plain from the step.
+/// Words in a command that the reader replaces: in upper case, and clear from the step.
 pub const PLACEHOLDERS: [&str; 30] = [
     "ADDRESS",
     "CA",
@@ -170,10 +170,10 @@ pub const PLACEHOLDERS: [&str; 30] = [
     "VOLUME",
 ];
 
-/// Words that are in capitals by themselves: a type of keys, columns, a model of a processor.
+/// Words that are always in upper case: a type of keys, columns, a CPU model.
 pub const CAPITALS: [&str; 8] = ["AES", "ALL", "EC", "FSTYPE", "GLOBAL", "LP", "SET", "UUID"];
 
-/// Commands that cannot be pasted yet: page, command. This list may only become shorter.
+/// Commands that cannot be pasted yet: page, command. This list may only shrink.
 pub const NOT_PASTED: [(&str, &str); 11] = [
     ("disk-failing", "btrfs replace"),
     ("disk-failing", "zpool replace"),
@@ -188,7 +188,7 @@ pub const NOT_PASTED: [(&str, &str); 11] = [
     ("zfs-pool-not-whole", "zpool online"),
 ];
 
-/// How a test elsewhere names the page that it executes: `@` stands for the page.
+/// How a test elsewhere names the page that it executes; `@` stands for the page.
 const RULE: &str = "rule: \"@\"";
 const FOUND: &str = "found(\"@\"";
 const STEPS: &str = "crates/assay/tests/fix/steps.rs";
@@ -327,7 +327,7 @@ const CONTROLLER: &str = "needs the controller of the access points";
 const AIR: &str = "judges what a scan hears: access points have to send";
 const POOL: &str = "needs a pool: the kernel that runs this test has no ZFS";
 
-/// Remedies that no test can execute, with the reason. This list may only become shorter.
+/// Remedies that no test can execute, with the reason. This list may only shrink.
 pub const NOT_EXECUTED: &[(&str, &str)] = &[
     (
         "account-old-hash",

@@ -1,4 +1,4 @@
-//! Pages whose remedies `remedies_applied` carries out, and pages of the same groups that no test can execute.
+//! Pages whose remedies `remedies_applied` executes, and pages of the same groups that no test can execute.
 
 const DAEMONS: &str = "crates/advice/tests/remedies_applied/daemons.rs";
 const SYSTEM: &str = "crates/advice/tests/remedies_applied/system.rs";
@@ -84,7 +84,7 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("openssl-limits-lowered", SYSTEM, "\"@\""),
 ];
 
-/// Remedies that no test can execute, with the reason. This list may only become shorter.
+/// Remedies that no test can execute, with the reason. This list may only shrink.
 pub const NOT_APPLIED: &[(&str, &str)] = &[
     (
         "cron-file-ignored",

@@ -1,5 +1,5 @@
-//! A throwaway machine: the files of a fixture over the programs of this machine, in a mount namespace of its own.
-//! Which remedies are carried out on it is in `cases`.
+//! A temporary machine: the files of a fixture over the programs of this machine, in a separate mount namespace.
+//! `cases` has the remedies that are executed on it.
 
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
@@ -13,12 +13,12 @@ use std::process::Command;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// Directories of services: what this machine has there is no part of a fixture that has its own.
+/// Directories of services: this machine's files there are hidden if the fixture has its own.
 const OWN: &str = "etc/apache2 etc/dovecot etc/fstab etc/initramfs-tools etc/libvirt etc/lighttpd etc/modprobe.d \
     etc/mysql etc/nginx etc/openvpn etc/postfix etc/postgresql etc/samba etc/spamassassin etc/ssh etc/sysctl.d \
     etc/sysctl.conf root/.ssh";
 
-/// Puts the files of a fixture over those of this machine.
+/// Copies the files of a fixture over those of this machine.
 const FURNISH: &str = r#"
 for one in $OWN; do [ ! -e "$TREE/$one" ] || rm -rf "$DIR/root/$one"; done
 cp -a --remove-destination "$TREE/." "$DIR/root/"
@@ -26,8 +26,8 @@ rm -f "$DIR/root/ORIGIN"
 mkdir -p "$DIR/root/host"
 "#;
 
-/// Runs a script in the root. The machine itself is below /host, for files that a fixture lacks. Nothing that the
-/// script does reaches the machine: it sees no device, no network, and no process but its own.
+/// Runs a script in the root. The real machine is below /host, for files that a fixture lacks. The
+/// script cannot change the machine: it has no devices, no network, and only its own processes.
 const ENTER: &str = r#"
 mount --bind / "$DIR/root/host"
 mount -o remount,bind,ro "$DIR/root/host"
@@ -49,14 +49,15 @@ const MOUNT: &str = r#"set -e
 mount -t overlay overlay -o "lowerdir=/,upperdir=$DIR/up,workdir=$DIR/work" "$DIR/root"
 "#;
 
-/// The files of a fixture as the root of a machine.
+/// The root directory of a machine from a fixture.
 pub struct Machine {
     dir: TempDir,
     wireless: bool,
 }
 
 impl Machine {
-    /// Whether this machine can hold such a root: as root, with mount namespaces and an overlay above memory.
+    /// Whether this machine supports such a root: root rights, mount namespaces and an overlay on
+    /// tmpfs.
     pub fn is_possible() -> bool {
         let tree = tempfile::tempdir().unwrap();
         let made = Self::place().is_ok_and(|dir| Self::make(dir, tree.path(), false).is_ok());
@@ -81,7 +82,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The machine of a fixture of a page.
+    /// Creates the machine of a fixture of a page.
     pub fn of(page: &Advice, tree: &Path) -> Result<Self, String> {
         Self::make(Self::place().unwrap(), tree, assay_wifi::judges(page))
     }
@@ -99,7 +100,7 @@ impl Machine {
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("LC_ALL", "C.UTF-8")
-            // Nothing is started and stopped in this root.
+            // No service is started or stopped in this root.
             .env("SYSTEMD_OFFLINE", "1")
             .env("DIR", self.dir.path())
             .env("OWN", OWN)
@@ -125,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// Runs a script of a shell in the root.
+    /// Runs a shell script in the root.
     pub fn run(&self, script: &str, variables: &[(&str, String)]) -> Result<String, String> {
         self.namespace(ENTER, Path::new("/"), script, variables)
     }
@@ -146,7 +147,7 @@ impl Machine {
         collect(&Root::open(&self.up()).unwrap(), &options)
     }
 
-    /// What all pages of the catalogue find on it: those about wireless networks on their files, all others elsewhere.
+    /// Returns the findings of all pages: pages about wireless networks read their own files.
     pub fn findings(&self) -> Vec<Finding> {
         static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::builtin().unwrap());
         let mut pages = CATALOGUE.all();
@@ -154,7 +155,7 @@ impl Machine {
         findings(pages, &self.facts()).findings
     }
 
-    /// What one page finds on it for certain.
+    /// Returns the certain findings of one page.
     pub fn found(&self, page: &Advice) -> Vec<Finding> {
         let mut found = findings([page], &self.facts()).findings;
         found.retain(|finding| finding.certainty == Certainty::Violated);
@@ -162,7 +163,7 @@ impl Machine {
     }
 }
 
-/// The facts of the files in a directory, under their own names.
+/// Returns the facts of the files in a directory, with their own names.
 fn wireless(dir: &Path) -> Facts {
     let mut files: Vec<(String, assay_wifi::Reading)> = std::fs::read_dir(dir)
         .unwrap()
@@ -183,7 +184,7 @@ fn wireless(dir: &Path) -> Facts {
     assay_wifi::facts(&named, &[])
 }
 
-/// File and line that a finding names first.
+/// Returns the first file and line of a finding.
 pub fn marked(finding: &Finding) -> (String, String) {
     let place = finding.places.iter().find_map(|place| match place {
         FactPlace::File { path, line, .. } => Some((path.clone(), line.unwrap_or(0).to_string())),
@@ -192,7 +193,7 @@ pub fn marked(finding: &Finding) -> (String, String) {
     place.unwrap_or_default()
 }
 
-/// How much each page finds for certain, and how much it does not know.
+/// Counts the certain and the unknown findings of each page.
 pub fn count(findings: &[Finding]) -> BTreeMap<(String, Certainty), usize> {
     let mut counts = BTreeMap::new();
     for finding in findings {

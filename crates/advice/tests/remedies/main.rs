@@ -1,8 +1,8 @@
-//! Every remedy of the catalogue has been executed, and a command that it prints can be pasted.
+//! Every remedy of the catalogue was executed, and its printed commands can be pasted.
 //!
-//! What stands between backticks in a step is a command, when it begins with a program of the list, or a line of a
-//! configuration. A command parses in two shells, names programs of Debian, has options that they know, and no
-//! placeholder that is not declared. How remedies are executed is in `cases`, and whether each one is in `coverage`.
+//! Text between backticks in a step is a command if it begins with a listed program, else a line of a configuration.
+//! A command must parse in two shells, use programs of Debian with options that they support, and contain only
+//! declared placeholders. `cases` executes remedies, and `coverage` checks that each one is executed.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories and asks programs for their help"
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// A piece of a step between backticks.
+/// A part of a step between backticks.
 struct Code {
     page: String,
     text: String,
@@ -47,7 +47,7 @@ fn all_codes() -> Vec<Code> {
     codes
 }
 
-/// The simple commands of a command line: their words, without quotes.
+/// Splits a command line into simple commands: their words without quotation marks.
 fn simple_commands(text: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut quote = None;
@@ -81,7 +81,7 @@ fn is_command(text: &str) -> bool {
         .is_some_and(|first| package(first).is_some())
 }
 
-/// With every placeholder of assay filled in.
+/// Fills in every placeholder of assay.
 fn filled(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -157,7 +157,7 @@ fn every_command_can_be_pasted() {
                 why = Some(format!("{word} is no declared placeholder"));
             }
         }
-        // The name of a program, or a command without what it is for.
+        // The name of a program, or a command without its object.
         if simple_commands(&text)
             .iter()
             .any(|command| needs_more(command))
@@ -187,7 +187,7 @@ fn every_command_can_be_pasted() {
     );
 }
 
-/// Programs that do nothing, or something else, without an operand.
+/// Programs that need an operand.
 fn needs_more(command: &[String]) -> bool {
     let operands = command
         .iter()
@@ -207,7 +207,7 @@ fn needs_more(command: &[String]) -> bool {
     operands < least
 }
 
-/// Options that are words of a command, where the program is installed and tells of itself.
+/// Options are those that the help of an installed program lists.
 #[test]
 fn every_option_is_one_that_the_program_knows() {
     let (mut wrong, mut asked) = (BTreeSet::new(), BTreeMap::<String, usize>::new());
@@ -235,11 +235,11 @@ fn every_option_is_one_that_the_program_knows() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What a program says of itself: its help, that of its first word, its page of the manual. None where it says
-/// nothing.
+/// Returns the help of a program: its own, that of its subcommand, or its manual page; `None` if
+/// there is none.
 fn help_of(command: &[String]) -> Option<String> {
     static KNOWN: OnceLock<Mutex<BTreeMap<String, Option<String>>>> = OnceLock::new();
-    // These tell nothing of themselves, or act whatever they are asked.
+    // These have no help, or act on any argument.
     const SILENT: [&str; 9] = [
         "apachectl",
         "assay",
@@ -306,7 +306,7 @@ fn which(program: &str) -> Option<std::path::PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whether a help names an option: by itself, or a letter among several, as in `[-46DdeGiqTtV]`.
+/// Whether a help text lists an option, alone or as a letter in a group such as `[-46DdeGiqTtV]`.
 fn knows(help: &str, option: &str) -> bool {
     let name = option.split('=').next().unwrap_or(option);
     let named = |name: &str| {

@@ -1,4 +1,4 @@
-//! Remedies of pages about small servers; how they are tried is in `main`.
+//! Remedies of pages about small servers; `main` executes them.
 
 use crate::Remedy;
 

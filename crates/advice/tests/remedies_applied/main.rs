@@ -1,6 +1,6 @@
-//! Remedies of files that nobody edits with `--fix`: each is carried out as its page describes it, on a copy
-//! of a tree on which the page fires. Afterwards the finding is gone, no other one came, and the program takes the file where it
-//! is installed.
+//! Remedies of files that `--fix` does not edit: each is applied as its page describes it, on a copy of a tree on
+//! which the page fires. Afterwards the finding is gone, no other one appeared, and the installed program accepts the
+//! file.
 #![allow(
     clippy::disallowed_methods,
     reason = "copies trees and runs the programs' own checks"
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Page, tree below `fires`, file, and what of it is replaced by what.
+/// Page, tree below `fires`, file, the replaced text and its replacement.
 pub(crate) type Remedy = (
     &'static str,
     &'static str,
@@ -317,7 +317,7 @@ const REMEDIES: [Remedy; 43] = [
     ),
 ];
 
-/// Rules with a finding on a tree.
+/// Returns the rules with a finding on a tree.
 fn found(catalogue: &Catalogue, tree: &Path) -> BTreeSet<String> {
     let root = Root::open(tree).unwrap();
     let options = CollectOptions {
@@ -345,7 +345,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the program says of its file, where it is installed and can look at a file elsewhere.
+/// Returns the error of the program about its file, if it is installed and can validate a file
+/// elsewhere.
 fn refusal(tree: &Path, file: &str) -> Option<String> {
     let path = tree.join(file);
     let path = path.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Remedies of pages about the system, packages, guests and storage; how they are tried is in `main`.
+//! Remedies of pages about the system, packages, guests and storage; `main` executes them.
 
 use crate::Remedy;
 

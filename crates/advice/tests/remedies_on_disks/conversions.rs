@@ -1,9 +1,9 @@
-//! File systems that are converted, extended or mounted otherwise, as their pages say, on loop devices.
+//! File systems that are converted, extended or remounted as their pages describe, on loop devices.
 
 use super::{Disks, ONE, commands, found, remedy, run};
 use assay_model::finding::Finding;
 
-/// The command of the steps, or of the undo, that begins so.
+/// Returns the command with this prefix in the steps or in the undo.
 fn command(finding: &Finding, beginning: &str) -> String {
     let remedy = remedy(finding);
     let text = remedy.steps.join(" ") + " " + &remedy.undo.join(" ");
@@ -64,7 +64,7 @@ fn a_mirror_of_uneven_disks_gets_another_disk() {
             .replace("DEVICE", third)
             .replace("MOUNTPOINT", &point)
     };
-    // The third one is as large as what has no twin.
+    // The third device is as large as the unmirrored data.
     let image = disks.dir.path().join("2.img");
     run(&format!(
         "truncate -s 700M {} && losetup -c {third}",
@@ -73,7 +73,7 @@ fn a_mirror_of_uneven_disks_gets_another_disk() {
     .unwrap();
     run(&add(command(&finding, "btrfs device add"))).unwrap();
     let balance = add(command(&finding, "btrfs balance start"));
-    // Without filters btrfs waits ten seconds, so that somebody can change their mind.
+    // Without filters btrfs waits ten seconds, so that a user can abort.
     run(&balance).unwrap();
     assert!(found("btrfs-uneven-mirror", name).is_none());
     run(&add(command(&finding, "btrfs device remove"))).unwrap();
@@ -91,13 +91,14 @@ fn an_ext2_gets_a_journal() {
     run(&format!("mkfs.ext2 -q {device}")).unwrap();
     run(&format!("mount -t ext2 {device} {point}")).unwrap();
     let Some(finding) = found("ext2-mounted", &point) else {
-        // A kernel whose ext4 driver mounts ext2 names it so; one that does not has no ext2.
+        // A kernel whose ext4 driver mounts ext2 reports it as ext2; other kernels do not have
+        // ext2.
         panic!("ext2-mounted is not found");
     };
     run(&format!("umount {point}")).unwrap();
     for beginning in ["e2fsck -f", "tune2fs -j"] {
         let command = command(&finding, beginning).replace("DEVICE", device);
-        // It may ask, on a terminal.
+        // It may ask on a terminal.
         run(&command.replace("e2fsck -f", "e2fsck -f -p")).unwrap();
     }
     run(&format!("mount -t ext4 {device} {point}")).unwrap();
@@ -149,7 +150,7 @@ fn data_is_ordered_from_the_next_mount() {
     disks.mount("data=writeback").unwrap();
     let finding = found("ext4-data-writeback", &point).unwrap();
     run(&format!("umount {point}")).unwrap();
-    // A default of the file system is shown nowhere but here.
+    // Only tune2fs shows a default of the file system.
     run(&format!("tune2fs -o journal_data_writeback {device}")).unwrap();
     let options = format!(
         "/proc/fs/ext4/{}/options",

@@ -1,5 +1,5 @@
-//! What pages tell somebody to do, done: the commands of a finding are run on real file systems, and the finding is gone;
-//! the commands that undo them bring it back.
+//! Executes the commands of findings on real file systems: the finding disappears, and the commands of the undo bring
+//! it back.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests make file systems and run the commands that pages print"
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Loop devices are looked at by every other losetup: one test at a time.
+/// Runs one test at a time, because every losetup opens loop devices.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn run(line: &str) -> Result<String, String> {
@@ -28,14 +28,14 @@ fn run(line: &str) -> Result<String, String> {
     }
 }
 
-/// Loop devices over files in a directory, and where a file system of them is mounted.
+/// Loop devices over files in a directory, and the mount point of a file system on them.
 struct Disks {
     dir: tempfile::TempDir,
     loops: Vec<String>,
 }
 
 impl Disks {
-    /// None where loop devices or the tool that makes the file system are missing.
+    /// Creates the devices; `None` if loop devices or the mkfs tool are missing.
     fn make(count: usize, mkfs: &str) -> Option<Self> {
         let root = run("id -u").is_ok_and(|id| id == "0");
         if !root
@@ -84,7 +84,7 @@ impl Drop for Disks {
     }
 }
 
-/// What the page finds now, of those whose title names what is looked at.
+/// Returns the current finding of the page whose title contains a name.
 fn found(page: &str, named: &str) -> Option<Finding> {
     let catalogue = Catalogue::builtin().unwrap();
     let all = catalogue
@@ -105,7 +105,7 @@ fn remedy(finding: &Finding) -> &Remedy {
     }
 }
 
-/// The commands of a text: what stands between backquotes and begins with a program.
+/// Returns the commands of a text: code between backquotes that begins with a program.
 fn commands(text: &str, program: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted
@@ -140,7 +140,7 @@ fn barriers_come_back_with_the_command_of_the_page() {
     }
 }
 
-/// The options that `fstab-option-refused` names make mount fail, and its neighbours do not.
+/// The options in `fstab-option-refused` make mount fail, and similar ones do not.
 #[test]
 fn options_that_are_said_to_be_refused_are() {
     let _one = ONE.lock();
@@ -183,7 +183,8 @@ fn options_that_are_said_to_be_refused_are() {
     }
 }
 
-/// A device of a btrfs goes away and is replaced; a copy is damaged, repaired, and its counters are cleared.
+/// A btrfs loses a device, which is replaced; a damaged copy is repaired, and its counters are
+/// cleared.
 #[test]
 fn a_btrfs_is_made_whole_again() {
     let _one = ONE.lock();
@@ -214,7 +215,7 @@ fn a_btrfs_is_made_whole_again() {
         let command = command.replace("MOUNTPOINT", &point);
         command.replace("DEVID", "2").replace("/dev/NEW", third)
     };
-    // In the foreground, so that the end is known.
+    // Runs in the foreground to wait for the end.
     run(&fill(&replace).replace("replace start", "replace start -B")).unwrap();
     assert!(found("btrfs-device-missing", name).is_none());
     for balance in commands(&steps, "btrfs balance") {
@@ -239,7 +240,7 @@ fn a_btrfs_is_made_whole_again() {
     assert!(found("btrfs-device-errors", name).is_none());
 }
 
-/// The settings that pages about sysctls print are written: those of the network in a namespace of its own, others where
+/// Writes the sysctl settings of pages: network settings in a separate namespace, others only if
 /// they have the value already.
 #[test]
 fn settings_that_pages_write_are_taken_by_the_kernel() {
@@ -266,7 +267,7 @@ fn settings_that_pages_write_are_taken_by_the_kernel() {
                 match (key.starts_with("net."), now) {
                     (true, Ok(_)) => drop(run(&format!("unshare -n {command}")).unwrap()),
                     (false, Ok(now)) if now == value => drop(run(&command).unwrap()),
-                    // Not in this kernel, or somebody set it otherwise.
+                    // Not in this kernel, or set to another value.
                     _ => continue,
                 }
                 tried += 1;

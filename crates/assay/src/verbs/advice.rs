@@ -1,4 +1,4 @@
-//! `assay advice`: what the catalogue says, and whether it applies here.
+//! `assay advice`: pages of the catalogue, and whether they apply to this machine.
 
 mod list;
 mod page;
@@ -57,7 +57,7 @@ pub struct Args {
     own: Own,
 }
 
-/// Where the user's own pages lie.
+/// Directory of the user's own pages.
 #[derive(clap::Args, Clone)]
 pub struct Own {
     /// Also read advice from DIR [default: $XDG_CONFIG_HOME/assay/advice]
@@ -65,7 +65,7 @@ pub struct Own {
     pub advice_dir: Option<PathBuf>,
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .filter(|(name, _)| !name.is_empty())
@@ -73,8 +73,8 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
         .ok_or_else(|| "write NAME=VALUE, such as size=64K".to_owned())
 }
 
-/// The catalogue with the user's own pages. A directory that was named must be there; the default
-/// one need not.
+/// Returns the catalogue with the user's own pages. A named directory must exist; the default one
+/// need not.
 pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     let unreadable = |error: CatalogueError| Unreadable(error.to_string());
     let builtin = Catalogue::builtin()?;
@@ -88,16 +88,16 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     })
 }
 
-/// The page of a rule, without what it means here.
+/// Returns the page of a rule, without its applicability.
 pub fn explain(advice: &Advice, style: assay_render::Style) -> String {
     page::explain(advice, style)
 }
 
-/// A piece of advice and what it means here.
+/// A piece of advice, and whether it applies here.
 struct Entry<'a> {
     advice: &'a Advice,
     here: Applicability,
-    /// What trials on other machines say; looked up where one page is asked for.
+    /// Results of trials on other machines; loaded only for a single page.
     elsewhere: Vec<Pooled>,
 }
 
@@ -152,8 +152,8 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
     Ok(chosen)
 }
 
-/// The facts of this machine, and what lies under the target: nothing where what is mounted cannot be
-/// understood.
+/// Returns the facts of this machine and the layers under the target; no layers if the table of
+/// mounts is malformed.
 fn look(target: &Path) -> anyhow::Result<(Facts, Option<TargetInfo>)> {
     let unreadable = |error: String| anyhow::Error::from(Unreadable(error));
     let path = LiveHost
@@ -173,24 +173,24 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| path.display().to_string())
 }
 
-/// The catalogue, or what was asked for of it, and what it means here.
+/// The catalogue, or a selection, and whether it applies here.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
     advice: Vec<Shown<'a>>,
 }
 
-/// A piece of advice and what it means here.
+/// A piece of advice, and whether it applies here.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Shown<'a> {
     #[serde(flatten)]
     advice: &'a Advice,
     /// Whether it applies to this machine.
     here: &'a Applicability,
-    /// What the pool says of it; only where one page is asked for, and the pool knows of it.
+    /// Results of the pool; only for a single page with shared trials.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     elsewhere: &'a [Pooled],
-    /// Its page below `advice/`, or the file in a directory of the user's.
+    /// Path of the page below `advice/`, or of the file in a directory of the user.
     file: Option<&'a str>,
 }
 
@@ -208,7 +208,7 @@ fn json(catalogue: &Catalogue, entries: &[Entry<'_>]) -> anyhow::Result<String> 
     Ok(format!("{:#}\n", serde_json::to_value(document)?))
 }
 
-/// A standing as it is written in pages.
+/// Returns the name of a standing as in pages.
 fn standing(advice: &Advice) -> &'static str {
     use assay_model::advice::Standing;
     match advice.literature.standing {
@@ -220,7 +220,7 @@ fn standing(advice: &Advice) -> &'static str {
     }
 }
 
-/// Colour of a standing.
+/// Returns the colour of a standing.
 fn colour(standing: &str) -> &'static str {
     match standing {
         "confirmed" => "32",

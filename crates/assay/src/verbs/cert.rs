@@ -1,4 +1,4 @@
-//! `assay cert show`: what certificates, requests and keys say, of files and of servers.
+//! `assay cert show`: contents of certificates, requests and keys, from files and servers.
 
 use super::pins::{is_server, served_chain};
 use crate::context::{self, print};
@@ -17,7 +17,7 @@ use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Bytes of the longest file.
+/// Largest file in bytes.
 const LONGEST: u64 = 16 << 20;
 
 const EXAMPLES: &str = "\
@@ -80,13 +80,14 @@ pub(super) struct Document {
 /// A file or server.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Source {
-    /// As it was named.
+    /// Name that the user gave.
     of: String,
-    /// Why this machine does not trust the chain of a server; none where it does, and for files.
+    /// Reason why this machine does not trust the chain of a server; `None` if it does, and for
+    /// files.
     distrust: Option<String>,
-    /// Of a server: whether its certificate is for the host.
+    /// Whether a server's certificate matches the host.
     for_host: Option<bool>,
-    /// What is in it, in its order.
+    /// The items in order.
     items: Vec<Credential>,
 }
 
@@ -156,7 +157,7 @@ fn read_server(of: &str, args: &ShowArgs, now: Timestamp) -> anyhow::Result<Sour
     })
 }
 
-/// Whether it is valid at this time, as far as it has a validity.
+/// Whether the item is valid at this time; true for items without a validity.
 fn is_valid(item: &Credential, now: Timestamp) -> bool {
     let (from, until) = validity(item);
     from.is_none_or(|from| from <= now) && until.is_none_or(|until| now <= until)
@@ -201,7 +202,7 @@ fn text(sources: &[Source], now: Timestamp, style: Style) -> String {
     out
 }
 
-/// Title and labelled values of one item; values may be empty.
+/// Returns the title and labelled values of one item; values may be empty.
 fn describe(item: &Credential, now: Timestamp) -> (String, Vec<(&'static str, String)>) {
     let valid = valid_words(item, now);
     match item {
@@ -309,7 +310,7 @@ fn yes_or_no(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// From when until when, and how many days are left.
+/// Formats the validity and the number of remaining days.
 fn valid_words(item: &Credential, now: Timestamp) -> String {
     let date = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M UTC").to_string();
     let days = |from: Timestamp, to: Timestamp| (to.as_second() - from.as_second()) / 86_400;

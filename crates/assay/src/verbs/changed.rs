@@ -1,5 +1,5 @@
-//! `assay fleet changed`: what is another one on machines than it was, and why: facts and findings by what was kept of
-//! them, figures by the runs of a plan in the store.
+//! `assay fleet changed`: changes of machines with their causes. Facts and findings come from stored bundles, figures
+//! from the runs of a plan in the store.
 
 mod figures;
 pub(super) mod key;
@@ -152,7 +152,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     )
 }
 
-/// The newest, and the one before it; with a time the last that was true then, else the oldest after it.
+/// Returns the newest entry and the one before it; with a time the last entry before the time, else
+/// the oldest after it.
 fn pair(entries: &[Entry], since: Option<Timestamp>) -> Option<(&Entry, &Entry)> {
     let (new, before) = entries.split_last()?;
     let old = match since {
@@ -208,7 +209,7 @@ fn between(
     ))
 }
 
-/// `2026-11-20`, a time as in RFC 3339, or `12h`, `7d`, `2w` ago.
+/// Parses `2026-11-20`, a time as in RFC 3339, or `12h`, `7d`, `2w` ago.
 fn time(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ago = || {
@@ -229,7 +230,7 @@ fn time(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
         Some(date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
     };
     let whole = || text.parse::<Timestamp>().ok();
-    // A date is also the start of a time.
+    // A date is also the prefix of a time.
     let found = ago().or_else(|| if text.len() <= 10 { date() } else { whole() });
     found.with_context(|| {
         format!("--since {text}: a date (2026-11-20), a time (2026-11-20T06:00Z) or so long ago (12h, 7d)")

@@ -1,4 +1,4 @@
-//! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
+//! `assay check`: finds violations of advice on a machine.
 
 mod fix;
 #[cfg(feature = "schemas")]
@@ -71,7 +71,7 @@ pub struct Args {
     own: Own,
 }
 
-/// What is asked of a check, and how it is told.
+/// Options of a check and its report.
 #[derive(clap::Args)]
 struct Forms {
     /// Check only these domains or rules
@@ -135,7 +135,7 @@ enum Format {
     Prometheus,
 }
 
-/// From which severity on a check fails.
+/// Least severity that fails a check.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
 pub enum Threshold {
     Info,
@@ -189,7 +189,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut pages = chosen(catalogue.all(), &args.forms.only);
     pages.retain(|page| !assay_wifi::judges(page));
     let mut checked = findings(pages, &facts);
-    // What was tried on this machine says nothing about another one.
+    // Trials of this machine do not apply to another one.
     if captured.is_none() {
         if args.forms.only.is_empty() {
             let host = super::watch::here();
@@ -209,7 +209,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         args.forms.accept.as_deref(),
         args.elsewhere.host.as_deref(),
     )?;
-    // The line as the collectors saw it: secrets are left out of it.
+    // The line as the collectors see it, without secrets.
     let redacted = Redacted::new(host, false);
     let line = |path: &str, number: usize| {
         let text = redacted.read_text(Path::new(path)).ok()?;
@@ -267,7 +267,7 @@ impl Forms {
     }
 }
 
-/// What differs between two checks.
+/// Differences between two checks.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Differences<'a> {
     schema: u32,
@@ -294,7 +294,7 @@ fn difference(old: &Path, new: &Path, json: bool) -> anyhow::Result<Status> {
     })
 }
 
-/// A check that was written down.
+/// Reads a stored check.
 fn document(path: &Path) -> anyhow::Result<report::Document> {
     let name = path.display();
     let absolute = std::path::absolute(path)?;
@@ -307,7 +307,8 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
     })
 }
 
-/// Names after `--only` that mean nothing would check nothing, and look like a clean machine.
+/// Refuses unknown names after `--only`: they would select nothing, and the result would look like
+/// a clean machine.
 pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     let all = catalogue.all();
     for name in only {
@@ -331,12 +332,12 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Leaves out what the usual file accepts, of another machine by its name.
+/// Removes findings that the default file accepts; `machine` is the name of another machine.
 pub(super) fn accept_usual(checked: &mut Checked, machine: Option<&str>) -> anyhow::Result<()> {
     accepted_in(checked, None, machine)
 }
 
-/// The file that was named must be there; the usual one need not.
+/// A named file must exist; the default file need not.
 fn accepted_in(
     checked: &mut Checked,
     file: Option<&Path>,

@@ -1,4 +1,4 @@
-//! `assay report compare`: two runs side by side.
+//! `assay report compare`: compares two runs.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -42,7 +42,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Two runs beside each other.
+/// Comparison of two runs.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     #[serde(flatten)]
@@ -51,7 +51,7 @@ pub(super) struct Document<'a> {
     machines: Machines,
 }
 
-/// Where the runs were measured, as far as that is known.
+/// The machines of the runs, if known.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Machines {
     a: Option<Machine>,
@@ -91,7 +91,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Says first of all when two runs were measured on two machines; returns both, as far as known.
+/// Reports if two runs are from two machines; returns both machines, if known.
 pub fn name_machines(
     store: &Store,
     comparison: &mut RunComparison,

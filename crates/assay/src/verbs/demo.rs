@@ -1,4 +1,4 @@
-//! `assay lab demo`: the tour for somebody who has just installed it.
+//! `assay lab demo`: the tour for new users.
 
 use crate::context;
 use crate::global::Global;
@@ -26,7 +26,7 @@ end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is
 
 Exit status: 0 done, 2 error, 130 interrupted.";
 
-/// How often a step is looked at.
+/// Interval between checks of a running step.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Take a tour of three minutes: facts, lint, plan, run, trial
@@ -52,7 +52,8 @@ pub struct Args {
     listen: SocketAddr,
 }
 
-/// One step: what it shows, and the words after `assay`. `DIR` stands for the directory of the tour.
+/// One step: its purpose, and the arguments of `assay`. `DIR` is replaced by the directory of the
+/// tour.
 struct Step {
     about: &'static str,
     words: &'static [&'static str],
@@ -159,7 +160,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Fills a store with a made-up fleet and shows it. Both are removed at the end.
+/// Fills a temporary store with a made-up fleet and serves it. Both are removed at the end.
 fn serve_fleet(listen: SocketAddr) -> anyhow::Result<Status> {
     let dir = tempfile::Builder::new()
         .prefix("assay-demo-")
@@ -200,7 +201,7 @@ fn heading(step: &Step, global: &Global) -> String {
     format!("{}\n$ assay {line}\n", style.bold(step.about))
 }
 
-/// Whether the step ended well. Findings are what a tour is for.
+/// Runs a step and returns whether it succeeded. Findings count as success in a tour.
 fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let place = |word: &&str| match *word {
         "DIR" => dir.as_os_str().to_owned(),
@@ -217,7 +218,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let mut running = Running::start(command, Dies::Asked).context("cannot start assay")?;
     let mut told = false;
     while !running.wait(LOOK)? {
-        // The step has a process group of its own: a signal to us is passed on, and it cleans up.
+        // The step has a separate process group: the signal is passed on, and the step cleans up.
         if cancel.is_cancelled() && !told {
             told = true;
             running.signal(Signal::INT);

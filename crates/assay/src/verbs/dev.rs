@@ -1,4 +1,4 @@
-//! `assay dev`: what packages and the book take from the binary itself, so that it cannot drift.
+//! `assay dev`: output of the binary for packages and the book, so that they always agree with it.
 
 #[cfg(feature = "schemas")]
 pub(super) mod form;
@@ -143,14 +143,14 @@ fn stand_by(journal: &Path, session: &str, within: Option<u64>) -> anyhow::Resul
     };
     let journal = assay_changes::Journal::open(journal)?;
     assay_changes::fixes::watch(watch, std::io::stdin(), &journal, &assay_host::LiveHost)?;
-    // A scratch file of the assay that was killed; one of an assay that lives is left alone.
+    // Removes a scratch file of the killed assay; files of a running assay are left alone.
     if let Some(state) = ScratchRegistry::existing(&crate::context::state_dir()?) {
         let _ = state.sweep();
     }
     Ok(())
 }
 
-/// The whole command line, each subcommand named in full: `assay dups scan`.
+/// Returns the complete command, with each subcommand named in full: `assay dups scan`.
 fn built() -> Command {
     let mut command = cli::command().disable_help_subcommand(true);
     command.build();
@@ -170,8 +170,8 @@ fn man(dir: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// A line for each command, option and argument that is shown: the words of the command, the name, the first line
-/// of the help; with tabs between them.
+/// Returns a line for each visible command, option and argument: words of the command, name, first
+/// line of the help, separated by tabs.
 fn help_strings() -> String {
     let mut text = String::new();
     let whole = built();
@@ -198,7 +198,7 @@ fn help_strings() -> String {
     text
 }
 
-/// Calls `page` for a command and all below it that are shown, with its words: `assay`, `dups`, `scan`.
+/// Calls `page` for a command and its visible subcommands, with its words: `assay`, `dups`, `scan`.
 fn pages<'a>(
     command: &'a Command,
     path: &mut Vec<&'a str>,
@@ -227,7 +227,7 @@ fn completions(shell: &str) -> anyhow::Result<()> {
     print(&String::from_utf8(text).context("the completions are not UTF-8")?)
 }
 
-/// A page for each verb: its help, and that of everything below it, as it is shown at 100 columns.
+/// Writes a page for each verb: its help and that of its subcommands at 100 columns.
 fn book(dir: &Path) -> anyhow::Result<()> {
     let whole = built();
     let mut contents =

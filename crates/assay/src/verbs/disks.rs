@@ -1,4 +1,4 @@
-//! `assay stack disks`: which disk is slower than its siblings.
+//! `assay stack disks`: finds a disk that is slower than its siblings.
 
 use crate::context::{on_signals, print};
 use crate::global::Global;
@@ -59,14 +59,14 @@ pub struct Args {
     remote: Remote,
 }
 
-/// Disks that do the same work, beside each other.
+/// Comparison of disks with the same work.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
     comparisons: &'a [Comparison],
 }
 
-/// Groups of disks that do the same work.
+/// Groups of disks with the same work.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct List<'a> {
     schema: u32,
@@ -141,8 +141,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// What was found, in one number. A group is well when it was cleared in one way and nothing speaks
-/// against it in the other: pools that are only written to are common.
+/// Returns the exit status. A group passes if one direction is cleared and the other shows no slow
+/// disk: pools with writes only are common.
 fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
     if found
         .iter()
@@ -168,7 +168,7 @@ fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
     }
 }
 
-/// Why there is nothing to watch, and the way out.
+/// Returns the reason why there is nothing to watch, and the way out.
 fn nothing(args: &Args, groups: &[Siblings]) -> String {
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     match names.is_empty() {
@@ -231,7 +231,7 @@ fn table(found: &[Comparison]) -> String {
     text
 }
 
-/// A line of the table.
+/// Formats a line of the table.
 fn figures(disk: &DiskLatency) -> String {
     let most = disk
         .at_most
@@ -251,7 +251,7 @@ fn figures(disk: &DiskLatency) -> String {
     }
 }
 
-/// Why nothing is said, and the way out.
+/// Returns the reason why there is no result, and the way out.
 fn cannot_tell(disk: &DiskLatency) -> String {
     let why = match (disk.at_least, disk.at_most) {
         (None, _) => format!("{} worked in too few windows", disk.disk),
@@ -264,7 +264,7 @@ fn cannot_tell(disk: &DiskLatency) -> String {
     format!("cannot tell: {why}; watch ten times as long (--budget) or under more load")
 }
 
-/// The power of ten that a chance lies below: `10⁻⁶` is said as `1 in 1000000`.
+/// Formats the power of ten above a probability: `10⁻⁶` as `1 in 1000000`.
 fn power_of_ten(chance: f64) -> String {
     let zeros = (-chance.max(1e-12).log10()).floor().clamp(3.0, 12.0) as usize;
     format!("1 in 1{}", "0".repeat(zeros))

@@ -1,4 +1,4 @@
-//! `assay dups`: duplicate files, found once, explored at leisure, removed safely.
+//! `assay dups`: finds duplicate files once, explores them, and removes them safely.
 
 mod across;
 mod act;

@@ -1,4 +1,4 @@
-//! `assay report export`: a run for other programs, or for another store.
+//! `assay report export`: exports a run for other programs, or for another store.
 
 mod csv;
 mod tables;

@@ -1,4 +1,4 @@
-//! `assay facts`: what is true of this machine, or of a captured one, and where it was read.
+//! `assay facts`: facts of this machine or of a captured one, with their sources.
 
 use crate::context::{self, print};
 use crate::elsewhere::Elsewhere;
@@ -58,7 +58,7 @@ pub struct Args {
     identity: bool,
 }
 
-/// What is true of a machine.
+/// Facts of a machine.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
@@ -104,14 +104,14 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             context::style(global),
         ))?;
     }
-    // As grep(1): what was asked for by name is not there.
+    // Like grep(1): a requested fact does not exist.
     match chosen.map.is_empty() && !args.prefixes.is_empty() {
         true => Ok(Status::Findings),
         false => Ok(Status::Ok),
     }
 }
 
-/// The named paths made absolute, or the current directory.
+/// Returns the absolute paths that the user named, or the current directory.
 fn targets(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     if args.targets.is_empty() {
         return Ok(std::env::current_dir().into_iter().collect());

@@ -86,7 +86,7 @@ and on web1, from a timer, with the script of `assay facts --script`:
 Whatever the machine asks for, it can only leave a bundle under this name. `assay fleet changed` then
 tells what changed on it.";
 
-/// Which machines.
+/// The selected machines.
 #[derive(clap::Args)]
 pub struct Which {
     /// Groups, machines and patterns of names; `all` is every machine
@@ -101,7 +101,7 @@ pub struct Which {
     pub quiet: bool,
 }
 
-/// Where machines are known from.
+/// Source of the inventory.
 #[derive(clap::Args, Clone)]
 pub struct Known {
     /// Read this inventory [default: $XDG_CONFIG_HOME/assay/fleet.toml]
@@ -115,7 +115,7 @@ pub struct Known {
     pub proxmox: Option<String>,
 }
 
-/// List the known machines
+/// The known machines.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Inventoried<'a> {
     schema: u32,
@@ -125,7 +125,7 @@ pub(super) struct Inventoried<'a> {
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Listed<'a> {
     name: &'a str,
-    /// As ssh takes it.
+    /// Address for ssh.
     address: &'a str,
     groups: &'a BTreeSet<String>,
 }
@@ -159,12 +159,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 impl Known {
-    /// Whether anything is said of where machines are known from.
+    /// Whether the user selected a source of the inventory.
     pub fn is_said(&self) -> bool {
         self.inventory.is_some() || self.ansible.is_some() || self.proxmox.is_some()
     }
 
-    /// The inventory, and whether names that are not in it are machines as well.
+    /// Returns the inventory, and whether names outside of it are accepted too.
     pub fn open(&self, ssh_config: Option<&std::path::Path>) -> anyhow::Result<(Inventory, bool)> {
         if let Some(file) = &self.ansible {
             return Ok((Inventory::of_ansible(file)?, false));
@@ -188,7 +188,7 @@ impl Known {
     }
 }
 
-/// A machine has no say in anything but the contents.
+/// A machine determines only the contents of its bundle.
 fn receive(machine: &str, global: &Global) -> anyhow::Result<Status> {
     assay_fleet::session::check_name(machine)?;
     let sent = context::read_bounded(assay_fleet::session::MAX_SENT)?;

@@ -1,4 +1,4 @@
-//! `assay report import`: what a result of fio really measured; kept as a run.
+//! `assay report import`: explains a result of fio, and stores it as a run.
 
 mod clean;
 
@@ -45,7 +45,8 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    // Everything is read before anything is kept: a wrong file leaves no half of an import.
+    // All files are read before anything is stored, so that an invalid file leaves no partial
+    // import.
     let mut sources = args
         .files
         .iter()
@@ -76,11 +77,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-/// A result of a thousand jobs with all their bins has some tens of MB. Without an end, /dev/zero
-/// would fill the memory.
+/// Largest file in bytes: a result of a thousand jobs with all bins has some tens of MB. Without a
+/// limit, /dev/zero would fill the memory.
 const LONGEST: u64 = 512 << 20;
 
-/// Whether it begins as what `assay report export` writes.
+/// Whether the file begins like the output of `assay report export`.
 fn is_export(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start().strip_prefix(b"{");
     text.is_some_and(|text| text.trim_ascii_start().starts_with(b"\"assay\""))
@@ -107,7 +108,7 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<ImportedRun> {
 fn read(path: &Path) -> anyhow::Result<ImportedSource> {
     let shown = path.to_string_lossy().escape_debug().to_string();
     let raw = input::bytes(path, LONGEST, "a result of fio")?;
-    // PowerShell's `>` writes UTF-16; the same result in UTF-8 is the same run.
+    // PowerShell's `>` writes UTF-16; the same result in UTF-8 gives the same run.
     let bytes = match raw.starts_with(&[0xff, 0xfe]) || raw.starts_with(&[0xfe, 0xff]) {
         true => assay_fio::options::decode(raw)
             .with_context(|| format!("cannot read {shown}: it begins like UTF-16 but is not"))?
@@ -149,7 +150,8 @@ fn read(path: &Path) -> anyhow::Result<ImportedSource> {
     })))
 }
 
-/// The same file is the same run, however often it is imported: 128 bits, as of other runs.
+/// Returns the id of a file, so that repeated imports give the same run: 128 bits, as for other
+/// runs.
 fn fingerprint(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..32].to_owned()
 }

@@ -1,4 +1,4 @@
-//! `assay lab`: throwaway guests with real ZFS.
+//! `assay lab`: temporary guests with real ZFS.
 
 mod copy;
 mod crypto;
@@ -97,7 +97,7 @@ enum LabVerb {
 /// Runs `assay lab`.
 ///
 /// # Errors
-/// On wrong usage, a missing tool, or a guest that does not come up or goes away.
+/// Wrong usage, a missing tool, or a guest that does not boot or stops.
 pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
     let lab = Lab::open()?;
     let ended = match args.verb {
@@ -121,7 +121,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     };
     match ended {
-        // After Ctrl-C every error of a guest comes from it. An error of our own output does not.
+        // After Ctrl-C it causes every error of a guest, but not errors of the output.
         Err(error) if lab.cancel.is_cancelled() && error.is::<LabError>() => {
             Err(LabError::Interrupted.into())
         }

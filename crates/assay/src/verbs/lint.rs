@@ -1,4 +1,4 @@
-//! `assay lint`: what a fio command or job file would not measure.
+//! `assay lint`: reports what a fio command or job file would not measure.
 
 use crate::context::{columns, print};
 use crate::input;
@@ -48,12 +48,12 @@ pub struct Args {
     words: Vec<OsString>,
 }
 
-/// Largest text that is read; job files are much smaller.
+/// Largest text in bytes; job files are much smaller.
 const LARGEST: u64 = 16 << 20;
 
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
-    // fio has no option of this name, so it is ours wherever it stands.
+    // fio has no such option, so it belongs to assay at any position.
     let own = OsStr::new("--json");
     let json = args.json || args.words.iter().any(|word| word == own);
     let words: Vec<&OsStr> = args
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         for note in &call.mended {
             eprintln!("note: {note}");
         }
-        // A job file begins when the one before it has ended.
+        // A job file starts after the previous one has ended.
         let mut together = vec![call.jobs.clone()];
         for file in &call.job_files {
             match job_file(&call, file, &read.place, &set) {
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     }
     let nothing = judged.is_empty() && read.others.is_empty();
     for (file, error) in missing {
-        // Who names a call of fio means its job file; a script may make it.
+        // A named call of fio stands for its job file, which a script may create.
         if nothing || read.place.is_empty() {
             return Err(error);
         }
@@ -118,7 +118,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Names the options whose values nobody knows, on stderr.
+/// Lists options with unknown values on standard error.
 fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     let mut told = std::collections::BTreeSet::new();
     for (job, _) in judged {
@@ -134,7 +134,8 @@ fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     }
 }
 
-/// The jobs of a job file that a call names: one that the script writes, its standard input, or a file.
+/// Returns the jobs of a job file in a call: one that the script writes, its standard input, or a
+/// file.
 fn job_file(
     call: &Invocation,
     file: &str,
@@ -147,7 +148,7 @@ fn job_file(
         "-" => call.input.as_ref(),
         name => call.files.get(name),
     };
-    // Of `$DIR/name.fio` the name is known.
+    // Of `$DIR/name.fio` only the file name is known.
     let file = match file.rsplit_once(options::UNKNOWN) {
         Some((_, rest)) => rest.trim_start_matches('/'),
         None => file,
@@ -175,12 +176,12 @@ fn job_file(
     Ok(jobs.collect())
 }
 
-/// What was understood of the words or the text.
+/// Result of parsing the words or the text.
 #[derive(Default)]
 struct Read {
     calls: Vec<Invocation>,
     others: Vec<ExplainedCommand>,
-    /// The file that the calls stand in.
+    /// File that contains the calls.
     place: String,
 }
 
@@ -239,7 +240,7 @@ fn read(words: &[&OsStr], set: &BTreeMap<String, String>) -> anyhow::Result<Read
     }
 }
 
-/// Whether a single word on the command line is meant as a command rather than a path.
+/// Whether a single word on the command line is a command and not a path.
 fn is_command(text: &str) -> bool {
     text.trim().is_empty()
         || text.contains(char::is_whitespace)
@@ -247,7 +248,7 @@ fn is_command(text: &str) -> bool {
         || text == "fio"
 }
 
-/// What is expected of a file.
+/// Expected content of a file.
 const EXPECTED: &str = "a job file, or a command in quotes";
 
 fn from_file(path: &OsStr, set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
@@ -258,7 +259,7 @@ fn from_file(path: &OsStr, set: &BTreeMap<String, String>) -> anyhow::Result<Rea
 
 fn from_text(text: String, name: &str, set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
     let mut include = |file: &str| included(name, file);
-    // A script sets its own variables; a job file is filled in from the environment.
+    // A script sets its own variables; a job file takes them from the environment.
     let is_job_file = text.trim_start().starts_with(['[', ';', '#']);
     let mut known = match is_job_file {
         true => std::env::vars_os()
@@ -288,7 +289,8 @@ fn from_text(text: String, name: &str, set: &BTreeMap<String, String>) -> anyhow
         }
         Err(error) => Err(error.into()),
     };
-    // Results of it are pasted as text, and job files that copy its patterns name it, too.
+    // Results of CrystalDiskMark are pasted as text, and job files that copy its patterns mention
+    // its name.
     match (read, other_tools::explain_crystal_disk_mark(&text)) {
         (Ok(read), _) => Ok(Read {
             place: name.to_owned(),
@@ -306,7 +308,8 @@ fn is_fio(word: &str) -> bool {
     word.rsplit('/').next() == Some("fio")
 }
 
-/// Calls of fio in a text, and commands of other tools. Without any call of fio the others are the answer.
+/// Returns the calls of fio in a text, and commands of other tools. Without any call of fio only
+/// the latter are reported.
 fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
     let mut calls = commands.calls;
     let tools = commands.others.iter();
@@ -347,7 +350,7 @@ fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
     })
 }
 
-/// The text of a file that a job file includes: as it is named, else beside the one that names it
+/// Reads an included file: at the given path, else relative to the including file
 /// (`__parse_jobs_ini`, fio init.c).
 #[allow(
     clippy::disallowed_methods,
@@ -357,7 +360,7 @@ fn included(from: &str, file: &str) -> Result<String, String> {
     let named = Path::new(file);
     let beside = Path::new(from).with_file_name(file);
     let path = if named.exists() { named } else { &beside };
-    // A pipe or a device would wait or never end.
+    // A pipe or device could block or never end.
     let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !found.is_file() {
         return Err("no regular file".to_owned());

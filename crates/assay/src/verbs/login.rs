@@ -1,4 +1,4 @@
-//! `assay login`: where the time of a login goes, and why.
+//! `assay login`: measures the parts of a login, and explains waits.
 
 mod server_knowledge;
 mod text;
@@ -112,8 +112,7 @@ impl Service {
     }
 }
 
-/// All that was measured.
-/// How long logins took. Times are in nanoseconds.
+/// Measured logins. Times are in nanoseconds.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document<'a> {
     #[serde(flatten)]
@@ -125,38 +124,38 @@ pub(in crate::verbs) struct Document<'a> {
 pub(super) struct Measured {
     target: String,
     logins: Vec<Login>,
-    /// Why a login failed, when one did.
+    /// Error of the first failed login.
     failed: Option<String>,
-    /// The kind of that failure.
+    /// Kind of this failure.
     failure: Option<LoginFailure>,
-    /// Whether all logins succeeded and none of them waits.
+    /// Whether all logins succeeded without a wait.
     healthy: bool,
     parts: Vec<Summary>,
     waits: Option<LoginPart>,
     causes: Vec<Cause>,
-    /// Waits for which there is no evidence.
+    /// Waits without evidence for a cause.
     unexplained: Vec<Unexplained>,
     startup: Vec<StartupLine>,
-    /// Logins over a connection that was there.
+    /// Logins over an existing connection.
     control: Vec<Nanos>,
     crowds: Vec<Crowd>,
-    /// sshd's limit of connections without a login, where it was read.
+    /// sshd's limit of unauthenticated connections, if it was read.
     #[serde(skip)]
     #[schemars(skip)]
     max_startups: Option<String>,
 }
 
-/// How one login is made, and whose processes are watched.
+/// How one login is made, and the watched processes.
 struct Way {
     service: Service,
     how: How,
     server: server_knowledge::LoginServer,
-    /// Who logs in to ssh, as its configuration has it.
+    /// User of ssh according to its configuration.
     user: Option<String>,
     watched: watch::WatchedServer,
 }
 
-/// What a login needs.
+/// Parameters of a login.
 enum How {
     Ssh(ssh::SshTarget),
     Mail(mail::Protocol, mail::MailTarget, Option<mail::User>),
@@ -220,7 +219,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 impl Measured {
-    /// Derives what the logins mean.
+    /// Derives causes from the logins.
     fn explain(&mut self, way: &Way, interrupted: bool) {
         self.parts = assay_login::summarize_parts(&self.logins);
         let whole = |logins: &[Login]| {
@@ -233,7 +232,7 @@ impl Measured {
         let waited = assay_login::is_wait(whole(&self.logins), Nanos(0));
         let mut known = match waited || !self.crowds.is_empty() {
             true => way.known(),
-            // Nothing is there to explain.
+            // There is nothing to explain.
             false => ServerKnowledge::default(),
         };
         known.startup.clone_from(&self.startup);
@@ -275,7 +274,7 @@ fn measure(
             match shell {
                 Ok(shell) => login = ssh::with_prompt(login, &shell),
                 Err(LoginError::TimedOut { so_far, .. }) => {
-                    // The command got in; the shell for a person did not come to its prompt.
+                    // The command succeeded, but the interactive shell did not print its prompt.
                     out.logins.push(ssh::with_prompt(login, &so_far));
                     out.startup = lines(target, &LoginPart::Prompt, limit, stop, meter)?;
                     return Ok(());
@@ -289,7 +288,7 @@ fn measure(
         trace_start_up_files(target, limit, stop, meter, out)?;
         if person {
             meter.say("logins over a control socket".to_owned());
-            // Refused where the server allows one session for each connection: then there is none.
+            // Refused if the server permits only one session per connection.
             if let Ok(dir) = tempfile::tempdir() {
                 match ssh::control_master::time_logins(target, dir.path(), args.rounds, limit, stop)
                 {
@@ -309,7 +308,7 @@ fn measure(
     Ok(())
 }
 
-/// Times the lines of start-up files for each part that waits and in which such files are read.
+/// Traces the lines of start-up files for each part that waits and reads such files.
 fn trace_start_up_files(
     target: &ssh::SshTarget,
     limit: Duration,
@@ -341,7 +340,7 @@ fn lines(
 }
 
 impl Way {
-    /// Finds out which server is meant, and which processes of it run here.
+    /// Determines the server and its local processes.
     fn new(service: Service, how: How) -> Self {
         let (server, user) = match &how {
             How::Ssh(target) => ssh_server(target),
@@ -391,7 +390,7 @@ fn direct(host: &str, port: u16) -> server_knowledge::LoginServer {
     }
 }
 
-/// Returns the server and the user that ssh's configuration leads to.
+/// Returns the server and the user that ssh's configuration selects.
 fn ssh_server(target: &ssh::SshTarget) -> (server_knowledge::LoginServer, Option<String>) {
     let settings = target.effective();
     let value = |name: &str| {
@@ -446,7 +445,7 @@ impl Args {
             (mail::Protocol::Smtp, false) => 25,
             (mail::Protocol::Smtp, true) => 465,
         };
-        // The same rules as for URLs: brackets around IPv6, a port to 65535.
+        // The rules of URLs: brackets around IPv6, ports up to 65535.
         let text = match self.target.contains(':') {
             true => format!("https://{}/", self.target),
             false => format!("https://{}:{port}/", self.target),

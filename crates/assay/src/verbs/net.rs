@@ -1,4 +1,4 @@
-//! `assay net`: many devices on one network, and a plain verdict for each person.
+//! `assay net`: tests a network with many devices, with a verdict for each person.
 
 mod client;
 mod compare;
@@ -61,8 +61,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// The server of an address, or of a file that holds one: what is on a command line, everybody on the
-/// machine can read.
+/// Parses a server address, or reads it from a file: all users of the machine can read a command
+/// line.
 fn link(address: &str) -> anyhow::Result<ServerLink> {
     let text = match address.strip_prefix('@') {
         Some(path) => read(path)?,

@@ -1,4 +1,4 @@
-//! Bare `assay`: what it sees on this machine, and the most useful next commands.
+//! Bare `assay`: an overview of this machine, and the most useful next commands.
 
 mod next;
 
@@ -14,7 +14,7 @@ use assay_model::{Bytes, Facts};
 use assay_store::RunRow;
 use std::fmt::Write as _;
 
-/// Runs without a verb. Nothing is made or changed: a store that is not there is not created.
+/// Runs without a verb. Changes nothing and does not create a store.
 pub fn run(global: &Global) -> anyhow::Result<Status> {
     let facts = assay_facts::collect(&LiveHost, &CollectOptions::default());
     let mut out = format!(

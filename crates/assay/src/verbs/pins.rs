@@ -1,4 +1,4 @@
-//! `assay probe pins`: pins of public keys in the forms that are in use.
+//! `assay probe pins`: pins of public keys in the common formats.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -60,7 +60,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A key with its pin, and where it was found.
+/// A key with its pin and its source.
 struct Found {
     of: String,
     pinned: Pinned,
@@ -114,7 +114,7 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
             all.push(Found {
                 of: of.to_owned(),
                 pinned,
-                // Only the first is the server's own key, which the record is about.
+                // Only the first key is the server's own, which the DNS record is about.
                 host: (place == 0).then(|| (target.host.clone(), target.port)),
             });
         }
@@ -122,7 +122,8 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// The certificates in DER that a server shows, its own first. `wait` is the longest time for an answer, and for all.
+/// Returns the certificates of a server in DER, its own first. `wait` is the time limit of a
+/// response, and of all.
 pub(super) fn served_chain(
     of: &str,
     starttls: Option<&str>,
@@ -151,7 +152,7 @@ pub(super) fn served_chain(
     Ok((target, chain))
 }
 
-/// Whether what was named is a server: no path, and no file of that name.
+/// Whether the argument is a server: neither a path nor an existing file.
 pub(super) fn is_server(of: &str) -> bool {
     of != "-" && !of.contains('/') && LiveHost.stat(Path::new(of)).is_err()
 }
@@ -162,19 +163,19 @@ pub(super) struct Document<'a> {
     schema: u32,
     pins: Vec<Shown<'a>>,
 }
-/// A pin and how it is written where it is used.
+/// A pin in its common formats.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Shown<'a> {
-    /// The file or server that was named.
+    /// Name that the user gave.
     of: &'a str,
     /// `certificate`, `request`, `private key` or `public key`.
     kind: &'static str,
-    /// Its owner, where it says so.
+    /// Owner, if the item names one.
     subject: Option<&'a str>,
     /// Algorithm and size.
     key: &'a str,
     pin: &'a Pin,
-    /// The DNS record, where it is the key of a server.
+    /// DNS record, if it is the key of a server.
     tlsa: Option<String>,
     curl: String,
     android: String,
@@ -202,7 +203,7 @@ fn json(all: &[Found]) -> String {
     format!("{:#}\n", serde_json::json!(document))
 }
 
-/// Pins are copied: their lines are never broken.
+/// Pins are copied, so their lines are never wrapped.
 fn text(all: &[Found], style: Style) -> String {
     let mut out = String::new();
     for found in all {

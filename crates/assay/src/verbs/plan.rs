@@ -1,5 +1,4 @@
-//! `assay plan`: storage planning. Each question is a module; what it knows lives in
-//! `assay-planner`.
+//! `assay plan`: storage planning. Each question is a module; `assay-planner` computes the answers.
 
 mod cache;
 mod capacity;
@@ -42,7 +41,7 @@ enum Question {
     Durability(durability::Args),
 }
 
-/// The form of each answer, by its question.
+/// JSON schema of each answer by question.
 #[cfg(feature = "schemas")]
 pub(super) fn documents() -> Vec<super::dev::form::Form> {
     use super::dev::form::form;

@@ -1,4 +1,4 @@
-//! `assay fleet pool`: trials of many machines, given freely and looked at together.
+//! `assay fleet pool`: trials that users of many machines share, judged together.
 
 mod export;
 mod keep;
@@ -50,7 +50,7 @@ enum Action {
     Remove(Remove),
 }
 
-/// `add`.
+/// Arguments of `add`.
 #[derive(clap::Args)]
 struct Add {
     /// Files that `assay fleet pool export` wrote
@@ -58,7 +58,7 @@ struct Add {
     files: Vec<PathBuf>,
 }
 
-/// `show`.
+/// Arguments of `show`.
 #[derive(clap::Args)]
 struct Show {
     /// Advice to show [default: all shared trials]
@@ -69,7 +69,7 @@ struct Show {
     json: bool,
 }
 
-/// `remove`.
+/// Arguments of `remove`.
 #[derive(clap::Args)]
 struct Remove {
     /// Public key of the owner, or its first eight digits
@@ -118,7 +118,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
         .collect();
     let chosen: Vec<&str> = match &args.advice {
         Some(id) if known.contains(id.as_str()) => vec![id],
-        // An unknown name is told apart from one that nobody tried.
+        // An unknown name is an error; a page without shared trials is not.
         Some(id) => vec![catalogue.get(id)?.id.as_str()],
         None => known.into_iter().collect(),
     };
@@ -126,7 +126,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     for id in chosen {
         all.extend(match catalogue.get(id) {
             Ok(page) => of_page(&pool, page),
-            // A newer assay knows the page.
+            // The page may exist in a newer assay.
             Err(_) => pool_effects(&pool, id, USUAL_MARGIN, &[]),
         });
     }
@@ -143,10 +143,10 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// What matters where a page does not say it, as in [`assay_model::advice::TrialSpec`].
+/// Default margin of a page, as in [`assay_model::advice::TrialSpec`].
 const USUAL_MARGIN: f64 = 0.03;
 
-/// What the pool says of a page.
+/// Returns the pooled results of a page.
 fn of_page(pool: &assay_pool::Pool, page: &Advice) -> Vec<Pooled> {
     let said = page.trial.as_ref().and_then(|trial| trial.get("margin"));
     let said = said.and_then(|margin| margin.as_float());
@@ -158,8 +158,8 @@ fn of_page(pool: &assay_pool::Pool, page: &Advice) -> Vec<Pooled> {
     )
 }
 
-/// What the pool of this store says of a page; nothing where there is no pool. For other verbs, which a
-/// pool that cannot be read does not stop.
+/// Returns the pooled results of a page for other verbs; empty without a pool, or if it cannot be
+/// read.
 pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     let pool = Kept::of(global).and_then(|kept| kept.load());
     match pool {
@@ -171,8 +171,8 @@ pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     }
 }
 
-/// How long trials of this advice took on other machines, in a sentence for a plan. It says nothing about
-/// what this trial will find.
+/// Describes the duration of this advice's trials on other machines for a plan. It contains no
+/// information about their results.
 pub fn length_elsewhere(page: &str, pair: assay_model::Nanos, global: &Global) -> Vec<String> {
     let Ok(catalogue) = Catalogue::builtin() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `assay probe`: what a host that the user names shows to everybody.
+//! `assay probe`: inspects a host of the user's choice from outside.
 
 mod text;
 
@@ -250,19 +250,19 @@ impl How {
     }
 }
 
-/// What is random in hellos.
+/// Returns the seed of the random values in handshakes.
 pub fn seed() -> anyhow::Result<[u8; 32]> {
     let mut seed = [0; 32];
     seed.copy_from_slice(context::random_uid()?.as_bytes());
     Ok(seed)
 }
 
-/// Something needed could not be read; what causes it is in its own words.
+/// Converts an error to one with exit status 3.
 pub fn unreadable(error: &ProbeError) -> anyhow::Error {
     Unreadable(error.to_string()).into()
 }
 
-/// As [`unreadable`], with the host in front.
+/// Like [`unreadable`], with the host before the message.
 pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     match error {
         ProbeError::Connect { .. } => unreadable(error),
@@ -270,7 +270,7 @@ pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     }
 }
 
-/// What is printed with `--json`.
+/// Output of `--json`.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
@@ -278,7 +278,7 @@ pub struct Document<'a> {
     probed: Probed<'a>,
 }
 
-/// What was found, by what was asked.
+/// Results by kind of probe.
 #[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Probed<'a> {
@@ -289,7 +289,7 @@ enum Probed<'a> {
     Http(&'a http::Report),
 }
 
-/// Prints, and says what it comes to.
+/// Prints the results and returns the exit status.
 fn finish(
     probed: Probed<'_>,
     remarks: &[Remark],

@@ -1,4 +1,4 @@
-//! `assay report`: a run as HTML, Markdown, JSON or text.
+//! `assay report`: reports a run as HTML, Markdown, JSON or text.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -51,7 +51,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What to write.
+/// Format of the report.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// One self-contained page.
@@ -60,11 +60,11 @@ enum Format {
     Md,
     /// One JSON document.
     Json,
-    /// As in the terminal.
+    /// The text of the terminal.
     Text,
 }
 
-/// A run as judged.
+/// A run with its judgement.
 struct Loaded {
     run: Run,
     samples: Vec<Sample>,
@@ -129,7 +129,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// A report that is shared need not tell everything; that something was left out, it tells.
+/// Removes facts from a report that is shared, and adds a remark that facts are missing.
 fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
     for key in keys {
         let before = run.facts.map.len();
@@ -150,7 +150,7 @@ fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where to write, and what.
+/// Returns the destination and the format.
 fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
     if let Some(path) = &args.html {
         return Ok((Some(path), Format::Html));

@@ -1,4 +1,4 @@
-//! `assay run`: measure.
+//! `assay run`: measures.
 
 mod workload;
 
@@ -52,8 +52,8 @@ Plans:
 
 Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
 
-/// From a signal to the end. fio gets some seconds to end, and what is left is removed at once or at the
-/// next start: a target that does not answer keeps nobody waiting.
+/// Longest time from a signal to the end. fio gets some seconds to end, and remaining files are
+/// removed at once or at the next start; an unresponsive target does not delay the end.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// Measure a directory, file, block device or web server
@@ -125,7 +125,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// The former place of `assay login`.
+/// The old position of `assay login`.
 #[derive(clap::Subcommand)]
 enum Action {
     #[command(hide = true)]
@@ -166,7 +166,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 let rounds = rounds_within(budget, prepared.estimate, planned)?;
                 if rounds < planned {
                     spec.rounds = Some(rounds);
-                    // One preparation at a time may hold the run.
+                    // Only one preparation may hold the run.
                     drop(prepared);
                     prepared = assay_measure::runner::prepare(&spec, targets, &begin, &env)?;
                 }
@@ -217,7 +217,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Measures on another machine; the run is of the store here.
+/// Measures on another machine and stores the run locally.
 fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut asked = RemoteWork {
         cut: vec![
@@ -260,7 +260,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Shows a run as the user wants it. Whether its criteria are met.
+/// Prints a run in the requested format. Returns whether its criteria are met.
 fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::Result<bool> {
     let judged = assay_judge::judge_run(run, samples);
     if let Some(path) = &args.html {
@@ -281,7 +281,7 @@ fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::
     Ok(judged.criteria.iter().all(|criterion| criterion.met))
 }
 
-/// The most rounds that fit into a budget.
+/// Returns the most rounds that fit into a budget.
 ///
 /// # Errors
 /// The budget is too short for one round.
@@ -299,7 +299,7 @@ pub(super) fn rounds_within(budget: Nanos, estimate: Nanos, planned: u32) -> any
     Ok(fit)
 }
 
-/// Says what will be done.
+/// Prints the plan of the run.
 fn introduce(prepared: &assay_measure::runner::PreparedRun) {
     let run = &prepared.run;
     for remark in &run.remarks {
@@ -322,7 +322,7 @@ fn introduce(prepared: &assay_measure::runner::PreparedRun) {
     );
 }
 
-/// The run to go on with: the one named, else the newest that is not complete.
+/// Returns the run to continue: the named one, else the newest incomplete one.
 fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     if !name.is_empty() {
         return Ok(store.resolve(name)?);
@@ -330,7 +330,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     for row in store.runs()? {
         let open = row.state != RunState::Complete && row.samples < row.planned;
         let here = context::begun_here("it", row.machine.as_ref()).is_ok();
-        // What a stack was measured on is gone.
+        // The temporary layers of a stack are gone.
         if open && here && store.run(row.id)?.ladder.is_none() {
             return Ok(row.id);
         }
@@ -338,7 +338,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     bail!("nothing to resume: no run was interrupted; `assay report runs` lists all")
 }
 
-/// Which plan, and what to measure.
+/// Returns the plan and the targets.
 fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let mut targets = args.words.clone();
     let another = args.plan_file.is_some() || args.one.plan().is_some();
@@ -386,7 +386,7 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     Ok((spec, targets))
 }
 
-/// The times of the command line, for all workloads.
+/// Sets the times of the command line for all workloads.
 pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Option<Nanos>) {
     spec.runtime = runtime.or(spec.runtime);
     spec.ramp = ramp.or(spec.ramp);
@@ -396,7 +396,7 @@ pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Optio
     }
 }
 
-/// `.` means nothing in a stored run: targets are named by where they are.
+/// Returns the absolute path, because `.` has no meaning in a stored run.
 fn absolute(target: &str) -> String {
     if is_url(target) {
         return target.to_owned();
@@ -410,7 +410,7 @@ fn is_plan(word: &str) -> bool {
     BUILTIN.iter().any(|(name, _)| *name == word)
 }
 
-/// A first word that is neither a plan nor a path is most likely a misspelt plan.
+/// Refuses a first word that is neither a plan nor a path: it is most likely a misspelt plan.
 fn plan_or_target(word: &str) -> anyhow::Result<()> {
     if word.contains('/') || Path::new(word).exists() {
         return Ok(());
@@ -430,7 +430,7 @@ fn plan_or_target(word: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Bytes of the longest plan: 10,000 workloads with all their fields come to about 3 MB.
+/// Largest plan in bytes: 10,000 workloads with all fields take about 3 MB.
 pub(super) const LONGEST_PLAN: u64 = 16 << 20;
 
 pub(super) fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {
@@ -440,7 +440,7 @@ pub(super) fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {
 
 fn print_plan(args: &Args) -> anyhow::Result<Status> {
     let (spec, targets) = spec_and_targets(args)?;
-    // The engine is settled when the plan is run; `auto` says so in the printed file.
+    // The engine is selected when the plan is executed; the printed file contains `auto`.
     let settings = Settings {
         targets,
         engine: Engine::Auto,

@@ -1,4 +1,4 @@
-//! `assay report runs`: what was measured.
+//! `assay report runs`: lists past runs.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -58,11 +58,11 @@ enum Action {
     },
 }
 
-/// What was measured.
+/// Past runs.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
-    /// The newest first.
+    /// Runs, the newest first.
     runs: &'a [RunRow],
 }
 
@@ -110,7 +110,7 @@ pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
     }
 }
 
-/// What lists show of a machine: nothing where all runs are of one.
+/// Returns the machine column of lists; `None` if all runs are from one machine.
 fn machines(rows: &[RunRow]) -> Option<Vec<String>> {
     let known: BTreeSet<&Machine> = rows.iter().filter_map(|row| row.machine.as_ref()).collect();
     let shown = |row: &RunRow| match &row.machine {
@@ -145,7 +145,7 @@ fn table(rows: &[RunRow], columns: usize) -> String {
         .collect();
     let heads: Vec<String> = heads.into_iter().map(str::to_owned).collect();
     let table = TableColumns::fit("rllrl", [&heads].into_iter().chain(&cells));
-    // The last column stands on the left, so its cells are filled up for what follows.
+    // The last column is left-aligned, so its cells are padded.
     let line = |cells: &[String]| pad_right(&table.format_row(cells), table.width());
     let indent = table.width() + 2;
     let mut out = format!("{}  targets\n", line(&heads));
@@ -179,7 +179,7 @@ fn table(rows: &[RunRow], columns: usize) -> String {
 
 fn delete(names: &[String], yes: bool, global: &Global) -> anyhow::Result<Status> {
     let mut store = store_with_runs(global)?;
-    // Every name is looked up before anything is removed: `last` moves with each removal.
+    // All names are resolved before anything is deleted, because `last` changes with each deletion.
     let ids: BTreeSet<RunId> = names
         .iter()
         .map(|name| store.resolve(name))

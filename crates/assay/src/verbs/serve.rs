@@ -1,4 +1,4 @@
-//! `assay serve`: the store as pages in a browser.
+//! `assay serve`: shows the store in a browser.
 
 use crate::context;
 use crate::global::Global;

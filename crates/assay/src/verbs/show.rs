@@ -1,4 +1,4 @@
-//! `assay report show`: one run, judged by today's rules.
+//! `assay report show`: shows one run, judged by the current rules.
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
@@ -80,7 +80,7 @@ const SHOWN: [Quantity; 5] = [
     Quantity::P999,
 ];
 
-/// Samples below their workload and target, in rounds.
+/// Formats the samples below their workload and target, in rounds.
 fn table(judged: &Judged) -> String {
     let mut out = String::new();
     for result in &judged.results {

@@ -1,4 +1,4 @@
-//! `assay stack`: the layers under a target, and what each of them costs.
+//! `assay stack`: shows the layers under a target and their cost.
 
 mod layers;
 mod measure;
@@ -48,7 +48,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Measures the layers of another machine; the run is of the store here.
+/// Measures the layers of another machine and stores the run locally.
 fn there(host: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut asked = RemoteWork {
         cut: vec![("--html", Value::One)],

@@ -1,4 +1,4 @@
-//! `assay report store`: one store into another.
+//! `assay report store`: copies stores, and manages stored facts.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -70,7 +70,7 @@ enum Action {
     },
 }
 
-/// What became of the records.
+/// Result of copying.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document {
     schema: u32,
@@ -155,7 +155,7 @@ fn forget(machine: &str, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// A name for people.
+/// Formats a path for people.
 fn shown(path: &Path) -> String {
     let path = assay_store::shown(path);
     path.to_string_lossy().escape_debug().to_string()

@@ -1,4 +1,4 @@
-//! `assay study`: published benchmarks, carried out here.
+//! `assay study`: repeats published benchmarks.
 
 mod carry;
 mod past_studies;
@@ -127,7 +127,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     carry::run(args, study(name)?, global)
 }
 
-/// A built-in study, or the user's own file.
+/// Returns a built-in study, or reads the user's own file.
 fn study(name: &str) -> anyhow::Result<Study> {
     if Path::new(name).extension().is_none_or(|end| end != "toml") {
         return Ok(catalogue::builtin_study(name)?);

@@ -1,4 +1,4 @@
-//! `assay trial`: test a piece of advice here.
+//! `assay trial`: tests a piece of advice on this machine.
 
 mod begin;
 mod carry;
@@ -135,7 +135,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// `3%`, `3`: percent, above 0 and below 100.
+/// Parses a percentage above 0 and below 100: `3%`, `3`.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
@@ -154,7 +154,8 @@ pub(super) fn guard(text: &str) -> Result<Guard, String> {
     })
 }
 
-/// Names on standard error what assays with other state directories have left; nothing is touched or made.
+/// Lists changes of assay processes with other state directories on standard error; changes
+/// nothing.
 pub fn name_left_elsewhere() -> anyhow::Result<()> {
     match LiveHost.exists(&crate::context::journal_dir()?) {
         Ok(true) => past_trials::left_elsewhere(&past_trials::journal()?).map(drop),
@@ -163,7 +164,7 @@ pub fn name_left_elsewhere() -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// Whether this call sets back what others have left.
+    /// Whether this call reverts changes of other processes.
     pub fn recovers(&self) -> bool {
         self.recover
     }

@@ -1,4 +1,4 @@
-//! `assay tune`: reach a goal by changes that are proved here, or leave the machine as it was.
+//! `assay tune`: reaches a goal by changes that are proved on this machine, or leaves the machine unchanged.
 
 mod begin;
 mod earlier;

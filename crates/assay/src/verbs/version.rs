@@ -1,4 +1,4 @@
-//! `assay version`: which assay this is, for reports of errors and for scripts.
+//! `assay version`: the version and its built-in features, for bug reports and scripts.
 
 use crate::context::print;
 use crate::status::Status;
@@ -18,16 +18,16 @@ pub struct Args {
     json: bool,
 }
 
-/// Which assay this is.
+/// Version of assay.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document {
-    /// Version of the documents of `--json`.
+    /// Schema version of the `--json` documents.
     schema: u32,
     version: &'static str,
     architecture: &'static str,
     /// `static` or `dynamic`.
     linked: &'static str,
-    /// What was built in of what can be left out.
+    /// Optional features of this build.
     features: &'static [&'static str],
 }
 

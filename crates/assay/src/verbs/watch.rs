@@ -1,5 +1,5 @@
-//! `assay fleet watch`: machines are checked again and again, and somebody is told when something new is wrong, and when
-//! it is over.
+//! `assay fleet watch`: checks machines periodically and notifies about new findings and about findings that are
+//! gone.
 
 mod install;
 mod notification;
@@ -90,7 +90,7 @@ struct Now {
     quiet: bool,
 }
 
-/// What is watched, and who is told.
+/// The watched machines, and the recipients.
 #[derive(clap::Args)]
 struct What {
     /// Groups, machines and patterns of names [default: this machine]
@@ -113,17 +113,17 @@ struct What {
     command: Vec<OsString>,
 }
 
-/// News, and what stands.
+/// News, and the alarms in effect.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
-    /// When it was seen.
+    /// Time of the check.
     at: Timestamp,
-    /// Raised since it was told last.
+    /// Alarms raised since the last message.
     raised: &'a [Alarm],
-    /// Over since then.
+    /// Alarms that ended since then.
     over: &'a [Over],
-    /// All alarms that stand now.
+    /// All alarms in effect.
     standing: &'a [Alarm],
 }
 
@@ -163,7 +163,7 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
         over: &news.over,
         standing: &standing,
     };
-    // On disk before anybody is told: what was raised now is known, whatever becomes of the message.
+    // Saved before the notification, so that a new alarm is known even if the message fails.
     file.save()?;
     let style = context::style(global);
     print(&match args.json {
@@ -192,7 +192,7 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// What was seen of a machine, or why it was not.
+/// Checks of machines, or the reasons why they failed.
 type Looks = Vec<(String, Result<Checked, String>)>;
 
 fn look(
@@ -240,7 +240,7 @@ fn look(
                 Ok(checked)
             }
             Outcome::Failed(error) => Err(error.to_string()),
-            // It is looked at under its other name.
+            // The machine is checked under its other name.
             Outcome::Same(_) => continue,
         };
         looks.push((machine.name.clone(), seen));
@@ -248,20 +248,20 @@ fn look(
     Ok((looks, asked.interrupted))
 }
 
-/// What this machine is called.
+/// Returns the name of this machine.
 pub(super) fn here() -> String {
     let name = assay_facts::machine(&LiveHost).and_then(|machine| machine.name);
     name.unwrap_or_else(|| "this machine".to_owned())
 }
 
-/// The file of alarms, which is one watch's at a time.
+/// The file of alarms; only one watch holds it at a time.
 struct AlarmFile {
     path: PathBuf,
     alarms: Alarms,
     _lock: File,
 }
 
-/// Bytes of the longest file of alarms.
+/// Largest file of alarms in bytes.
 const LONGEST: u64 = 64 << 20;
 
 impl AlarmFile {
@@ -293,7 +293,7 @@ impl AlarmFile {
     }
 }
 
-/// Where alarms, and what was installed, are written down.
+/// Returns the directory of alarms and of the record of the installation.
 #[allow(
     clippy::disallowed_methods,
     reason = "a directory of assay's own in its state"
@@ -314,12 +314,12 @@ fn dir() -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Writes a file of assay's own, whole or not at all, also when the power goes.
+/// Writes a file of assay atomically and durably.
 fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     assay_host::write_output(path, content).map_err(context::unwritten)
 }
 
-/// What is new, and how much stands, for people.
+/// Formats the news, and the number of alarms in effect, for people.
 fn said(news: &News, standing: &[Alarm], now: Timestamp, style: Style) -> String {
     let mut text = String::new();
     if !news.raised.is_empty() {
@@ -417,7 +417,7 @@ fn forget(machine: &str) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// The severity as the command line takes it.
+/// Returns the name of the severity on the command line.
 fn name(threshold: Threshold) -> &'static str {
     Severity::from(threshold).name()
 }

@@ -1,5 +1,5 @@
-//! `assay web`: load web servers: capacity, then what users wait at shares of it. What was measured is a run
-//! of the store as any other.
+//! `assay web`: loads web servers: measures the capacity, then the latency at fractions of it. The measurement is
+//! stored as a run.
 
 mod arguments;
 mod from_machines;
@@ -86,7 +86,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// The servers, as they are found from here.
+/// Resolves the servers.
 fn targets(
     args: &Args,
     load: &Http,
@@ -109,24 +109,24 @@ fn targets(
     Ok(targets)
 }
 
-/// What is measured, and how.
+/// Parameters of the measurement.
 struct What {
     urls: Vec<String>,
     remarks: Vec<Vec<String>>,
     load: Http,
     settings: Settings,
-    /// Of the machine that loads.
+    /// Facts of the generator's machine.
     facts: Facts,
     /// Sessions with the machines of the servers.
     watch: watched::Watch,
 }
 
-/// Asks whether all shall end.
+/// Whether to stop.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
-/// Hears what happens.
+/// Receives events.
 type Tell<'a, 'b> = &'a mut (dyn FnMut(WebEvent<'_>) + Send + 'b);
 
-/// Measures by `carry`, keeps every step, and shows what it comes to.
+/// Measures with `carry`, stores every step, and prints the results.
 fn measure(
     args: &Args,
     global: &Global,
@@ -209,13 +209,13 @@ fn measure(
     }
     Ok(match () {
         () if stop() => Status::Interrupted,
-        // A server that never gave a good answer was not measured.
+        // A server without any successful response was not measured.
         () if judged.steps.iter().all(|step| step.rate.is_none()) => Status::Findings,
         () => Status::Ok,
     })
 }
 
-/// Shows what happens, and stores every step before the next begins.
+/// Shows events, and stores every step before the next one begins.
 struct Keeper<'a> {
     progress: progress::Progress<'a>,
     store: Store,
@@ -223,7 +223,7 @@ struct Keeper<'a> {
     load: Http,
     settings: Settings,
     began: Timestamp,
-    /// Why the store refused; the measurement ends then.
+    /// Error of the store, which ends the measurement.
     failed: Option<StoreError>,
     broken: Arc<AtomicBool>,
 }
@@ -244,7 +244,7 @@ impl Keeper<'_> {
     }
 
     fn keep(&mut self, step: &Step) -> Result<(), StoreError> {
-        // What was interrupted before anything was counted says nothing.
+        // A step that was interrupted before any count has no result.
         if step.measured.interrupted && step.measured.answers == 0 {
             return Ok(());
         }
@@ -262,7 +262,7 @@ impl Keeper<'_> {
         self.store.add_sample(self.run.id, &sample)
     }
 
-    /// Its number in the store.
+    /// Ends the run and returns its number in the store.
     fn end(mut self, state: RunState) -> anyhow::Result<RunId> {
         if let Some(error) = self.failed {
             return Err(error)
@@ -278,7 +278,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Seconds from the first to the last request of a log.
+/// Returns the seconds from the first to the last request of a log.
 fn span_of_log(target: &Target) -> Option<f64> {
     Some(target.listed.last()?.due as f64 / 1e9)
 }

@@ -1,4 +1,4 @@
-//! `assay why`: what makes a machine, or a part of it, slow right now.
+//! `assay why`: finds what makes a machine, or a part of it, slow.
 
 mod recorded_file;
 mod target_path;
@@ -64,7 +64,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Parses a length of 1 s to 1 h.
+/// Parses a duration of 1 s to 1 h.
 fn parse_length(text: &str) -> Result<Duration, String> {
     let (number, factor) = match text.strip_suffix('m') {
         Some(number) => (number, 60),
@@ -108,7 +108,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Watches this machine; the last value is true when the user ended it.
+/// Watches this machine; the last value is true if the user ended it.
 fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLook>, bool)> {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
     let thing = match &args.thing {
@@ -161,7 +161,7 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLoo
     Ok((header, looks, cancel.is_cancelled()))
 }
 
-/// A word with a slash, or that is a file, is a path; any other is a name.
+/// Resolves a word: a path if it contains a slash or exists as a file, else a name.
 fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject> {
     let name = word.to_str();
     if let Some(name) = name.filter(|name| !name.contains('/') && !name.starts_with('.')) {

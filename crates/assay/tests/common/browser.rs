@@ -1,4 +1,4 @@
-//! Headless Chromium as a phone, spoken to through its debugging pipe.
+//! Headless Chromium as a phone, controlled through its debugging pipe.
 
 use serde_json::{Value, json};
 use std::fs::File;
@@ -18,7 +18,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// None, and said so, without Chromium. `start` starts the command: in a namespace, or not.
+    /// Starts Chromium; `None` with a message if it is missing. `start` starts the command, in a
+    /// namespace or not.
     pub fn start(start: &dyn Fn(Command) -> Child) -> Option<Self> {
         if assay_testing::servers::skip(&["chromium"], false) {
             return None;
@@ -30,7 +31,7 @@ impl Browser {
             assert!(made.success());
         }
         let mut command = Command::new("sh");
-        // The pipe is descriptors 3 and 4.
+        // The pipe uses descriptors 3 and 4.
         let script = "exec chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
                       --ignore-certificate-errors --no-first-run --disable-background-networking \
                       --remote-debugging-pipe --user-data-dir=\"$2\" about:blank 3<\"$0\" 4>\"$1\"";
@@ -57,7 +58,7 @@ impl Browser {
         })
     }
 
-    /// A command and its result; events in between are left out.
+    /// Sends a command and returns its result; events in between are dropped.
     pub fn call(&mut self, method: &str, params: Value, session: Option<&str>) -> Value {
         let message = self.ask(method, params, session);
         assert!(message["error"].is_null(), "{method}: {message}");
@@ -94,7 +95,7 @@ impl Browser {
         }
     }
 
-    /// A tab, in front: its target and session.
+    /// Opens a tab in front: returns its target and session.
     pub fn open(&mut self, url: &str) -> (String, String) {
         let target = self.call("Target.createTarget", json!({ "url": url }), None);
         let target = target["targetId"].as_str().unwrap().to_owned();
@@ -103,7 +104,7 @@ impl Browser {
         (target, session["sessionId"].as_str().unwrap().to_owned())
     }
 
-    /// The value of an expression in a tab; null while there is no page in it.
+    /// Evaluates an expression in a tab; null while it has no page.
     pub fn evaluate(&mut self, session: &str, expression: &str) -> Value {
         let asked =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -124,7 +125,7 @@ impl Browser {
         }
     }
 
-    /// A picture of a tab, as a phone of 390 × 844 shows it.
+    /// Saves a screenshot of a tab on a phone of 390 × 844.
     pub fn picture(&mut self, session: &str, path: &Path) {
         let phone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
         self.call("Emulation.setDeviceMetricsOverride", phone, Some(session));
@@ -133,7 +134,7 @@ impl Browser {
             json!({ "format": "png" }),
             Some(session),
         );
-        // `base64` is where coreutils are.
+        // `base64` is part of coreutils.
         let mut child = Command::new("base64")
             .arg("-d")
             .stdin(Stdio::piped())

@@ -1,17 +1,16 @@
-//! Guests for tests: the image, and that nothing is left of them.
+//! Guests for tests: the image, and checks that nothing is left.
 //!
-//! The image comes from the user's cache; `make test-guests` puts it there. Without it the tests are
-//! skipped.
+//! The image comes from the user's cache; `make test-guests` builds it. Without it the tests are skipped.
 
 use super::{Home, entries};
 use assay_lab::{Cache, Image, Zfs};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-/// An emulated guest takes all processors: one at a time.
+/// One at a time, because an emulated guest uses all processors.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// The image, and the turn to boot from it.
+/// Returns the image, and the lock to boot from it.
 pub fn image() -> Option<(Image, MutexGuard<'static, ()>)> {
     let one = ONE
         .lock()
@@ -23,8 +22,8 @@ pub fn image() -> Option<(Image, MutexGuard<'static, ()>)> {
     Some((found?, one))
 }
 
-/// The same for tests that take minutes: all of them together are a quarter of an hour, which is too
-/// much for every change. `ASSAY_LAB_ALL=1` runs them.
+/// Returns the image for tests that take minutes: together a quarter of an hour, too long for every
+/// change. `ASSAY_LAB_ALL=1` runs them.
 pub fn image_for_long() -> Option<(Image, MutexGuard<'static, ()>)> {
     if std::env::var_os("ASSAY_LAB_ALL").is_none() {
         assay_testing::skipped("long", "it takes minutes; ASSAY_LAB_ALL=1 runs it");
@@ -33,7 +32,7 @@ pub fn image_for_long() -> Option<(Image, MutexGuard<'static, ()>)> {
     image()
 }
 
-/// The same with that OpenZFS. `make test-guests` does not build the newer one.
+/// Returns the image with this OpenZFS. `make test-guests` does not build the newer one.
 pub fn image_for_long_with(zfs: Zfs) -> Option<(Image, MutexGuard<'static, ()>)> {
     let (stable, one) = image_for_long()?;
     if zfs == Zfs::Stable {
@@ -50,7 +49,7 @@ pub fn image_for_long_with(zfs: Zfs) -> Option<(Image, MutexGuard<'static, ()>)>
     Some((found?, one))
 }
 
-/// Processes that work in a directory.
+/// Returns the processes that work in a directory.
 pub fn working_in(dir: &Path) -> Vec<PathBuf> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes

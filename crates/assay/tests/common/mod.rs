@@ -1,4 +1,4 @@
-//! Runs the built binary as a user would, with a store and a state directory of its own.
+//! Runs the built binary as a user would, with a separate store and state directory.
 #![allow(
     clippy::disallowed_methods,
     dead_code,
@@ -18,8 +18,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The program that goes to other machines in tests: this one without what only a debugger reads, which is more than
-/// half of it. Made once for all of them; where there is no `strip`, it is the whole.
+/// Returns the program that tests upload: this one without debug information, which is more than
+/// half of it. Created once for all tests; without `strip` it is the complete program.
 pub fn sent() -> &'static str {
     static SENT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     SENT.get_or_init(|| {
@@ -57,7 +57,7 @@ impl Home {
         }
     }
 
-    /// A directory to measure, on the same file system as the build.
+    /// Returns a directory to measure, on the same file system as the build.
     pub fn target(&self) -> TempDir {
         tempfile::Builder::new()
             .prefix("target")
@@ -81,8 +81,8 @@ impl Home {
         command
     }
 
-    /// What was said, for a snapshot: with `HOME` for the directory of this test and `TARGET` for one to measure, and
-    /// without the guests that others run on this machine, and without what other tests left there for a moment.
+    /// Normalises output for a snapshot: `HOME` for the directory of this test, `TARGET` for one to
+    /// measure; without guests of other users and temporary objects of other tests.
     pub fn told(&self, said: &str) -> String {
         let said = &without_notes_of_others(said);
         let said = assay_testing::normalize_output(said, &[(self.dir.path(), "HOME")]);
@@ -102,7 +102,7 @@ impl Home {
         lines.collect()
     }
 
-    /// The line that says why it was refused, for a snapshot.
+    /// Returns the line with the reason of a refusal, for a snapshot.
     pub fn refusal(&self, ran: &Ran) -> String {
         let refused = |line: &&str| line.starts_with("assay: ") || line.starts_with("error: ");
         let line = ran.stderr.lines().find(refused);
@@ -114,7 +114,7 @@ impl Home {
     }
 }
 
-/// No command of a test takes longer: one that hangs is killed, and with it the guest that it booted.
+/// Time limit of a command in tests: a hanging command is killed together with its guest.
 const LONGEST: Duration = Duration::from_secs(900);
 
 /// Runs a command to its end.
@@ -152,7 +152,7 @@ pub fn entries(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Real fio or nothing: says why a test was skipped.
+/// Whether the real fio is installed; otherwise reports a skip.
 pub fn fio() -> bool {
     let found = Command::new("fio")
         .arg("--version")
@@ -164,7 +164,7 @@ pub fn fio() -> bool {
     found
 }
 
-/// Root, for tests that mount or attach: says why a test was skipped.
+/// Whether the test is root, for mounts and loop devices; otherwise reports a skip.
 pub fn root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -173,7 +173,7 @@ pub fn root() -> bool {
     root
 }
 
-/// An executable script that stands in for fio where the real one cannot misbehave on command.
+/// Creates an executable script that replaces fio where the real one cannot fail on command.
 pub fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let path = dir.join(name);
@@ -182,14 +182,14 @@ pub fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
     path
 }
 
-/// A loop device on a file of zeros, detached with the test; none where they cannot be had.
+/// A loop device on a file of zeros, detached on drop; `None` if not available.
 pub struct Loop {
     pub device: String,
     dir: TempDir,
 }
 
 impl Loop {
-    /// Size in bytes.
+    /// Creates it with this size in bytes.
     pub fn new(size: u64) -> Option<Self> {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let image = dir.path().join("image");
@@ -211,7 +211,7 @@ impl Loop {
         Some(Self { device, dir })
     }
 
-    /// What the file under it holds.
+    /// Returns the content of its backing file.
     pub fn content(&self) -> Vec<u8> {
         std::fs::read(self.dir.path().join("image")).unwrap()
     }
@@ -223,7 +223,7 @@ impl Drop for Loop {
     }
 }
 
-/// What was said without notes on changes that an assay with another state directory left.
+/// Removes notes about changes of assay processes with other state directories.
 fn without_notes_of_others(said: &str) -> String {
     let end = "assay trial --recover` sets it back\n";
     let mut rest = said;

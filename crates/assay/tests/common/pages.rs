@@ -1,6 +1,6 @@
-//! Things to carry out that belong to no catalogue.
+//! Pages and studies for tests that are in no catalogue.
 
-/// A page that tries a setting in a file, with a load on a scratch file in the directory.
+/// A page that changes a setting in a file, with a load on a scratch file in the directory.
 pub const SETTING: &str = r#"+++
 title = "More workers"
 statement = "Have more."

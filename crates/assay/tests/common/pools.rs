@@ -1,4 +1,4 @@
-//! A guest with disks for pools, and assay in it.
+//! A guest with assay and disks for pools.
 
 use super::guests;
 use assay_host::Limits;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-/// An emulated guest on a busy machine is slow.
+/// Time limit of a command in an emulated guest on a busy machine.
 const GUEST_LIMIT: Duration = Duration::from_secs(900);
 
-/// What a command of the guest said.
+/// Output of a command in the guest.
 pub struct Said {
     pub status: i32,
     pub out: String,
     pub err: String,
 }
 
-/// An image, and where guests of it are kept while a test runs.
+/// An image, and the directory of its guests during a test.
 pub struct Lab {
     image: Image,
     dir: tempfile::TempDir,
@@ -28,7 +28,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// None, and says why, where there is no image with that OpenZFS, or long tests are not wanted.
+    /// Opens it; `None` with a message without an image with that OpenZFS, or if long tests are
+    /// disabled.
     pub fn new(zfs: Zfs) -> Option<Self> {
         let (image, one) = guests::image_for_long_with(zfs)?;
         Some(Self {
@@ -55,7 +56,7 @@ fn command(state: &str, arguments: &str) -> String {
     format!("cd /root; exec env ASSAY_STATE={state} ASSAY_STORE={state}/db assay {arguments}")
 }
 
-/// Disks `d1`, `d2` and so on.
+/// Returns disks `d1`, `d2` and so on.
 pub fn disks(count: u32, size: u64) -> Vec<Disk> {
     (1..=count)
         .map(|number| Disk::scratch(&format!("d{number}"), size))
@@ -67,7 +68,7 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// The device nodes of the first so many disks of [`disks`].
+    /// Returns the device nodes of the first disks of [`disks`].
     pub fn devices(&self, count: u32) -> Vec<String> {
         let names: Vec<String> = (1..=count).map(|number| format!("d{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -93,7 +94,7 @@ impl Pools {
         }
     }
 
-    /// A script that has to succeed.
+    /// Runs a script that must succeed.
     pub fn sh(&self, script: &str) -> String {
         let said = self.run(&["sh", "-euc", script]);
         assert_eq!(said.status, 0, "{script}: {}{}", said.out, said.err);
@@ -108,15 +109,15 @@ impl Pools {
         }
     }
 
-    /// `zpool create -f …`. zpool waits 30 s for udev to see its partitions, which may be too short
-    /// here.
+    /// Runs `zpool create -f …`. zpool waits 30 s for udev to show its partitions, which may be too
+    /// short here.
     pub fn create(&self, words: &str) {
         self.sh(&format!(
             "for try in 1 2 3; do zpool create -f {words} && break; done"
         ));
     }
 
-    /// assay in the guest, which keeps what it writes in `state`.
+    /// Runs assay in the guest with the state directory `state`.
     pub fn assay(&self, state: &str, arguments: &str) -> Said {
         let script = command(state, arguments);
         let said = self.run(&["sh", "-c", &script]);
@@ -124,7 +125,7 @@ impl Pools {
         said
     }
 
-    /// Starts assay, and leaves it at work.
+    /// Starts assay in the background.
     pub fn start(&self, state: &str, arguments: &str) {
         let command = command(state, arguments);
         self.sh(&format!(
@@ -132,12 +133,12 @@ impl Pools {
         ));
     }
 
-    /// Ends what was started last, so that it cannot clean up.
+    /// Kills the last started assay, so that it cannot clean up.
     pub fn kill(&self) {
         self.sh("kill -9 $(cat /root/pid); sleep 1");
     }
 
-    /// What assay says as JSON; it has to succeed.
+    /// Returns the JSON output of assay, which must succeed.
     pub fn json(&self, state: &str, arguments: &str) -> Value {
         let said = self.assay(state, arguments);
         assert_eq!(said.status, 0, "{arguments}: {}{}", said.out, said.err);
@@ -145,8 +146,8 @@ impl Pools {
         found.unwrap_or_else(|error| panic!("{arguments}: {error}: {}", said.out))
     }
 
-    /// The same for what assay finds out by other programs, which on a busy machine may take longer
-    /// than a fact may: asked again then.
+    /// Like `json`, for facts from other programs, which on a busy machine may exceed their time
+    /// limit: repeated then.
     pub fn found(&self, state: &str, arguments: &str) -> Value {
         let deadline = Instant::now() + GUEST_LIMIT;
         loop {
@@ -166,7 +167,7 @@ impl Pools {
     }
 }
 
-/// The first value of that key, wherever it stands.
+/// Returns the first value of a key anywhere in a document.
 pub fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     match value {
         Value::Object(map) => map

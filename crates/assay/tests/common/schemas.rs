@@ -1,4 +1,4 @@
-//! Documents of `--json` held against their published schemas.
+//! Checks `--json` documents against their published schemas.
 
 use serde_json::Value;
 use std::fs;
@@ -12,7 +12,7 @@ pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What is wrong with a document, by the schema of that name.
+/// Returns the violations of a document against the schema of that name.
 fn faults(name: &str, document: &Value) -> Vec<String> {
     let schema = fs::read_to_string(published().join(format!("{name}.schema.json"))).unwrap();
     let schema = jsonschema::validator_for(&json(&schema)).unwrap();
@@ -26,8 +26,8 @@ fn faults(name: &str, document: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Holds a document against its schema, and shows that the schema would have seen an unknown member in
-/// the document and in each of its parts at `closed`, and a missing one.
+/// Checks a document against its schema, and that the schema rejects an unknown member in the
+/// document and in each of its parts at `closed`, and a missing member.
 pub fn holds(name: &str, printed: &str, closed: &[&str]) {
     let document = json(printed);
     let found = faults(name, &document);

@@ -1,4 +1,4 @@
-//! Servers of OpenSSH on ports of this machine, and little roots for them to enter.
+//! OpenSSH servers on ports of this machine, and small root directories for them.
 
 use super as common;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Servers with one key to enter them all, and a configuration of ssh that knows them by name.
+/// Servers with one common key, and an ssh configuration with their names.
 pub struct Servers {
     pub dir: tempfile::TempDir,
     running: Vec<Child>,
@@ -27,8 +27,8 @@ impl Drop for Servers {
     }
 }
 
-/// sshd wants a directory that systemd makes where it is the system's. It goes with the last test that needs
-/// it, when it was not there before.
+/// Creates the directory that sshd requires and systemd usually creates. Removed with the last
+/// test, if it did not exist before.
 fn separation(more: i32) {
     static USERS: Mutex<(i32, bool)> = Mutex::new((0, false));
     const DIR: &str = "/run/sshd";
@@ -86,12 +86,12 @@ impl Servers {
             .join(" ")
     }
 
-    /// A server; `more` are lines of its configuration. Its log is NAME.log.
+    /// Starts a server; `more` are additional lines of its configuration. Its log is NAME.log.
     pub fn start(&mut self, name: &str, more: &str) -> u16 {
         self.start_below(name, more, &[])
     }
 
-    /// A server that is started by another program.
+    /// Starts a server through another program.
     pub fn start_in(&mut self, name: &str, program: &[&str]) -> u16 {
         self.start_below(name, "", program)
     }
@@ -106,7 +106,8 @@ impl Servers {
         unreachable!("the last attempt panics")
     }
 
-    /// Starts sshd on a free port; nothing when somebody else has taken the port, unless it was the last attempt.
+    /// Starts sshd on a free port; `None` if another process has taken the port, unless it was the
+    /// last attempt.
     fn try_start_below(
         &mut self,
         name: &str,
@@ -116,8 +117,8 @@ impl Servers {
     ) -> Option<u16> {
         let port = free_port();
         let at = |file: &str| self.path(file).display().to_string();
-        // A home of the test's own, so that no start-up file of root's shell has a say. Of several lines SetEnv sshd takes
-        // the first.
+        // A temporary home, so that start-up files of root have no effect. Of several SetEnv lines
+        // sshd uses the first.
         let home = self.path("home");
         std::fs::create_dir_all(&home).unwrap();
         let (before, after) = more.split_once("SetEnv ").unwrap_or((more, ""));
@@ -159,7 +160,7 @@ impl Servers {
         Some(port)
     }
 
-    /// A name for a port in the configuration of ssh.
+    /// Adds a name for a port to the ssh configuration.
     pub fn name(&mut self, name: &str, port: u16, more: &str) {
         let _ = writeln!(
             self.config,
@@ -176,7 +177,7 @@ impl Servers {
         std::fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default()
     }
 
-    /// The configuration of ssh, written down.
+    /// Writes the ssh configuration.
     pub fn config(&self) -> String {
         let at = |file: &str| self.path(file).display().to_string();
         std::fs::write(self.path("known"), &self.known).unwrap();
@@ -196,7 +197,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A root with a shell and nothing else but these files.
+/// Creates a root directory with a shell and only these files.
 pub fn little_root(servers: &Servers, name: &str, files: &[(&str, &str)]) -> Option<PathBuf> {
     let Some(busybox) = assay_testing::servers::busybox::is_static() else {
         assay_testing::skipped("busybox", "a static busybox is not installed");

@@ -1,4 +1,4 @@
-//! A machine of its own: copies of the services' configurations, in a mount namespace.
+//! A separate machine: copies of the services' configurations in a mount namespace.
 
 use super::common::{Home, Ran, ended, sent};
 use crate::common::schemas::holds;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What every machine of these tests has of its own.
+/// Directories of which every test machine has its own copy.
 const SERVICES: [&str; 5] = ["ssh", "nginx", "postfix", "dovecot", "samba"];
 
-/// Puts the copies in their places, seen by this process and its children alone. A cron or atd of the
-/// machine's own ends with the process that is started.
+/// Mounts the copies for this process and its children. cron and atd of the namespace end with the
+/// started process.
 const INSIDE: &str = r#"set -e
 bed=$1; shift
 for one in ssh nginx postfix dovecot samba; do mount --bind "$bed/etc/$one" "/etc/$one"; done
@@ -38,13 +38,13 @@ esac
 exec "$@"
 "#;
 
-/// A machine whose services are configured as their packages do it.
+/// A machine with the default configurations of its packages.
 pub struct Bed {
     pub home: Home,
 }
 
 impl Bed {
-    /// None where the parts for it are missing.
+    /// Creates it; `None` if a requirement is missing.
     pub fn new() -> Option<Self> {
         let usable = Command::new("unshare")
             .args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/run"])
@@ -89,7 +89,7 @@ impl Bed {
         std::fs::write(path, edit(text)).unwrap();
     }
 
-    /// A command inside.
+    /// Returns a command that runs inside.
     pub fn command(&self, argv: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         command
@@ -111,13 +111,13 @@ impl Bed {
         self.run(&[&[sent()], words].concat())
     }
 
-    /// All findings of a check, as rule and certainty, and what they are about where `rule` found it.
+    /// Returns all findings of a check as rule and certainty, with their subjects for `rule`.
     pub fn findings(&self) -> Vec<String> {
         let ran = self.assay(&["check", "--json"]);
         let document: Value = serde_json::from_str(&ran.stdout).unwrap();
         let all = document["findings"].as_array().unwrap();
         let one = |one: &Value| format!("{} {}", one["rule"], one["certainty"]);
-        // Guests that others run are not of this machine.
+        // Guests of other users do not belong to this machine.
         let runs = |one: &&Value| {
             one["subject"]
                 .as_str()
@@ -128,7 +128,7 @@ impl Bed {
         all
     }
 
-    /// Mends with `--yes`; where it waits for a confirmation, that comes.
+    /// Applies a fix with `--yes`; confirms it if necessary.
     pub fn mend(&self, rule: &str) -> Ran {
         let args = [
             "check",
@@ -158,7 +158,7 @@ impl Bed {
         ran
     }
 
-    /// What is left of changes that something outside of their sessions looks after.
+    /// Returns the remaining orders to revert changes from outside of their sessions.
     pub fn armed(&self) -> Vec<PathBuf> {
         let within = |dir: &str| {
             let all = std::fs::read_dir(self.home.dir.path().join(dir));
@@ -178,7 +178,7 @@ impl Bed {
         all.any(|one| one.path().join("waits").exists() && !one.path().join("confirmed").exists())
     }
 
-    /// Everything about a file but when it was read.
+    /// Returns everything about a file except its access time.
     pub fn look(&self, file: &str) -> (Vec<u8>, u32, u32, u32, i64, i64, Vec<u8>) {
         let path = self.path(file);
         let path = path.canonicalize().unwrap_or(path);
@@ -197,7 +197,7 @@ impl Bed {
         )
     }
 
-    /// An owner, a mode, an attribute and a time that are nobody's default.
+    /// Sets an unusual owner, mode, attribute and time.
     pub fn adorn(&self, file: &str) {
         let path = self.path(file);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();

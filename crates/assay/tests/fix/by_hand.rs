@@ -1,11 +1,12 @@
-//! Remedies that somebody carries out by hand: each is carried out here as its page describes it, on the real
-//! programs, and clears its finding.
+//! Remedies that a user applies by hand: each is executed as its page describes it, with the real programs, and
+//! clears its finding.
 
 use super::bed::Bed;
 use super::cases::Planted;
 use serde_json::Value;
 
-/// A rule, the files in which it is planted, what is done against it, and the program that has to take the result.
+/// A rule, the files in which it is planted, the remedy, and the program that must accept the
+/// result.
 struct ByHand {
     rule: &'static str,
     planted: &'static [Planted],
@@ -179,7 +180,7 @@ const REMEDIES: [ByHand; 13] = [
 
 #[test]
 fn remedies_by_hand_clear_their_findings() {
-    // Each has a machine of its own.
+    // Each has a separate machine.
     for remedy in &REMEDIES {
         let Some(bed) = Bed::new() else { return };
         let rule = remedy.rule;

@@ -1,4 +1,4 @@
-//! What is planted for each remedy that assay can carry out.
+//! Planted faults for each remedy that assay can apply.
 
 /// A file, and how a line is planted in it.
 pub type Planted = (&'static str, fn(String) -> String);

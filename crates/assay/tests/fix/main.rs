@@ -1,5 +1,5 @@
-//! `assay check --fix` on the real configurations of Debian's packages, checked by the real programs, in a
-//! mount namespace of its own: what is mended, what is taken back, what becomes of an assay that is killed.
+//! Tests `assay check --fix` on the configurations of Debian's packages, validated by the real programs in a separate
+//! mount namespace: fixes, undo, and kills.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod bed;
@@ -20,7 +20,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// What the program itself says of its configuration.
+/// Returns the validation of the configuration by the program itself.
 fn accepted(bed: &Bed, rule: &str) -> Ran {
     let argv: &[&str] = match rule {
         "ssh-identities-only" | "ssh-control-path-tmp" => {
@@ -51,7 +51,7 @@ fn every_remedy_that_can_be_carried_out_clears_its_finding_and_opens_none() {
         .map(|page| &*page.id)
         .collect();
     assert_eq!(pages, known, "every page with edits is tried here");
-    // Each has a machine of its own: two at a time.
+    // Each has a separate machine: two at a time.
     std::thread::scope(|scope| {
         for half in [0, 1] {
             scope.spawn(move || {
@@ -178,7 +178,7 @@ fn a_page_without_edits_is_to_be_done_by_hand() {
         format!("{text}slow unix n - n 300 1 qmgr\n  -o maximal_queue_lifetime=2h\n")
     });
     let before = bed.look("postfix/master.cf");
-    // A line in a language that is not edited, and one that is beside it.
+    // A line in an unsupported syntax, and another one.
     bed.edit("postfix/main.cf", |text| {
         format!("{text}maximal_queue_lifetime = 1h\n")
     });
@@ -218,7 +218,8 @@ fn a_page_without_edits_is_to_be_done_by_hand() {
     }
 }
 
-/// What the program refuses is not kept, and what was broken before is not touched.
+/// A rejected configuration is not kept, and a configuration that was invalid before is not
+/// changed.
 #[test]
 fn what_the_program_refuses_is_taken_back() {
     let Some(bed) = Bed::new() else { return };
@@ -230,7 +231,7 @@ fn what_the_program_refuses_is_taken_back() {
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("nginx -t"), "{}", ran.stderr);
     assert_eq!(bed.look("nginx/conf.d/tls.conf"), before);
-    // PAM that sshd was not built to do without: what is read back tells, not what was written.
+    // The value that is read back decides, not the written one.
     bed.edit("nginx/conf.d/tls.conf", |_| "ssl_ciphers RC4;\n".to_owned());
     let fake = bed.home.dir.path().join("bin");
     std::fs::create_dir(&fake).unwrap();
@@ -257,8 +258,8 @@ fn what_the_program_refuses_is_taken_back() {
     );
 }
 
-/// Killed at any moment: what was not kept is as it was, at the latest after the next recovery, and what
-/// was kept can be taken back. Where somebody may be locked out, nobody has to call anything.
+/// Killed at any time: a fix that was not kept is reverted by the next recovery at the latest, and
+/// a kept one can be undone. A fix that could lock the user out is reverted without any command.
 #[test]
 fn attack_kills() {
     let Some(bed) = Bed::new() else { return };
@@ -291,7 +292,7 @@ fn attack_kills() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Some as it begins, some in the middle, some at the end; of the first kind one that waits.
+        // Some at the start, some in the middle, some at the end; of the first kind one that waits.
         let begun = Instant::now();
         let wait = Duration::from_millis(60 + 60 * (round / 2));
         match round % 4 {
@@ -309,7 +310,7 @@ fn attack_kills() {
         let after = bed.look(files[file]);
         changed += u64::from(after != before[file]);
         if rule == "ssh-usedns" {
-            // What stands by takes it back.
+            // The stand-by process reverts it.
             let begun = Instant::now();
             while bed.look(files[file]) != before[file] && begun.elapsed() < Duration::from_secs(20)
             {
@@ -326,13 +327,13 @@ fn attack_kills() {
         held += u64::from(bed.look(files[file]) == before[file]);
     }
     assert!(changed > 0, "no kill came while something was changed");
-    // The next start removes what a kill left of the order to look after it.
+    // The next start removes the remaining order of a killed process.
     bed.assay(&["check", "--only", "ssh-usedns"]);
     assert_eq!(bed.armed(), Vec::<std::path::PathBuf>::new());
     assay_testing::attacked("kills while a finding is mended", tried, held);
 }
 
-/// An assay that hangs, as one does in a terminal that is gone, keeps nobody locked out.
+/// A hanging assay, as in a dead terminal, keeps nobody locked out.
 #[test]
 fn attack_an_assay_that_hangs() {
     let Some(bed) = Bed::new() else { return };
@@ -373,7 +374,7 @@ fn attack_an_assay_that_hangs() {
     assay_testing::attacked("an assay that hangs", 1, held.into());
 }
 
-/// A service that runs reads its file, and reads the old one again when the change is taken back.
+/// A running service reloads its file, and reloads the old one after a revert.
 #[test]
 fn a_running_server_follows() {
     let Some(bed) = Bed::new() else { return };

@@ -1,12 +1,12 @@
-//! A change that may lock somebody out is taken back when both processes of assay are gone: by cron and atd here,
-//! which look once a minute.
+//! A change that may lock the user out is reverted when both processes of assay are gone: by cron and atd, which run
+//! once a minute.
 
 use super::bed::Bed;
 use super::common::{Ran, ended, sent};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Makes the change, kills everything that looks after it inside of the session, and waits for the file.
+/// Applies the change, kills all processes of the session, and waits for the file.
 const KILLED: &str = r#"
 assay=$1; bed=$2
 "$assay" check --fix ssh-usedns --yes --confirm-within 60s > "$bed/out" 2>&1 &
@@ -43,7 +43,7 @@ fn killed(bed: &Bed, scheduler: &str) -> Ran {
     ended(command)
 }
 
-/// Waits until nothing is left of what was armed: the look that took the change back may still be at work.
+/// Waits until all orders are gone: the one that reverted the change may still run.
 fn nothing_is_armed(bed: &Bed) -> bool {
     let begun = Instant::now();
     while !bed.armed().is_empty() && begun.elapsed() < Duration::from_secs(20) {
@@ -92,7 +92,7 @@ fn where_nothing_could_take_it_back_nothing_is_changed() {
         bed.assay(&["trial", "--recover"]).stdout,
         "Nothing to set back.\n"
     );
-    // What locks nobody out needs nobody to look after it.
+    // A change without this risk needs no watchdog.
     bed.edit("nginx/conf.d/tls.conf", |_| {
         "ssl_ciphers RC4:HIGH;\n".to_owned()
     });
@@ -101,7 +101,8 @@ fn where_nothing_could_take_it_back_nothing_is_changed() {
     assert_eq!(ended(command).code, Some(0));
 }
 
-/// A file that nobody may replace is refused with the command that allows it, and so is one in such a directory.
+/// A file that cannot be replaced is refused with the command that permits it, and so is one in
+/// such a directory.
 #[test]
 fn a_file_that_is_marked_is_not_replaced() {
     let Some(bed) = bed() else { return };
@@ -147,7 +148,7 @@ fn a_file_that_is_marked_is_not_replaced() {
     }
 }
 
-/// One of two recoveries does it; the other one says so, and that is no error.
+/// One of two recoveries does the work; the other reports this without an error.
 #[test]
 fn attack_recoveries_that_race() {
     let Some(bed) = bed() else { return };

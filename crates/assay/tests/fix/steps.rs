@@ -1,20 +1,21 @@
-//! Commands that remedies print are carried out as they are printed, and clear their finding.
+//! Printed commands of remedies are executed unchanged, and clear their finding.
 
 use super::bed::Bed;
 use super::common::{ended, sent};
 use serde_json::Value;
 use std::fs;
 
-/// A remedy whose commands are carried out.
+/// A remedy whose commands are executed.
 struct Case {
     rule: &'static str,
-    /// Makes the machine what the rule finds, in a namespace whose changes go with it. What it makes in `$bed` stays.
+    /// Script that prepares the machine in a namespace whose changes are temporary. Files in `$bed`
+    /// stay.
     places: &'static str,
-    /// Makes the fault, once.
+    /// Script that creates the fault, once.
     plant: &'static str,
-    /// The beginnings of the commands of the steps that are carried out.
+    /// Prefixes of the executed commands of the steps.
     steps: &'static [&'static str],
-    /// Those of the undo; after these the finding is there again.
+    /// Prefixes of the commands of the undo; afterwards the finding is there again.
     undo: &'static [&'static str],
 }
 
@@ -73,7 +74,7 @@ fn script(bed: &Bed, case: &Case, then: &str) -> super::Ran {
     ended(command)
 }
 
-/// The finding of the rule, with its steps; nothing when it is not found.
+/// Returns the finding of the rule with its steps; `None` if there is none.
 fn finding(bed: &Bed, case: &Case) -> Option<Value> {
     let check = format!("'{}' check --only {} --json || true", sent(), case.rule);
     let ran = script(bed, case, &check);
@@ -86,7 +87,7 @@ fn finding(bed: &Bed, case: &Case) -> Option<Value> {
         .cloned()
 }
 
-/// All texts below a member of that name.
+/// Returns all texts below members with this name.
 fn texts(value: &Value, name: &str) -> Vec<String> {
     match value {
         Value::Object(members) => members
@@ -104,7 +105,7 @@ fn texts(value: &Value, name: &str) -> Vec<String> {
     }
 }
 
-/// Carries out the commands as a reader pastes them.
+/// Executes the commands as a reader pastes them.
 fn paste(bed: &Bed, case: &Case, steps: &[String], beginnings: &[&str]) {
     let codes: Vec<&str> = steps
         .iter()
@@ -146,7 +147,7 @@ fn every_command_that_is_carried_out_clears_its_finding() {
     }
 }
 
-/// Commands that look, or make something new: they run on what they are for.
+/// Read-only commands, and commands that create new files, run as printed.
 #[test]
 fn commands_that_look_run_as_they_are_printed() {
     let dir = tempfile::tempdir().unwrap();
@@ -197,7 +198,7 @@ fn commands_that_look_run_as_they_are_printed() {
         assert!(shown.contains(shows), "{page}: {shown}");
     }
     assert!(run("openssl pkey -in a.pem.new-key -noout -text").contains("256 bit"));
-    // On this machine apt only looks.
+    // On this machine apt only reads.
     for beginning in ["apt-get check", "apt-get -s -f install"] {
         let text = command("dpkg-unmet-dependency", beginning);
         if rustix::process::geteuid().is_root() && std::path::Path::new("/usr/bin/apt-get").exists()

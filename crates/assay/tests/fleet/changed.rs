@@ -1,4 +1,4 @@
-//! What changed on machines between two looks, and why.
+//! Changes of machines between two surveys, with their causes.
 
 use super::common::servers::{Servers, little_root};
 use super::common::{self, Home};
@@ -83,7 +83,7 @@ fn what_changed_has_its_cause() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    // Planted on the first: a drop-in with a finding, another value while it runs, a package.
+    // On the first machine: a drop-in with a finding, another run-time value, a package.
     put(
         &roots[0],
         "etc/ssh/sshd_config.d/10-dns.conf",
@@ -95,12 +95,12 @@ fn what_changed_has_its_cause() {
         "var/lib/dpkg/status",
         &package("1.22.1-9+deb12u1"),
     );
-    // On the second: another kernel after a restart, a value that follows its file.
+    // On the second: another kernel after a reboot, a value that follows its file.
     put(&roots[1], "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
     put(&roots[1], "proc/stat", "btime 1700090000\n");
     put(&roots[1], "etc/sysctl.d/50-own.conf", "vm.swappiness = 1\n");
     put(&roots[1], "proc/sys/vm/swappiness", "1\n");
-    // On all, what changes all the time.
+    // On all: values that change all the time.
     for root in &roots {
         put(
             root,
@@ -109,7 +109,7 @@ fn what_changed_has_its_cause() {
         );
         put(root, "proc/uptime", "2000.00 0\n");
     }
-    // Times are kept in seconds.
+    // Times are stored in seconds.
     std::thread::sleep(Duration::from_secs(1));
     let second = check();
     let (_, report) = crate::parts(&second.stdout);
@@ -168,7 +168,7 @@ fn what_changed_has_its_cause() {
     insta::assert_snapshot!(line.unwrap().trim(), @"~ sysctl.vm.dirty_ratio: 20 → 5");
     assert!(!text.stdout.contains("same"), "{}", text.stdout);
 
-    // The store knows since when; what did not change, since when it was looked at.
+    // The store knows the start of each value; for unchanged values the first survey.
     let spans = |words: &[&str]| {
         let ran = home.assay(&[&["changed", "--json"], words].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -188,7 +188,7 @@ fn what_changed_has_its_cause() {
     assert_eq!(one["until"], Value::Null);
     assert!(one["after"].as_str() < one["since"].as_str(), "{one:#}");
     assert_ne!(one["before"], one["value"]);
-    // All that changed on one machine, the finding among it.
+    // All changes of one machine, including the finding.
     let all = spans(&["--key", "", "--since", "1h", "one"]);
     let has = |key: &str| all.iter().any(|span| span["key"] == key);
     assert!(
@@ -208,7 +208,7 @@ fn what_changed_has_its_cause() {
     insta::assert_snapshot!(home.refusal(&none), @"assay: nowhere: was not looked at yet; there are one, same, two");
 }
 
-/// Packages that no rule asks about are compared as well; many are counted.
+/// Packages without a rule are compared too; many are summarised.
 #[test]
 fn all_packages_are_compared() {
     let Some(mut servers) = Servers::new() else {
@@ -243,7 +243,7 @@ fn all_packages_are_compared() {
     assert!(asked.code.is_some_and(|code| code != 2), "{}", asked.stderr);
     for (version, changed) in [("1.1", 2), ("1.2", 150)] {
         std::fs::write(root.join("var/lib/dpkg/status"), status(version, changed)).unwrap();
-        // Times are kept in seconds.
+        // Times are stored in seconds.
         std::thread::sleep(Duration::from_secs(1));
         check();
         let ran = home.assay(&["changed", "--json"]);

@@ -1,4 +1,4 @@
-//! Machines that hang, lie or are others, and an assay that is killed while it asks them.
+//! Machines that hang, lie or are replaced, and an assay that is killed during a fleet check.
 
 use super::common::servers::{Servers, little_root};
 use super::common::{self, Home};
@@ -10,13 +10,13 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A dozen machines behind a bastion with the usual limits, some without it, and some that do not behave.
+/// A dozen machines behind a bastion with default limits, some without it, and some misbehaving.
 #[test]
 fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     let Some(mut servers) = Servers::new() else {
         return;
     };
-    // Each of these is an empty machine of its own, quickly read.
+    // Each is a separate, empty machine, quickly read.
     let Some(root) = little_root(
         &servers,
         "root",
@@ -32,7 +32,7 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     servers.name("gate", bastion, "");
     let inner = servers.start("inner", &inside);
     for number in 1..=12 {
-        // Different machines to assay: another user name would do as well.
+        // Different machines for assay: another user name would do too.
         let port = servers.start(&format!("inner{number}"), &inside);
         servers.name(&format!("inner{number}"), port, "  ProxyJump gate\n");
     }
@@ -40,7 +40,7 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     servers.name("alias", inner, "");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     servers.name("silent", silent.local_addr().unwrap().port(), "");
-    // It ends with its connection, and so leaves nothing behind.
+    // It ends with its connection, so it leaves nothing behind.
     servers.machine("asleep", "ForceCommand while printf .; do sleep 1; done");
     servers.machine("talker", "ForceCommand head -c 100000000 /dev/zero");
     servers.machine(
@@ -110,7 +110,7 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     ] {
         assert_eq!(machine(name)["failed"]["kind"], kind, "{}", machine(name));
     }
-    // One of three names was asked, the others are the same machine.
+    // One of three names was checked, the others are the same machine.
     let names = ["direct", "alias", "<script>alert(1)</script>"];
     let asked = names
         .iter()
@@ -165,7 +165,7 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     );
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("inner12") && !page.contains("<script>alert(1)"));
-    // Nothing changed on any of them.
+    // No machine changed.
     let changed = home.assay(&["changed"]);
     assert_eq!(
         (changed.code, changed.stdout.as_str()),
@@ -176,7 +176,7 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     assay_testing::attacked("machines that hang, lie or are others", 5, 5);
 }
 
-/// A machine that hangs holds up no answer of another one, and what came stays when the user does not wait.
+/// A hanging machine delays no other result, and results so far are kept after an interruption.
 #[test]
 fn answers_are_printed_as_they_come() {
     let Some(mut servers) = Servers::new() else {
@@ -221,7 +221,7 @@ fn answers_are_printed_as_they_come() {
     assert_eq!(common::entries(&home.state().join("fleet")), ["good"]);
 }
 
-/// Killed at any moment, assay loses nothing that it had told, and leaves nothing half done.
+/// Killed at any time, assay loses no reported result and leaves no partial one.
 #[test]
 fn attack_killed_at_any_moment_keeps_what_was_kept() {
     let Some(mut servers) = Servers::new() else {

@@ -1,5 +1,4 @@
-//! Other machines over ssh, as a user reaches them: real servers of OpenSSH on ports of this one, some of them
-//! with a root of their own, some of them hostile.
+//! Other machines over ssh: real OpenSSH servers on ports of this machine, some with a separate root, some hostile.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod changed;
@@ -17,7 +16,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A line for each machine that was done, and the report of all of them.
+/// Splits the output into a line for each finished machine, and the report.
 fn parts(text: &str) -> (Vec<&str>, &str) {
     let (lines, report) = text.split_once("\n\n").unwrap();
     let lines = lines.lines().filter(|line| !line.starts_with(' '));

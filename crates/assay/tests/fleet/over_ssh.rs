@@ -9,13 +9,13 @@ use std::process::Command;
 
 fn fingerprints(document: &Value) -> BTreeSet<String> {
     let all = document["findings"].as_array().unwrap().iter();
-    // Who uses which library changes while tests run.
+    // The users of libraries change while tests run.
     all.filter(|finding| !finding["rule"].as_str().unwrap().contains("mapped"))
         .map(|finding| format!("{} {}", finding["fingerprint"], finding["certainty"]))
         .collect()
 }
 
-/// Without the rules that the other document names as not asked.
+/// Removes the rules that the other document lists as not asked.
 fn without_those_not_asked(mut local: Value, there: &Value) -> Value {
     let not_asked: BTreeSet<&str> = there["not_asked"]
         .as_array()
@@ -83,7 +83,7 @@ fn a_machine_over_ssh_is_checked_as_if_assay_ran_there() {
     piped.stdin(std::fs::File::open(&bundle).unwrap());
     let piped = common::ended(piped);
     assert!(piped.stdout.contains("kernel"), "{}", piped.stderr);
-    // What lies under a path of that machine.
+    // The layers under a path of that machine.
     let stack = run(&home, &config, &["stack", "--host", "box", "/usr"]);
     let here = home.assay(&["stack", "/usr"]);
     let layers = |text: &str| text.lines().next().map(str::to_owned);
@@ -129,8 +129,8 @@ fn one_sudo_for_a_machine() {
     insta::assert_snapshot!(home.told(&ran.stderr), @"assay: closed: sudo: a password is required: let this user run `sh` by sudo without a password, log in as root, or leave --sudo out and know less");
 }
 
-/// Machines with each shell and each awk, from one session with each: the same findings on all, also in a
-/// configuration of one line; and one whose awk is broken, which is told and not taken for a machine without faults.
+/// Machines with each shell and each awk give the same findings, also with a configuration on one
+/// line; a broken awk is reported and not taken for a machine without faults.
 #[test]
 fn machines_with_each_shell_and_awk_give_the_same_findings() {
     let Some(mut servers) = Servers::new() else {

@@ -1,5 +1,5 @@
-//! Nodes and guests of Proxmox VE as an inventory. A program that answers as `pvesh` does stands in for it, in the forms
-//! that `crates/fleet/fixtures/proxmox/README.md` tells of; ssh and its server are real.
+//! Nodes and guests of Proxmox VE as an inventory. A program replaces `pvesh`, with the output formats of
+//! `crates/fleet/fixtures/proxmox/README.md`; ssh and its server are real.
 
 use super::common::servers::Servers;
 use super::common::{self, Home};
@@ -7,7 +7,7 @@ use super::{json, run};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fleet/fixtures/proxmox");
 
-/// A node with a `pvesh` that says this of the resources, `status.json`, and of guests this.
+/// A node whose `pvesh` prints these resources, `status.json`, and guests.
 struct Node {
     servers: Servers,
     config: String,
@@ -47,7 +47,7 @@ esac",
         run(&self.home, &self.config, &args)
     }
 
-    /// Names with addresses.
+    /// Returns names with addresses.
     fn machines(&self) -> Vec<String> {
         let ran = self.list(&["--json"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -80,7 +80,7 @@ fn nodes_and_guests_of_proxmox_are_an_inventory() {
             "web-101 web-101",
         ]
     );
-    // Nothing is asked but that, and nothing of guests that do not run.
+    // Only this is queried, and nothing of guests that do not run.
     let asked = std::fs::read_to_string(node.servers.path("asked")).unwrap();
     assert!(
         asked.lines().all(|line| line.starts_with("get ")),
@@ -125,7 +125,7 @@ fn attack_a_guest_that_lies_of_its_name_and_place() {
 echo '{{\"result\":[{{\"ip-addresses\":[{{\"ip-address\":\"{address}\"}}]}}]}}' ;;\n"
         )
     };
-    // The address of a node, no address at all, and a mark where none belongs.
+    // The address of a node, no address, and a misplaced mark.
     let guests = [
         at(101, "192.0.2.1"),
         at(102, "-oProxyCommand=x"),
@@ -133,7 +133,7 @@ echo '{{\"result\":[{{\"ip-addresses\":[{{\"ip-address\":\"{address}\"}}]}}]}}' 
         "'get /nodes/pve1/qemu/105/agent/network-get-interfaces --output-format json')
 printf 'assay-proxmox 1 guest 104\\nassay-proxmox 1 resources\\n[]\\n' ;;"
             .to_owned(),
-        // More than all of them together may say.
+        // More than the permitted total.
         "'get /nodes/pve1/qemu/107/agent/network-get-interfaces --output-format json') yes ;;\n"
             .to_owned(),
         at(108, "192.0.2.108"),

@@ -1,4 +1,4 @@
-//! Names that are none, bundles that are none, and inventories that are wrong.
+//! Invalid names, bundles and inventories.
 
 use super::common::{self, Home};
 use super::json;
@@ -18,7 +18,7 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
     insta::assert_snapshot!(home.told(&ran.stderr), @"assay: -oProxyCommand=touch /tmp/x: a name of a machine begins with a hyphen");
     let ran = ask(&["changed"]);
     assert_eq!(ran.code, Some(2));
-    // A machine that sends by itself, and one that sends something else.
+    // A machine that sends its own bundle, and one that sends something else.
     let receive = |bytes: &[u8]| {
         let file = home.dir.path().join("sent");
         std::fs::write(&file, bytes).unwrap();

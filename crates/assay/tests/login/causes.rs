@@ -1,5 +1,5 @@
-//! Planted logins: what makes each of them wait is known, and assay names that and nothing else. Several
-//! seconds are planted, so that a busy machine does not decide.
+//! Planted login delays: the cause of each wait is known, and assay names exactly this cause. The delays are several
+//! seconds, so that a busy machine does not matter.
 
 use crate::common::Home;
 use crate::{ADDRESS, json, skipped, ssh, ssh_as};
@@ -35,13 +35,13 @@ const PLAIN: &str = "UsePAM no\nUseDNS no";
 const WITH_PAM: &str = "UsePAM yes\nUseDNS no";
 const PAM: &str = "account required pam_permit.so\nsession required pam_permit.so\n";
 
-/// Asserts that one login waits for this and nothing else.
+/// Checks that a login waits for this cause only.
 fn assert_waits_for(sshd: &Sshd, options: &[&str], id: &str) {
     let value = measured(sshd, options);
     assert_eq!(ids(&value), [id], "{value}");
 }
 
-/// Ids of the causes, without those of a busy machine, each once, in the order of the alphabet.
+/// Returns the sorted ids of the causes without duplicates and without those of a busy machine.
 pub fn ids(value: &Value) -> Vec<&str> {
     let causes = value["causes"].as_array().unwrap().iter();
     let ids = causes.map(|cause| cause["id"].as_str().unwrap_or_else(|| panic!("{value}")));
@@ -51,7 +51,7 @@ pub fn ids(value: &Value) -> Vec<&str> {
     ids
 }
 
-/// An sshd in a namespace whose names are answered at once.
+/// Starts an sshd in a namespace with fast name resolution.
 fn planted(settings: &str, pam: Option<&str>) -> Sshd {
     let dns = SlowDns::start(Some(Duration::ZERO)).unwrap();
     dns.set_shell("/bin/bash").unwrap();
@@ -63,7 +63,7 @@ fn script(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs a text for `sh` in the namespace.
+/// Runs a shell script in the namespace.
 fn inside(sshd: &Sshd, text: &str) -> String {
     let argv = sshd.dns.inside(&["sh", "-c", text]);
     let out = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
@@ -79,7 +79,7 @@ fn inside(sshd: &Sshd, text: &str) -> String {
     )
 }
 
-/// One login for a command; what makes it wait.
+/// Measures one login for a command.
 fn measured(sshd: &Sshd, options: &[&str]) -> Value {
     let home = Home::new();
     let more = ["--rounds", "1", "--command-only", "--json"];
@@ -106,7 +106,7 @@ fn a_healthy_login_is_healthy() {
     let value = json(&out);
     assert_eq!((out.code, ids(&value)), (Some(0), vec![]), "{value}");
     assert_eq!(value["failure"], Value::Null, "{value}");
-    // On a machine that is not busy it is one line.
+    // On an idle machine it is one line.
     if value["healthy"] == true {
         assert_eq!(
             (value["waits"].clone(), value["unexplained"].clone()),
@@ -209,10 +209,10 @@ fn a_command_that_the_server_forces_is_named() {
     let forced = "ForceCommand sleep 2; eval \"$SSH_ORIGINAL_COMMAND\"";
     let sshd = planted(&format!("{PLAIN}\n{forced}"), None);
     assert_waits_for(&sshd, &[], "force-command");
-    // One that prints something else is a login all the same.
+    // A login with other output is a login too.
     let sshd = planted(&format!("{PLAIN}\nForceCommand sleep 2; echo menu"), None);
     assert_waits_for(&sshd, &[], "force-command");
-    // The key has a command.
+    // The key has a forced command.
     let sshd = planted(PLAIN, None);
     let keys = sshd.dir().join("id.pub");
     let key = std::fs::read_to_string(&keys).unwrap();
@@ -271,7 +271,7 @@ fn an_agent_that_is_slow_is_named() {
     let sshd = planted(PLAIN, None);
     let socket = sshd.dir().join("agent");
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    // It has no answer: after two seconds it hangs up, and ssh goes on with its file.
+    // It does not respond: after two seconds it closes, and ssh continues with its file.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
@@ -380,7 +380,7 @@ fn another_shell_is_seen_by_its_processes() {
         return;
     }
     let sshd = planted(PLAIN, None);
-    // A shell of which nothing is known: it reads a file of its own.
+    // An unknown shell: it reads its own file.
     let shell = sshd.dir().join("fish");
     script(&shell, "sleep 2\nexec /bin/sh \"$@\"");
     sshd.dns.set_shell(&shell.display().to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! Logins that fail: each way to fail is its own result, and no wait is made up for it.
+//! Failing logins: each kind of failure has its own result, without an invented wait.
 
 use crate::causes::ids;
 use crate::common::Home;
@@ -18,7 +18,7 @@ fn planted(settings: &str) -> Sshd {
     Sshd::configured(dns, settings, None).unwrap()
 }
 
-/// One login that fails: its kind.
+/// Returns the kind of a failed login.
 fn failed(sshd: &Sshd, user: &str, options: &[&str]) -> String {
     let home = Home::new();
     let more = [
@@ -68,7 +68,7 @@ fn what_the_server_does_not_take_is_told_apart() {
         ),
         "no-common-algorithm"
     );
-    // The hosts that the client knows: none, and one with another key.
+    // The client's known hosts: none, and one with another key.
     let strict = "StrictHostKeyChecking=yes";
     let none = "UserKnownHostsFile=/dev/null";
     assert_eq!(failed(&sshd, "root", &[strict, none]), "host-key-unknown");
@@ -77,7 +77,7 @@ fn what_the_server_does_not_take_is_told_apart() {
     std::fs::write(&known, format!("{ADDRESS} {public}")).unwrap();
     let wrong = format!("UserKnownHostsFile={}", known.display());
     assert_eq!(failed(&sshd, "root", &[strict, &wrong]), "host-key-changed");
-    // Whoever gets in, to a shell that ends at once.
+    // A login to a shell that ends at once.
     sshd.dns.set_shell("/usr/sbin/nologin").unwrap();
     assert_eq!(failed(&sshd, "root", &[]), "session-ended");
 }
@@ -98,7 +98,7 @@ fn a_server_that_is_full_is_told_from_one_that_hangs_up() {
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Its banner shows that it has a place.
+        // Its banner shows that it has a connection slot.
         let mut byte = [0];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
         child
@@ -109,7 +109,7 @@ fn a_server_that_is_full_is_told_from_one_that_hangs_up() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    // Whoever listens elsewhere hangs up, or is silent.
+    // A service that closes the connection, or is silent.
     let home = Home::new();
     let kind = |port: u16, options: &[&str]| {
         let target = format!("root@127.0.0.1:{port}");

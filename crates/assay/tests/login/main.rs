@@ -1,4 +1,4 @@
-//! `assay run login` against a real sshd, Dovecot and nginx: the part that waits is named, with its cause.
+//! Tests `assay run login` with a real sshd, Dovecot and nginx: the part that waits is named with its cause.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod causes;
@@ -24,12 +24,12 @@ fn skipped(programs: &[&str]) -> bool {
     lacking.is_some()
 }
 
-/// `assay run login ssh` inside the namespace of the rig, with its key.
+/// Runs `assay run login ssh` inside the namespace of the rig, with its key.
 fn ssh(home: &Home, sshd: &Sshd, more: &[&str]) -> Ran {
     ssh_as(home, sshd, &format!("root@{ADDRESS}"), &[], more)
 }
 
-/// The same for another target, with options that come before those of the rig.
+/// The same for another target, with options before those of the rig.
 fn ssh_as(home: &Home, sshd: &Sshd, target: &str, options: &[&str], more: &[&str]) -> Ran {
     let file = |name: &str| sshd.dir().join(name).display().to_string();
     let own = [
@@ -115,7 +115,7 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
     }
     let sshd = Sshd::start(SlowDns::start(Some(Duration::ZERO)).unwrap()).unwrap();
     let directory = sshd.dns.home();
-    // A tool that waits for a lock which nobody holds any more.
+    // A tool that waits for a stale lock.
     std::fs::write(
         directory.join(".profile"),
         "SECRET=hunter2\nsleep 2 # the tool\n",
@@ -142,7 +142,7 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
     let crowds = value["crowds"].as_array().unwrap();
     assert_eq!(crowds.len(), 2);
     assert_eq!(crowds[1]["took"].as_array().unwrap().len(), 3, "{value}");
-    // In words, and cut off by the limit.
+    // As text, and interrupted by the limit.
     std::fs::write(directory.join(".profile"), "\nsleep 61.25\n").unwrap();
     let out = ssh(&home, &sshd, &["--rounds", "1", "--limit", "6s"]);
     assert!(
@@ -151,7 +151,7 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
         out.stdout,
         out.stderr
     );
-    // What was cut off ends at the far end, too.
+    // An interrupted command ends on the remote side too.
     let left = || {
         let out = Command::new("pgrep").args(["-xf", "sleep 61.25"]).output();
         out.is_ok_and(|out| !out.stdout.is_empty())
@@ -162,7 +162,7 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
     }
     assert!(!left(), "what a login that was cut off waited for is left");
     std::fs::write(directory.join(".profile"), "").unwrap();
-    // Nobody is let in without the key.
+    // Without the key the login fails.
     let out = ssh(&home, &sshd, &["-o", "PubkeyAuthentication=no", "--json"]);
     assert_eq!(out.code, Some(1), "{}{}", out.stdout, out.stderr);
     assert!(
@@ -211,10 +211,10 @@ fn mail_is_logged_in_to_and_a_password_is_not_told() {
         "{}",
         out.stdout
     );
-    // A stranger gets as far as the server's own words.
+    // Without credentials the test reaches the server's greeting.
     let out = home.assay(&[&mail[..], &["--json"]].concat());
     assert_eq!(parts(&json(&out)), ["name", "tcp", "banner", "user"]);
-    // What does not speak the protocol.
+    // A service with another protocol.
     let out = home.assay(&["run", "login", "smtp", &address, "-q"]);
     assert_eq!(out.code, Some(1), "{}", out.stdout);
 }

@@ -1,10 +1,10 @@
-//! Against a real btrfs on loop devices.
+//! Compares with a real btrfs on loop devices.
 
 use super::json;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Loop devices, a mount and their files, taken down again whatever happens.
+/// Loop devices and a mount with their files, removed in any case.
 struct Loops {
     dir: tempfile::TempDir,
     devices: Vec<String>,
@@ -43,7 +43,8 @@ fn run(program: &str, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Makes a btrfs on sparse files, fills it and says how many bytes went in; or why it cannot.
+/// Creates a btrfs on sparse files, fills it and returns the stored bytes; or the reason why it
+/// cannot.
 fn stored_for_real(sizes: &[u64], data: &str, metadata: &str) -> Result<u64, String> {
     if run("id", &["-u"])? != "0" {
         return Err("needs root for loop devices".into());

@@ -1,4 +1,4 @@
-//! What recorded sizes and clones tell.
+//! Forecasts from recorded sizes and clones.
 
 use super::with_input;
 use serde_json::Value;

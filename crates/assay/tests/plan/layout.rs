@@ -1,4 +1,4 @@
-//! Layouts, volumes, wishes and bills.
+//! Layouts, volumes, requirements and costs.
 
 use super::{assay, fixture, json, text, with_input};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn blocks_and_volumes_to_the_byte() {
     }
 }
 
-/// The figure of each column of the table of volumes, by block size.
+/// Returns the columns of the table of volumes by block size.
 fn volume_rows(text: &str) -> Vec<(String, Vec<String>)> {
     text.lines()
         .skip_while(|line| !line.contains("by volblocksize"))
@@ -71,7 +71,7 @@ fn volume_rows(text: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Sizes that no block of ZFS has are refused, and what only a bound meets is met by no file system.
+/// Invalid block sizes are refused; a requirement that only a bound meets is met by no file system.
 #[test]
 fn what_nobody_can_have_is_said() {
     let ask = |words: &[&str]| {
@@ -129,7 +129,7 @@ fn what_nobody_can_have_is_said() {
     }
 }
 
-/// The Proxmox question in a terminal, not in JSON alone.
+/// The question of Proxmox as text, not only in JSON.
 #[test]
 fn what_a_volume_reserves_stands_in_a_table() {
     let question = [
@@ -144,7 +144,8 @@ fn what_a_volume_reserves_stands_in_a_table() {
         let reserved = block["refreservation"].as_f64().unwrap() / (1u64 << 40) as f64;
         assert_eq!(figures.last().unwrap(), &format!("{reserved:.2}"), "{name}");
     }
-    // Blocks of 8 KiB are two data sectors with two of parity and two of padding: twice a full stripe.
+    // Blocks of 8 KiB are two data sectors with two of parity and two of padding: twice a full
+    // stripe.
     assert!(rows[0].1.last().unwrap() > &"2.00".to_owned());
     let without = ["layout", "--only", "raidz2:6", "6x4T"];
     assert!(volume_rows(&text(&without)).is_empty());
@@ -160,7 +161,7 @@ fn years_have_a_bill_and_a_loss_says_of_what() {
     let costs = &plan["costs"];
     let number = |key: &str| costs[key].as_f64().unwrap();
     assert_eq!(number("purchase"), 400.0);
-    // 20 W for four years of 8766 hours at 0.25 a kWh.
+    // 20 W for four years of 8766 hours at 0.25 per kWh.
     assert!((number("power") - 0.02 * 8766.0 * 4.0 * 0.25).abs() < 1e-9);
     let sum = number("purchase") + number("replaced") + number("power");
     assert!((number("total") - sum).abs() < 1e-9 && number("replaced") > 0.0);
@@ -248,7 +249,7 @@ fn mutt_disks_in_a_terminal() {
         out.contains("*! btrfs-raid5"),
         "its state deserves a warning"
     );
-    // What the figures cannot tell.
+    // Limitations of the figures.
     let last = out.rsplit("\n\n").next().unwrap().lines();
     let last: Vec<&str> = last
         .skip_while(|line| !line.starts_with("Assumed"))

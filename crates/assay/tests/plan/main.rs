@@ -1,4 +1,4 @@
-//! `assay plan` as a user runs it: bad questions, input on standard input, pages, help.
+//! Tests `assay plan`: invalid questions, standard input, pages, help.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod btrfs;

@@ -1,4 +1,4 @@
-//! `assay web --server-host`: the CPU time of a server as its machine tells it over ssh.
+//! Tests `assay web --server-host`: the CPU time of a server as its machine reports it over ssh.
 
 use crate::common::servers::Servers;
 use crate::common::{self, Home, Ran};
@@ -6,7 +6,7 @@ use assay_testing::servers::nginx::Nginx;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Two steps of a closed loop, long enough that counters which come late on a busy machine still count.
+/// Two steps of a closed loop, long enough that late counters of a busy machine still count.
 const LONG: [&str; 8] = [
     "--concurrency",
     "2",
@@ -18,14 +18,14 @@ const LONG: [&str; 8] = [
     "--washout=100ms",
 ];
 
-/// Waits for the first question, which is behind the script.
+/// Waits for the first query, which follows the script.
 const ASKED: &str = "while read -r x; do case $x in 'listening 1 '*) break ;; esac; done";
 
 fn nginx() -> Option<Nginx> {
     Nginx::with_files("")
 }
 
-/// `assay web` on a page of nginx, with its server on this machine of a configuration of ssh.
+/// Runs `assay web` on a page of nginx; its server is a machine of this ssh configuration.
 fn web(home: &Home, config: &str, host: &str, url: &str, more: &[&str]) -> Ran {
     let mut command = home.command(&["web", url, "--json", "-q", "--server-host", host]);
     command.args(["--ssh-config", config]).args(more);
@@ -38,7 +38,7 @@ fn steps(ran: &Ran) -> Vec<Value> {
     value["steps"].as_array().unwrap().clone()
 }
 
-/// CPU time of the processes of nginx so far, in nanoseconds.
+/// Returns the CPU time of nginx's processes so far in nanoseconds.
 fn used(nginx: &Nginx) -> u64 {
     let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
     let pid = read(
@@ -56,7 +56,7 @@ fn used(nginx: &Nginx) -> u64 {
         .sum()
 }
 
-/// What came too late to be counted is said, and happens where a machine is very busy: then once more.
+/// Late counters are reported on a very busy machine: the test repeats then.
 fn measured(run: impl Fn() -> (Vec<Value>, u64)) -> (Vec<Value>, u64) {
     let mut said = Vec::new();
     for _ in 0..5 {
@@ -83,7 +83,7 @@ fn the_server_uses_over_ssh_what_it_uses_here() {
         "box",
         "ForceCommand echo Welcome; exec $SSH_ORIGINAL_COMMAND",
     );
-    // The same kernel that says to be another one: a machine of its own, as far as anybody can tell.
+    // The same kernel with another boot id: a different machine for assay.
     let other = servers.path("boot_id");
     std::fs::write(&other, "11111111-2222-3333-4444-555555555555\n").unwrap();
     let hidden = format!(
@@ -109,7 +109,7 @@ fn the_server_uses_over_ssh_what_it_uses_here() {
                 insta::assert_snapshot!(told, @"nginx (2 processes) on HOST");
             }
             assert!(server["busiest"].as_f64().unwrap() > 0.0, "{server}");
-            // By the clock there, which has ticks of 10 ms.
+            // By the remote clock, which has ticks of 10 ms.
             assert_eq!(
                 server["window"].as_u64().unwrap() % 5_000_000,
                 0,
@@ -126,11 +126,11 @@ fn the_server_uses_over_ssh_what_it_uses_here() {
                 _ => assert!(machine.is_null(), "it is this machine: {server}"),
             }
         }
-        // They are the same counters: the steps cannot have more than all of the time, and have most of it.
+        // The same counters: the steps have at most all of the time, and most of it.
         assert!(there <= local, "{there} of {local}");
         assert!(there * 10 >= local * 4, "{there} of {local}");
     }
-    // What it means follows as for a server here.
+    // The results follow as for a local server.
     let ran = web(&home, &config, "far", &nginx.url("/small"), &LONG);
     let value: Value = serde_json::from_str(&ran.stdout).unwrap();
     let judged = &value["judged"]["steps"][0];
@@ -183,7 +183,7 @@ fn who_is_not_root_there_names_the_process() {
     ");
 }
 
-/// The session ends after its fifth answer: one to find the server, two for each step.
+/// The session ends after its fifth response: one to find the server, two for each step.
 #[test]
 fn a_session_that_dies_ends_no_measurement() {
     let (Some(mut servers), Some(nginx)) = (Servers::new(), nginx()) else {
@@ -216,7 +216,7 @@ fn a_session_that_dies_ends_no_measurement() {
     let told = remarks
         .find(|text| text.starts_with("from some step on"))
         .unwrap();
-    // Why the session ended stands at its end.
+    // The reason is at the end of the message.
     insta::assert_snapshot!(told.rsplit_once(": ").unwrap().0, @"from some step on the CPU time of the server is not known");
     let kept: Value = serde_json::from_str(&home.assay(&["export", "1"]).stdout).unwrap();
     let mut remarks = kept["run"]["remarks"].as_array().unwrap().iter();
@@ -291,7 +291,7 @@ fn machines_that_answer_something_else_are_refused() {
     });
 }
 
-/// What it counts cannot be: the load is measured, and the server's CPU time is not known.
+/// Impossible counters: the load is measured, and the server's CPU time is unknown.
 #[test]
 fn counters_that_cannot_be_are_no_cpu_time() {
     let (Some(mut servers), Some(nginx)) = (Servers::new(), nginx()) else {

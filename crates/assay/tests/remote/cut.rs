@@ -1,29 +1,29 @@
-//! Whatever ends in the middle of a trial, the machine is as it was soon after.
+//! Whatever ends in the middle of a trial, the machine is restored soon after.
 
 use crate::{Machine, process, signal, start, until, verb};
 use rustix::process::{Pid, Signal};
 use std::process::Child;
 
-/// A trial is under way and its change is in effect.
+/// Starts a trial and waits until its change is in effect.
 fn under_way(machine: &Machine, silence: u32) -> Child {
     let log = machine.home.dir.path().join("log");
     let child = start(machine.trial(&["--pairs", "1000"], silence), &log);
     let what = || format!("a change is in effect: {:?}", std::fs::read_to_string(&log));
     let mut seen = 0;
     until(&what(), 60, || {
-        // Not the first: the noise is measured before it.
+        // Not the first change: the noise is measured before it.
         seen += i32::from(machine.reads() == "b");
         seen > 3 && machine.reads() == "b"
     });
     child
 }
 
-/// As it was: the setting, the journal, the processes, the directories.
+/// Checks the restored state: the setting, the journal, the processes, the directories.
 fn as_it_was(machine: &Machine, silence: u32, limit: u64) {
     let mut left = Vec::new();
     until("nothing is left", limit, || {
         let now = machine.left(silence);
-        // Told where the wait is in vain.
+        // Reports a failed wait.
         if now != left {
             eprintln!("left: {now:?}");
         }
@@ -125,13 +125,13 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
     as_it_was(&machine, 1108, 60);
     let list = machine.home.assay(&["trial", "--list", "--json"]);
     let after = crate::json(&list.stdout);
-    // The same trial, with more pairs.
+    // The same trial with more pairs.
     assert_eq!(after["trials"].as_array().unwrap().len(), 1);
     let pairs = |list: &serde_json::Value| list["trials"][0]["pairs"].clone();
     assert_ne!(pairs(&before), pairs(&after), "{after:#}");
 }
 
-/// The ssh of a child process.
+/// Returns the ssh of a child process.
 fn ssh_of(child: &Child) -> Pid {
     let is_its_ssh = |pid: &Pid| {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
@@ -145,7 +145,7 @@ fn ssh_of(child: &Child) -> Pid {
     pids.filter_map(Pid::from_raw).find(is_its_ssh).unwrap()
 }
 
-/// The journal there is asked over another link before the verb ends.
+/// The verb reads the journal there over another connection before it ends.
 #[test]
 fn when_ssh_is_killed_the_journal_is_asked_what_was_taken_back() {
     let Some(machine) = Machine::new() else {
@@ -161,14 +161,14 @@ fn when_ssh_is_killed_the_journal_is_asked_what_was_taken_back() {
     assert!(log.lines().any(|line| line.starts_with("box: ")), "{log}");
 }
 
-/// Both ends at once, as in a power cut without the reboot: what is left is taken back on request.
+/// Both sides are killed at once, as in a power cut without a reboot: recovery is by request.
 #[test]
 fn what_nobody_could_take_back_is_taken_back_on_request() {
     let Some(machine) = Machine::new() else {
         return;
     };
     let mut child = under_way(&machine, 1109);
-    // Else it would ask the journal itself once the link is lost.
+    // Otherwise it would read the journal itself after the connection is lost.
     signal(own(&child), Signal::STOP);
     signal(process(1109, "remote-guard"), Signal::KILL);
     let verb = verb(1109);
@@ -181,7 +181,7 @@ fn what_nobody_could_take_back_is_taken_back_on_request() {
         "it had been taken back already"
     );
     let ran = machine.run(&["trial", "--recover"], 1110);
-    // 1: something is left on this machine that others changed, with a state directory of their own.
+    // 1: something of other processes is left on this machine, with another state directory.
     assert!(
         matches!(ran.code, Some(0 | 1)),
         "{} {}",

@@ -1,11 +1,11 @@
-//! Machines that cannot or will not do what they are asked.
+//! Machines that cannot or will not do what is requested.
 
 use crate::Machine;
 use crate::common::servers::Servers;
 use crate::common::{self, Home};
 use std::process::Command;
 
-/// A server whose every command is this script.
+/// Starts a server whose every command is this script.
 fn forced(script: &str) -> Option<(Servers, Home, String)> {
     let mut servers = Servers::new()?;
     let path = common::script(servers.dir.path(), "forced", script);
@@ -14,7 +14,7 @@ fn forced(script: &str) -> Option<(Servers, Home, String)> {
     Some((servers, Home::new(), config))
 }
 
-/// The error of a run there, which comes within a minute.
+/// Returns the error of a run there, which ends within a minute.
 fn error(script: &str) -> Option<String> {
     let (_servers, home, config) = forced(script)?;
     let mut command = home.command(&["run", "quick", "/tmp", "--host", "box", "--deadline", "5"]);
@@ -29,7 +29,7 @@ fn error(script: &str) -> Option<String> {
         ran.stderr
     );
     assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
-    // Nothing of it is in the store.
+    // The store contains nothing of it.
     let list = home.assay(&["runs", "--json"]);
     let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap_or_default();
     assert!(list["runs"].as_array().is_none_or(Vec::is_empty), "{list}");
@@ -71,7 +71,7 @@ fn machines_that_do_something_else_cost_one_line() {
     });
 }
 
-/// Who waits for a machine can stop waiting.
+/// A user who waits for a machine can interrupt.
 #[test]
 fn ctrl_c_on_the_way_there() {
     let Some((servers, home, config)) = forced("exec sleep 600") else {
@@ -97,7 +97,7 @@ fn ctrl_c_on_the_way_there() {
     }
 }
 
-/// It says that it is ready, then sends what is no frame, without end.
+/// It reports that it is ready, then sends endless invalid frames.
 #[test]
 fn garbage_after_the_greeting_has_an_end() {
     let version = env!("CARGO_PKG_VERSION");
@@ -109,7 +109,7 @@ fn garbage_after_the_greeting_has_an_end() {
     }
 }
 
-/// `/tmp` may not execute programs, as on machines that somebody has hardened.
+/// `/tmp` is mounted noexec, as on hardened machines.
 #[test]
 fn a_machine_whose_tmp_may_not_execute() {
     let Some(machine) = Machine::new() else {
@@ -128,7 +128,7 @@ fn a_machine_whose_tmp_may_not_execute() {
         assay_testing::skipped("mount", "no mount namespaces here");
         return;
     }
-    // The server itself lives in a namespace of mounts where nothing in /tmp executes.
+    // The server runs in a mount namespace with a noexec /tmp.
     let mut servers = machine.servers;
     let at = servers.dir.path().display().to_string();
     let port = servers.start_in(
@@ -149,7 +149,7 @@ fn a_machine_whose_tmp_may_not_execute() {
         .command(&["trial", "--recover", "--host", "hardened"]);
     command.args(["--ssh-config", &config]);
     let ran = common::ended(command);
-    // 1: others left something on this machine; the program ran there all the same.
+    // 1: something of other processes is left on this machine; the program ran anyway.
     let ended = matches!(ran.code, Some(0 | 1));
     assert!(ended, "{at} {} {}", ran.stdout, ran.stderr);
 }

@@ -1,5 +1,5 @@
-//! Measuring and changing on another machine, as a user does it: real servers of OpenSSH on ports of this one,
-//! links that are cut, and processes that are killed in the middle.
+//! Measures and changes another machine: real OpenSSH servers on ports of this machine, interrupted connections, and
+//! processes killed in the middle.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 #[path = "../common/mod.rs"]
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A machine that is reached over ssh, and what is changed on it.
+/// A machine over ssh, and its changed setting.
 struct Machine {
     servers: Servers,
     home: Home,
@@ -24,11 +24,11 @@ struct Machine {
 }
 
 impl Machine {
-    /// None where there is no sshd.
+    /// Creates it; `None` without sshd.
     fn new() -> Option<Self> {
         let mut servers = Servers::new()?;
         let state = servers.path("state");
-        // What is on the other machine has a place of its own.
+        // The other machine has a separate state directory.
         servers.machine("box", &format!("SetEnv ASSAY_STATE={}", state.display()));
         let machine = Self {
             config: servers.config(),
@@ -46,12 +46,12 @@ impl Machine {
         Some(machine)
     }
 
-    /// What a trial changes there: a file with `a` in it.
+    /// Returns the setting that a trial changes: a file that contains `a`.
     fn setting(&self) -> PathBuf {
         self.servers.path("setting")
     }
 
-    /// Advice to write `b` into it.
+    /// Returns a page that writes `b` into it.
     fn page(&self) -> PathBuf {
         self.servers.path("nothing.md")
     }
@@ -60,8 +60,8 @@ impl Machine {
         std::fs::read_to_string(self.setting()).unwrap()
     }
 
-    /// A command line for the machine, to which this program itself goes. `silence` is how its processes are told from
-    /// those of other tests.
+    /// Returns a command line for the machine with this program as the upload. `silence` identifies
+    /// its processes among those of other tests.
     fn as_it_is(&self, args: &[&str], silence: u32) -> Command {
         let mut command = self.home.command(args);
         command.args(["--host", "box", "--ssh-config", &self.config]);
@@ -69,7 +69,7 @@ impl Machine {
         command
     }
 
-    /// The same with a program that is sooner there.
+    /// Returns the same with a smaller program.
     fn command(&self, args: &[&str], silence: u32) -> Command {
         let mut command = self.as_it_is(args, silence);
         command.args(["--remote-assay", common::sent()]);
@@ -80,7 +80,7 @@ impl Machine {
         common::ended(self.command(args, silence))
     }
 
-    /// The trial of the page.
+    /// Returns the trial of the page.
     fn trial(&self, more: &[&str], silence: u32) -> Command {
         let page = self.page().display().to_string();
         let mut args = vec![
@@ -90,7 +90,7 @@ impl Machine {
         self.command(&args, silence)
     }
 
-    /// What is left on the machine: directories of the program, and what its state has.
+    /// Returns what is left on the machine: directories of the program, and its state.
     fn left(&self, silence: u32) -> Vec<String> {
         let mut left = processes(silence);
         left.retain(|line| !line.is_empty());
@@ -102,7 +102,7 @@ impl Machine {
     }
 }
 
-/// Command lines of the processes of one link.
+/// Returns the command lines of the processes of one connection.
 fn processes(silence: u32) -> Vec<String> {
     of(silence).into_iter().map(|(_, line)| line).collect()
 }
@@ -132,18 +132,18 @@ fn of(silence: u32) -> Vec<(Pid, String)> {
     found
 }
 
-/// The process of the other end, or its guard.
+/// Returns the process of the server, or of its watchdog.
 fn process(silence: u32, which: &str) -> Pid {
     let all = of(silence);
     let word = format!(" dev {which} ");
-    // The shell that started it has the same words.
+    // The shell that started it has the same arguments.
     let mut found = all
         .iter()
         .filter(|(_, line)| line.contains(&word) && !line.starts_with("sh"));
     found.next().unwrap_or_else(|| panic!("{which}: {all:?}")).0
 }
 
-/// The verb that runs below the other end.
+/// Returns the verb that runs below the server.
 fn verb(silence: u32) -> Pid {
     let parent = process(silence, "remote").as_raw_nonzero().get();
     let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
@@ -168,7 +168,7 @@ fn signal(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(limit);
     while !so() {
@@ -177,7 +177,7 @@ fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Starts a command whose output is thrown away.
+/// Starts a command without output.
 fn start(mut command: Command, to: &Path) -> std::process::Child {
     let file = std::fs::File::create(to).unwrap();
     command.stdout(Stdio::null()).stderr(file).spawn().unwrap()
@@ -264,7 +264,7 @@ fn a_run_over_ssh_is_in_the_store_here_and_nothing_is_left_there() {
     assert_eq!(document["run"]["state"], "complete");
     assert_eq!(machine.left(1001), Vec::<String>::new());
     assert_eq!(common::entries(target.path()), Vec::<String>::new());
-    // It is one of the store, and of that machine.
+    // It is a run of the store and of that machine.
     let list = machine.home.assay(&["runs", "--json"]);
     let list = json(&list.stdout);
     assert_eq!(list["runs"][0]["samples"], 2);
@@ -323,7 +323,7 @@ fn a_trial_over_ssh_ends_with_its_verdict_and_the_setting_as_it_was() {
     assert_eq!(machine.left(1003), Vec::<String>::new());
     let list = json(&machine.home.assay(&["trial", "--list", "--json"]).stdout);
     assert_eq!(list["trials"].as_array().unwrap().len(), 1);
-    // Nobody is asked here, and nobody has agreed.
+    // There is no terminal to ask on, and no `--yes`.
     let page = machine.page().display().to_string();
     let ran = machine.run(&["trial", &page, "here"], 1004);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! Secrets planted in everything that is read; no output may hold one.
+//! Plants secrets in all inputs; no output may contain one.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and read what it wrote"
@@ -17,7 +17,7 @@ use plant::Plant;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What was searched, and what was found in it.
+/// Searched data, and found secrets.
 #[derive(Default)]
 struct Search {
     tried: usize,
@@ -43,7 +43,7 @@ impl Search {
         self.bytes(plant, &format!("{what}, stderr"), ran.stderr.as_bytes());
     }
 
-    /// All files below a directory, with their names.
+    /// Searches all files below a directory, and their names.
     fn tree(&mut self, plant: &Plant, what: &str, dir: &Path) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -60,13 +60,13 @@ impl Search {
         }
     }
 
-    /// A file that has to be there.
+    /// Searches a file that must exist.
     fn file(&mut self, plant: &Plant, what: &str, path: &Path) {
         let bytes = std::fs::read(path).unwrap();
         self.bytes(plant, &format!("{what}: {}", path.display()), &bytes);
     }
 
-    /// The bodies of a store are compressed: each run is unpacked as well.
+    /// The records of a store are compressed, so each run is unpacked too.
     fn store(&mut self, plant: &Plant, home: &Home) {
         let path = home.dir.path().join("store.db");
         self.bytes(plant, "the store's bytes", &std::fs::read(&path).unwrap());
@@ -102,7 +102,7 @@ impl Search {
     }
 }
 
-/// A process that calls itself QEMU, with secrets on its command line and in its environment.
+/// A process named QEMU with secrets in its command line and environment.
 struct Machine(Child);
 
 impl Machine {
@@ -149,7 +149,7 @@ impl Drop for Machine {
     }
 }
 
-/// A view of the files of its own: nothing of the machine's is changed.
+/// A private mount namespace: nothing of the machine is changed.
 struct Private<'a> {
     home: &'a Home,
     line: PathBuf,
@@ -159,8 +159,8 @@ struct Private<'a> {
 }
 
 impl<'a> Private<'a> {
-    /// With secrets on the kernel's command line, in the source of what is mounted on a new directory
-    /// in `target`, and in the environment. None where that cannot be.
+    /// Creates it with secrets on the kernel's command line, in the source of a mount in `target`,
+    /// and in the environment. `None` if not supported.
     fn new(home: &'a Home, plant: &mut Plant, target: &Path) -> Option<Self> {
         let share = target.join("share");
         std::fs::create_dir(&share).unwrap();
@@ -229,7 +229,7 @@ fn attack_secrets_of_a_captured_machine() {
         let ran = home.assay(&args);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         search.ran(&plant, &args.join(" "), &ran);
-        // What is harmless is still told.
+        // Harmless values are still reported.
         if args.contains(&"--json") {
             for known in plant.harmless() {
                 assert!(ran.stdout.contains(known), "{known} is not told any more");

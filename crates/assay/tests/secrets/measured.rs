@@ -1,4 +1,4 @@
-//! Secrets of the machine that a trial, a study and comparisons are carried out on.
+//! Secrets of the machine on which a trial, a study and comparisons run.
 
 use super::common::pages::{SETTING, STUDY};
 use super::common::{self, Home, Ran, fio, root};
@@ -95,7 +95,7 @@ fn attack_secrets_of_trials_studies_and_comparisons() {
     }
     search.file(&plant, "the page of a trial", &html);
 
-    // One that is killed while the file is changed leaves its journal.
+    // A trial that is killed while the file is changed leaves its journal.
     let long = [
         "--pairs",
         "6",
@@ -126,7 +126,7 @@ fn attack_secrets_of_trials_studies_and_comparisons() {
     for path in &journals {
         search.file(&plant, "the journal of a trial", path);
     }
-    // The whole file is kept to be set back, for root's eyes only.
+    // The whole file is kept for the revert, readable for root only.
     for path in &copies {
         let mode = std::fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}", path.display());
@@ -139,7 +139,7 @@ fn attack_secrets_of_trials_studies_and_comparisons() {
     search.end("secrets of trials, studies and comparisons");
 }
 
-/// Files below a state directory: journals and the like, and copies of files of the user's.
+/// Returns files below a state directory: journals, and copies of the user's files.
 fn state(dir: &Path) -> (Vec<std::path::PathBuf>, Vec<std::path::PathBuf>) {
     let mut found = (Vec::new(), Vec::new());
     let mut dirs = vec![dir.to_owned()];

@@ -1,4 +1,4 @@
-//! Where the secrets are planted: each is unique, so that an output that holds one tells its place.
+//! Places of the planted secrets: each is unique, so an output with one reveals its place.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// A new secret. It is a plain word: nothing about it looks like a secret.
+    /// Returns a new secret: a plain word that does not look like a secret.
     pub fn secret(&mut self, place: &str) -> String {
         let secret = format!("Cn{:03}aryQ7", self.planted.len());
         self.planted.push((place.to_owned(), secret.clone()));
@@ -21,7 +21,7 @@ impl Plant {
         &self.planted
     }
 
-    /// What facts of the planted machine still have to say.
+    /// Returns what facts of the planted machine must still contain.
     pub fn harmless(&self) -> [&'static str; 5] {
         [
             "mitigations=off",
@@ -32,7 +32,7 @@ impl Plant {
         ]
     }
 
-    /// Replaces each `@` by a secret of its own.
+    /// Replaces each `@` by a new secret.
     fn fill(&mut self, place: &str, text: &str) -> String {
         let mut parts = text.split('@');
         let mut out = parts.next().unwrap_or_default().to_owned();
@@ -68,7 +68,7 @@ impl Plant {
         names.map(|name| (name.to_owned(), value(name))).into()
     }
 
-    /// A captured machine, packed by hand: nothing of it was cleaned.
+    /// Creates a captured machine, packed by hand without cleaning.
     pub fn machine(&mut self, dir: &Path) {
         let line = self.cmdline();
         self.put(dir, "proc/cmdline", &line);
@@ -106,13 +106,13 @@ impl Plant {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Files that a user hands in: the verb, the file, whether it is taken.
+    /// Creates files of a user: the verb, the file, whether it is accepted.
     pub fn files(&mut self, dir: &Path) -> Vec<(&'static str, PathBuf, bool)> {
         let mut files = Vec::new();
         for (verb, name, text, taken) in FILES {
             let text = self.fill(name, text);
             self.put(dir, name, &text);
-            // Pages of advice lie in folders, and the folder of those is named.
+            // The folder of advice pages is passed.
             let named = name.split_once('/').map_or(name, |(top, _)| top);
             files.push((verb, dir.join(named), taken));
         }
@@ -124,7 +124,7 @@ impl Plant {
             version: "0".to_owned(),
             now: jiff::Timestamp::UNIX_EPOCH,
         };
-        // As an assay wrote it that knew no better.
+        // As written by an older assay without these rules.
         let (mut run, mut samples) = assay_fio::import::run(&documents[0], &about);
         let line = self.cmdline();
         let kind = assay_model::FactKind::Runtime;

@@ -1,4 +1,4 @@
-//! `assay net serve` with its clients and controllers, as programs.
+//! `assay net serve` with its clients and controllers as programs.
 #![allow(
     clippy::disallowed_methods,
     dead_code,
@@ -29,7 +29,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// A server that listens at the address; the command is started as `start` says.
+    /// Starts a server at this address with `start`.
     pub fn at(host: IpAddr, start: &dyn Fn(Command) -> Child) -> Self {
         let home = Home::new();
         let [client, controller] = ["client", "controller"].map(|name| home.dir.path().join(name));

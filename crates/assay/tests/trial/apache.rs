@@ -1,11 +1,12 @@
-//! A trial of Apache's multi-processing modules: another one is loaded, Apache restarted, and the file comes back.
+//! A trial of Apache's multi-processing modules: another one is loaded, Apache is restarted, and the file is
+//! restored.
 
 use super::common::Home;
 use super::{args, json, text};
 use assay_testing::servers::apache::Apache;
 use std::fs;
 
-/// What runs is told by its workers: each of prefork is one thread.
+/// The running module is visible in its workers: each prefork worker has one thread.
 #[test]
 fn another_mpm_is_loaded_under_load_and_the_old_one_comes_back() {
     let Some(server) = Apache::kept() else {
@@ -54,7 +55,7 @@ fn another_mpm_is_loaded_under_load_and_the_old_one_comes_back() {
     }
     assert_eq!(fs::read(&config).unwrap(), before);
 
-    // A module that is not there: the test of the file refuses it, and the server is never stopped.
+    // A missing module: validation rejects the file, and the server is never stopped.
     let up = fs::read_to_string(server.pid()).unwrap();
     let ran = tried("event", &["--set", "modules=/nowhere"]);
     assert_eq!(ran.code, Some(2), "{} {}", ran.stdout, ran.stderr);

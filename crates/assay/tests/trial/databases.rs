@@ -1,5 +1,5 @@
-//! Trials of databases: a reload, a restart, a variable of a running server. What was in force while the load
-//! ran, the load itself writes down.
+//! Trials of databases: a reload, a restart, a variable of a running server. The load itself records the setting in
+//! effect.
 
 use super::common::{Home, Ran, ended};
 use super::{SHORT, args, json, text};
@@ -7,7 +7,7 @@ use assay_testing::servers::mariadb::MariaDb;
 use assay_testing::servers::postgres::Postgres;
 use std::fs;
 
-/// A short trial of two pairs.
+/// Runs a short trial of two pairs.
 fn tried(home: &Home, words: &[&str], sets: &[String], clients: &[(&str, String)]) -> Ran {
     let mut all = args(&["trial"], &SHORT);
     all.extend(args(words, &["--yes", "--json", "--pairs", "2"]));
@@ -19,7 +19,7 @@ fn tried(home: &Home, words: &[&str], sets: &[String], clients: &[(&str, String)
     ended(command)
 }
 
-/// A server with a table for what the load sees, and its file of settings as it is.
+/// Starts a server with a table for the load's records, and returns its original configuration.
 fn postgres() -> Option<(Postgres, Home, Vec<u8>)> {
     let server = Postgres::kept()?;
     if assay_testing::servers::skip(&["psql", "pgbench"], false) {
@@ -38,7 +38,7 @@ fn sets(server: &Postgres, reload: (&str, Vec<String>), load: &str) -> Vec<Strin
     ]
 }
 
-/// What the load saw of a setting.
+/// Returns the values of a setting that the load recorded.
 fn seen(server: &Postgres) -> String {
     let sql = "SELECT string_agg(DISTINCT value, ' ' ORDER BY value) FROM seen";
     server.sql("postgres", sql)
@@ -80,8 +80,8 @@ fn postgresql_reads_its_file_or_is_restarted_for_each_side() {
     let now = || server.sql("postgres", "SHOW shared_buffers");
     assert_eq!(now(), "128MB", "and the server runs with it");
 
-    // A file that the server cannot read is never put in place; where nobody looked at it before, the server
-    // does not start with it: the old one comes back, and the server with it.
+    // An invalid file is never installed; without validation the server does not start with it, and
+    // both the file and the server are restored.
     let started = || server.sql("postgres", "SELECT pg_postmaster_start_time()");
     *own.last_mut().unwrap() = "size=banana".to_owned();
     for looked_at in [true, false] {

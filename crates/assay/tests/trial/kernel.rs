@@ -1,4 +1,4 @@
-//! Trials of what the kernel is told: sysctls of a network of the test's own, and an attribute of sysfs.
+//! Trials of kernel settings: sysctls in a separate network namespace, and an attribute of sysfs.
 
 use super::common::{Home, ran};
 use super::{SHORT, args, json, skip};
@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// Both ways of a link of 40 Mbit/s and 10 ms.
+/// Both directions of a link of 40 Mbit/s and 10 ms.
 fn link() -> LinkShape {
     LinkShape {
         rate: Rate::BitPerS(40e6),
@@ -19,10 +19,10 @@ fn link() -> LinkShape {
     }
 }
 
-/// What a run of the load sends.
+/// Bytes that a run of the load sends.
 const SENT: usize = 200_000;
 
-/// Takes that much of each connection, and answers when it is there.
+/// Reads this much from each connection, and responds then.
 fn sink(listener: &TcpListener) {
     for stream in listener.incoming() {
         let Ok(mut stream) = stream else { return };
@@ -58,7 +58,7 @@ fn sysctls_of_a_network_are_toggled_under_load_and_come_back() {
         sender.inside(read).unwrap().unwrap()
     };
     let before = value();
-    // Of what is offered a network of one's own may choose only what everybody may use.
+    // A separate network namespace may use only unrestricted algorithms.
     let offered = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
     let offered = offered.unwrap();
     let mut others = offered.split_whitespace();

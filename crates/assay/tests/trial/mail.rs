@@ -1,4 +1,4 @@
-//! Trials of mail servers: limits of processes and of connections.
+//! Trials of mail servers: limits of processes and connections.
 
 use super::common::Home;
 use super::{SHORT, args, json, skip, text};
@@ -7,7 +7,7 @@ use assay_testing::servers::postfix::Postfix;
 use std::fs;
 use std::path::Path;
 
-/// Two pairs of a page, after which the file is as it was.
+/// Runs two pairs of a page, and checks that the file is restored.
 fn tried(page: &str, target: &str, config: &Path, sets: &[String]) {
     let home = Home::new();
     let before = fs::read(config).unwrap();

@@ -1,4 +1,4 @@
-//! `assay trial` as a user meets it, against real images, devices and services.
+//! Tests `assay trial` with real images, devices and services.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and look at what it leaves"
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A trial that is as short as it can be.
+/// The shortest trial.
 const SHORT: [&str; 6] = ["--slot", "200ms", "--washout", "50ms", "--size", "16MiB"];
 
 fn args(words: &[&str], more: &[&str]) -> Vec<OsString> {
@@ -43,10 +43,10 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Seconds of sleep; so far above the advice's own that a busy machine does not hide the difference.
+/// Seconds of sleep, so long that a busy machine does not hide the difference.
 const SLOW: &str = "0.3";
 
-/// A piece of advice of the user's own: a file says how long the load takes.
+/// A user page: a file contains the duration of the load.
 struct Own {
     dir: tempfile::TempDir,
 }
@@ -169,7 +169,8 @@ fn what_is_better_is_kept_only_when_asked() {
     assert!(fs::read_to_string(page).unwrap().contains("<svg"));
 }
 
-/// What a check finds about speed is untested until a trial on this machine has a verdict; then it is told.
+/// A finding about speed is untested until a trial on this machine has a verdict, which is then
+/// shown.
 #[test]
 fn a_check_shows_the_verdict_of_a_trial() {
     let (home, own) = (Home::new(), Own::new(SLOW));
@@ -195,7 +196,7 @@ fn a_check_shows_the_verdict_of_a_trial() {
     assert!(before.stdout.contains("untested here"), "{}", before.stdout);
     assert!(json(&checked(&["--json"]))["findings"][0]["verdict"].is_null());
 
-    // A trial of a side against itself says nothing about the advice.
+    // An A/A trial has no verdict on the advice.
     let trial = ["trial", "sleep-less", "--advice-dir", text(advice), "--yes"];
     let aa = home.assay(&args(&trial, &["--aa"]));
     assert_eq!(aa.code, Some(0), "{}", aa.stderr);
@@ -214,11 +215,11 @@ fn a_check_shows_the_verdict_of_a_trial() {
     assert!(!told.contains("untested here"), "{told}");
 }
 
-/// The page allows p99 to get far worse; the typical run gets better. To keep that takes a second word.
+/// The page permits a much worse p99; the median gets better. Keeping it requires another option.
 #[test]
 fn a_figure_that_got_clearly_worse_is_not_kept_without_a_second_word() {
     let (home, own) = (Home::new(), Own::new("0.3"));
-    // One run in four takes long with the change; in sum it is faster, also on a busy machine.
+    // One run in four is slow with the change; the total is faster, also on a busy machine.
     let load = "#!/bin/sh\nv=$(cat \"$1\")\nc=\"$1.count\"\nn=$(cat \"$c\" 2>/dev/null || echo 0)\n\
                 echo $((n + 1)) > \"$c\"\n\
                 [ \"$v\" = 0.01 ] && [ $((n % 4)) -eq 0 ] && sleep 0.6\nsleep \"$v\"\n";
@@ -307,7 +308,7 @@ fn several_share_one_error_rate_and_one_report() {
     assert_eq!(trials[0]["trial"]["plan"]["alpha"], 0.025, "{}", ran.stdout);
 }
 
-/// Waits until something is so, for at most two minutes.
+/// Waits up to two minutes until a condition holds.
 fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(120);
     while !so() {
@@ -322,7 +323,7 @@ fn a_killed_trial_is_recovered() {
     let page = own.page();
     let words = args(&["trial", text(&page), "--yes", "--quiet"], &[]);
     let mut child = home.command(&words).spawn().unwrap();
-    // It stands still during the look: else the slot may be over before the kill.
+    // Stopped during the check: otherwise the slot may end before the kill.
     let process = Pid::from_child(&child);
     until("the change", || {
         kill_process(process, Signal::STOP).unwrap();
@@ -335,7 +336,7 @@ fn a_killed_trial_is_recovered() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    // A load that the kill left may still be reading it, but nobody writes it any more.
+    // An orphaned load may still read it, but nothing writes it any more.
     assert_eq!(own.value(), "0.01");
     let note = home.assay(&args(&["trial", text(&page), "--dry-run"], &[]));
     assert!(
@@ -344,7 +345,7 @@ fn a_killed_trial_is_recovered() {
         note.stderr
     );
     let recovered = home.assay(&["trial", "--recover"]);
-    // 1: something is left on this machine that others changed, with a state directory of their own.
+    // 1: something of other processes is left on this machine, with another state directory.
     let ended = matches!(recovered.code, Some(0 | 1));
     assert!(ended, "{}", recovered.stderr);
     assert!(
@@ -371,7 +372,7 @@ fn an_interrupted_trial_sets_back_and_goes_on_later() {
         .spawn()
         .unwrap();
     until("the change", || own.value() == "0.01");
-    // A second one on the same target would measure the first.
+    // A second trial on the same target would disturb the first.
     let second = home.assay(&words);
     assert_eq!(second.code, Some(2), "{}", second.stderr);
     let pid = child.id().to_string();
@@ -404,9 +405,7 @@ fn in_a_against_a_nothing_is_changed() {
     assert_eq!(own.value(), "0.02");
 }
 
-/// A change that cannot be made in the middle leaves what was measured, and says that
-/// everything is set back.
-/// Slots that the store holds.
+/// Returns the number of stored slots.
 fn kept_slots(home: &Home) -> Option<usize> {
     let shown = home.assay(&args(&["trial", "--show", "last", "--json"], &[]));
     Some(json(&shown)["pairs"].as_array()?.len())
@@ -441,7 +440,7 @@ fn an_apply_that_fails_in_the_middle_leaves_what_was_measured() {
     assert!(kept_slots(&home).is_some_and(|pairs| pairs >= 2));
 }
 
-/// A second session confirms the first when both have the same verdict.
+/// A second session confirms the first if both have the same verdict.
 #[test]
 fn a_second_session_confirms_or_does_not() {
     let (home, own) = (Home::new(), Own::new(SLOW));
@@ -464,7 +463,8 @@ fn a_second_session_confirms_or_does_not() {
     let short = home.assay(&short);
     assert_eq!(short.code, Some(2), "{} {}", short.stdout, short.stderr);
     assert!(short.stderr.contains("--budget"), "{}", short.stderr);
-    // What was better then is worse now. A load that does not read the setting would be called better in one of twenty.
+    // The better value is now worse. A load that ignores the setting would be called better in one
+    // of twenty trials.
     let turned = "#!/bin/sh\n[ \"$(cat \"$1\")\" != 0.01 ] || sleep 0.3\nsleep 0.01\n";
     fs::write(own.load(), turned).unwrap();
     let third = home.assay(&args(

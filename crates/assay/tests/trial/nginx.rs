@@ -1,4 +1,4 @@
-//! Trials of nginx: a line is changed in its block or put there, nginx reloaded, and the file comes back.
+//! Trials of nginx: a line is changed or added in its block, nginx reloads, and the file is restored.
 
 use super::common::Home;
 use super::{args, json, text};
@@ -6,9 +6,9 @@ use assay_testing::servers::nginx::Nginx;
 use std::fs;
 use std::process::Command;
 
-/// Two pairs of a page: nginx reads the file with the line and without it, and the file comes back. On a
-/// machine that is busy with something else the generator may give no figure; that is said, and all is taken
-/// back just so.
+/// Runs two pairs of a page: nginx reads the file with and without the line, and the file is
+/// restored. On a busy machine the generator may have no figure; this is reported, and everything
+/// is reverted too.
 fn tried(nginx: &Nginx, page: &str, url: &str, line: &str, sets: &[&str]) {
     let (home, config) = (Home::new(), nginx.config());
     let before = fs::read(&config).unwrap();
@@ -24,7 +24,7 @@ fn tried(nginx: &Nginx, page: &str, url: &str, line: &str, sets: &[&str]) {
         format!("validate={}", nginx.validate().join(" ")),
         format!("reload={reload}"),
     ];
-    // Old workers answer for a moment after a reload.
+    // Old workers respond for a moment after a reload.
     let longer = ["--slot", "200ms", "--washout", "600ms"];
     let mut words = args(&["trial", page, url], &longer);
     words.extend(args(&["--yes", "--json", "--pairs", "2"], &[]));

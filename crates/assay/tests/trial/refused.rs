@@ -1,4 +1,4 @@
-//! What is refused before anything is changed or measured.
+//! Refusals before anything is changed or measured.
 
 use super::{Own, SLOW, args, text};
 use crate::common::{self, Home};
@@ -21,7 +21,7 @@ fn a_dry_run_and_a_refusal_touch_nothing() {
     What decides
     How long it takes
     ");
-    // Nobody is at the terminal to ask.
+    // There is no terminal to ask on.
     let asked = home.assay(&args(&["trial", text(&page)], &[]));
     assert_eq!(asked.code, Some(2));
     assert!(asked.stderr.contains("--yes"), "{}", asked.stderr);
@@ -95,7 +95,7 @@ fn a_page_that_is_wrong_is_told_by_its_line() {
     );
 }
 
-/// What others may write, own or exchange is no place for what root carries out.
+/// A directory that others can write, own or replace is refused as the state directory of root.
 #[test]
 fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -165,8 +165,8 @@ fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
     assert_eq!(fs::read_dir(target).unwrap().count(), 0);
 }
 
-/// A budget in which no verdict is possible is refused before anything begins, and the one
-/// that is named does.
+/// A budget without a possible verdict is refused before anything begins, and the suggested one
+/// works.
 #[test]
 fn a_budget_without_a_verdict_is_refused_before_anything_begins() {
     let (home, own) = (Home::new(), Own::new(SLOW));
@@ -191,7 +191,7 @@ fn a_budget_without_a_verdict_is_refused_before_anything_begins() {
     assert_eq!(own.value(), SLOW);
 }
 
-/// What reads already what it would be set to is the same on both sides.
+/// If the value is in effect already, both sides are the same.
 #[test]
 fn what_is_so_already_is_not_tried() {
     let (home, own) = (Home::new(), Own::new("0.01"));
@@ -199,18 +199,19 @@ fn what_is_so_already_is_not_tried() {
     for more in [vec!["--yes"], vec!["--dry-run"]] {
         let ran = home.assay(&args(&["trial", text(&page)], &more));
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        // Beside notes of what others left on this machine.
+        // Beside notes about changes of other processes.
         let said = ran.stderr.lines().filter(|line| !line.starts_with("note:"));
         assert_eq!(said.count(), 1, "the answer and no plan: {}", ran.stderr);
         assert!(ran.stdout.is_empty(), "{}", ran.stdout);
     }
 }
 
-/// A privilege that is missing is known before the noise is measured.
+/// A missing privilege is detected before the noise is measured.
 #[test]
 fn what_may_not_be_changed_is_known_before_the_load_runs() {
     let (home, own) = (Home::new(), Own::new(SLOW));
-    // What cannot be set back either stays in the machine's notes, for the next test to stumble over.
+    // A change that cannot be reverted stays in the machine's record and would disturb the next
+    // test.
     let apply = format!("#!/bin/sh\n[ \"$1\" = {SLOW} ]\n");
     fs::write(own.apply(), apply).unwrap();
     let marker = own.dir.path().join("ran");

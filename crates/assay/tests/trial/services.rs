@@ -1,4 +1,4 @@
-//! Trials of what a user runs: a device, a mount, nginx, Dovecot, sshd.
+//! Trials of a device, a mount, nginx, Dovecot and sshd.
 
 use super::common::{Home, entries, ran};
 use super::{SHORT, args, json, skip, text};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// An ext4 of 160 MiB on a loop device, unmounted when dropped.
+/// An ext4 of 160 MiB on a loop device, unmounted on drop.
 struct Loop {
     dir: tempfile::TempDir,
 }
@@ -41,7 +41,7 @@ impl Loop {
         let done = Command::new(argv[0]).args(&argv[1..]).status().unwrap();
         assert!(done.success(), "{argv:?}");
     }
-    /// Device and options, from /proc/self/mounts.
+    /// Returns device and options from /proc/self/mounts.
     fn mount(&self) -> (String, String) {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let at = self.mountpoint();

@@ -1,9 +1,9 @@
-//! Slots whose length the noise decides.
+//! Slots whose length is chosen from the noise.
 
 use super::*;
 
-/// Who leaves it open gets what the noise says, in the plan, in every sample and in words; who names a length
-/// gets that one.
+/// Without a length of the user the noise determines it, in the plan, in every sample and in the
+/// report; a user's length is fixed.
 #[test]
 fn the_noise_decides_how_long_slots_are() {
     let home = Home::new();
@@ -15,7 +15,7 @@ fn the_noise_decides_how_long_slots_are() {
     fs::write(own.page(), page).unwrap();
     let file = own.page();
     let words = ["trial", text(&file), "--pairs", "2", "--yes", "--json"];
-    // Against itself there is no noise to measure before: it is what is measured.
+    // An A/A trial measures no noise first, because it is the measurement of noise.
     let ran = home.assay(&[&words[..], &["--aa"]].concat());
     let plan = json(&ran)["trial"]["plan"].clone();
     assert_eq!(plan["slot"], 800_000_000, "{plan:#}");

@@ -1,4 +1,4 @@
-//! A stop in the middle of a slot, of assay itself and of its load: the pair never counts.
+//! Stops assay or its load within a slot: the pair never counts.
 
 use super::{Own, args, json, text, until};
 use crate::common::{Home, ran};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Stops by default so many of each; `ASSAY_ATTACK` multiplies.
+/// Default number of stops of each; `ASSAY_ATTACK` multiplies it.
 const STOPS: usize = 1;
 
 fn signal(name: &str, pid: &str) -> bool {
@@ -15,7 +15,7 @@ fn signal(name: &str, pid: &str) -> bool {
     kill.status().unwrap().success()
 }
 
-/// The load that assay runs now, by its script: a change being applied is a child as well.
+/// Returns the running load by its script: a command that applies a change is a child too.
 fn load_of(assay: &str, script: &str) -> Option<String> {
     let found = Command::new("pgrep").args(["-P", assay]).output().unwrap();
     let found = String::from_utf8(found.stdout).unwrap();
@@ -27,15 +27,15 @@ fn load_of(assay: &str, script: &str) -> Option<String> {
     found.lines().find(is_load).map(str::to_owned)
 }
 
-/// Stops assay or its load within a run of the load. A run that ended before the signal came is none:
-/// what was stopped goes on, and the next run is tried.
+/// Stops assay or its load within a run of the load. A run that ended before the signal does not
+/// count: the process continues, and the next run is tried.
 fn stop_within_a_run(assay: &str, script: &str, load: bool) -> Option<String> {
     let running = load_of(assay, script)?;
     let victim = if load { running.as_str() } else { assay };
     if !signal("STOP", victim) {
         return None;
     }
-    // An ended child keeps its number until assay waits for it, but no command line.
+    // A zombie keeps its id until assay waits for it, but has no command line.
     if load_of(assay, script).as_deref() == Some(running.as_str()) {
         return Some(victim.to_owned());
     }
@@ -43,7 +43,7 @@ fn stop_within_a_run(assay: &str, script: &str, load: bool) -> Option<String> {
     None
 }
 
-/// A trial during which assay or its load is stopped once, after the second slot began.
+/// Runs a trial during which assay or its load is stopped once, after the second slot began.
 fn stopped(load: bool) -> Value {
     let (home, own) = (Home::new(), Own::new("0.3"));
     let page = own.page();
@@ -55,7 +55,7 @@ fn stopped(load: bool) -> Value {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
     let assay = child.id().to_string();
-    // Not the change that only shows that it can be made, which is set back at once.
+    // Not the first change, which is a test and reverted at once.
     until("the change", || {
         let changed = || own.value() == "0.31";
         changed() && {
@@ -81,7 +81,7 @@ fn stopped(load: bool) -> Value {
 fn a_slot_that_was_stopped_never_counts() {
     let factor = std::env::var("ASSAY_ATTACK").ok();
     let factor: usize = factor.and_then(|n| n.parse().ok()).unwrap_or(1);
-    // Both wait most of the time: side by side.
+    // Both mostly wait, so they run in parallel.
     let (tried, held) = std::thread::scope(|scope| {
         let kinds = [false, true].map(|load| scope.spawn(move || stops(load, STOPS * factor)));
         let counts = kinds.map(|kind| kind.join().unwrap());
@@ -90,7 +90,7 @@ fn a_slot_that_was_stopped_never_counts() {
     println!("attack: stopped slots: tried {tried}, held {held}");
 }
 
-/// So many stops, of the load or of assay: how often it was tried, and how often it held.
+/// Stops the load or assay this often; returns the numbers of attempts and successes.
 fn stops(load: bool, times: usize) -> (usize, usize) {
     let (mut tried, mut held) = (0, 0);
     for _ in 0..times {
@@ -100,7 +100,7 @@ fn stops(load: bool, times: usize) -> (usize, usize) {
             let reason = pair["reason"].as_str().unwrap_or_default();
             pair["outcome"] == "void" && reason.contains("load-stopped")
         };
-        // Nothing that was stopped for 2.5 s is among what counts: all sleep about 0.3 s.
+        // No counted pair contains a stop of 2.5 s: all sleep about 0.3 s.
         let wild = pairs.iter().filter_map(|pair| pair["effect"].as_f64());
         let wild = wild.filter(|effect| effect.abs() > 1.0).count();
         tried += 1;

@@ -1,5 +1,5 @@
-//! A session that is killed or interrupted: the machine is as before without another start of assay, and a resume
-//! ends as the session would have.
+//! A killed or interrupted session: the machine is restored without another start of assay, and a resumed session
+//! ends like an uninterrupted one.
 
 use super::LESS;
 use super::planted::{Planted, json, names, until};
@@ -7,7 +7,7 @@ use crate::common::ran;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Stdio};
 
-/// Kills by default at so many changes; `ASSAY_ATTACK` multiplies.
+/// Default changes at which it is killed; `ASSAY_ATTACK` multiplies.
 const KILLS: [u32; 4] = [1, 2, 5, 12];
 
 fn begin(planted: &Planted, words: &[String]) -> Child {
@@ -16,7 +16,7 @@ fn begin(planted: &Planted, words: &[String]) -> Child {
     child.spawn().unwrap()
 }
 
-/// Waits for the change to be made so many times.
+/// Waits until the change was applied this often.
 fn wait_for_changes(planted: &Planted, changes: u32) {
     for number in 0..changes {
         if number > 0 {
@@ -39,7 +39,7 @@ fn after_a_kill_the_machine_is_as_before_and_a_resume_goes_on() {
         wait_for_changes(&planted, changes);
         signal(&child, Signal::KILL);
         child.wait().unwrap();
-        // Nobody starts assay: the stand-by process reverts.
+        // assay is not started again: the stand-by process reverts.
         until("everything is reverted", || {
             planted.is_as_before() && planted.has_no_open_session()
         });

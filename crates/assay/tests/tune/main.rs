@@ -1,4 +1,4 @@
-//! `assay tune` as a user meets it, on planted programs whose truth is known.
+//! Tests `assay tune` on planted programs with known effects.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests drive the real program and look at what it leaves"
@@ -26,7 +26,7 @@ fn a_gain_is_kept_harm_is_not_and_undo_restores_every_byte() {
     assert_eq!(names(&document, "left_out"), ["breaker"]);
     assert!(document["gain"].as_f64().unwrap() > 0.05, "{document:#}");
     assert!(planted.text().contains("mode = fast") && planted.text().contains("bad = no"));
-    // The notebook in its other forms.
+    // The notebook in its other formats.
     let page = planted.home.dir.path().join("notebook.html");
     let shown = planted.home.assay(&[
         "tune",
@@ -45,7 +45,7 @@ fn a_gain_is_kept_harm_is_not_and_undo_restores_every_byte() {
     assert!(page.len() < 400_000 && page.contains("breaker") && !page.contains("<script"));
     let listed = planted.home.assay(&["tune", "--list"]);
     assert_eq!(listed.stdout.lines().count(), 2, "{}", listed.stdout);
-    // Somebody else changes another line: that change stays.
+    // Another program changes another line: that change stays.
     let undone = planted.home.assay(&["tune", "--undo"]);
     assert_eq!(undone.code, Some(0), "{}", undone.stderr);
     assert!(planted.is_as_before(), "{}", planted.text());
@@ -62,7 +62,7 @@ fn of_twins_one_is_kept_and_a_later_change_is_not_overwritten() {
     let document = json(&ran);
     assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
     assert_eq!(names(&document, "kept").len(), 1, "{document:#}");
-    // The administrator sets the kept key anew: undo names it and leaves it alone.
+    // The administrator changes the kept key: undo reports it and leaves it unchanged.
     let key = match planted.text().contains("twin-a = 1") {
         true => "twin-a",
         false => "twin-b",
@@ -96,7 +96,7 @@ fn a_setting_that_somebody_else_changes_ends_the_session_and_is_left_alone() {
     let mut command = planted.home.command(&planted.words(LESS, &["fast"], &[]));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
-    // In effect, and no longer just being written and read back.
+    // In effect, and no longer only a test write.
     until("the change", || {
         let is_made = || planted.text().contains("mode = fast");
         is_made() && {
@@ -131,7 +131,7 @@ fn a_guard_command_takes_a_candidate_out_or_ends_the_session() {
         flag.display()
     );
     let words = ["--while-ok", &guard];
-    // It fails with the one that helps: that one is left out.
+    // It fails with the effective candidate, which is left out.
     let ran = planted.tune(LESS, &["fast", "idle"], &words);
     let document = json(&ran);
     assert_eq!(ran.code, Some(1), "{}\n{document:#}", ran.stderr);

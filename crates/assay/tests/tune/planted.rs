@@ -1,4 +1,4 @@
-//! A program whose speed depends on its configuration file, and a page of the user's own for each setting.
+//! A program whose speed depends on its configuration file, and a user page for each setting.
 
 use crate::common::{Home, Ran};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The configuration before any session: a comment, odd blanks, no newline at the end.
+/// The original configuration: a comment, odd blanks, no newline at the end.
 const BEFORE: &str =
     "# Do not edit.\nmode = slow\n  bad = no\nidle=1\ntwin-a = 0\ntwin-b = 0\nfails = no";
 
-/// `mode = fast` or a twin takes 40 ms, otherwise 120 ms; `bad = yes` takes 240 ms; `fails = yes` fails. So far
-/// apart that a busy machine does not hide the difference.
+/// `mode = fast` or a twin takes 40 ms, otherwise 120 ms; `bad = yes` takes 240 ms; `fails = yes`
+/// fails. The differences are large, so that a busy machine does not hide them.
 const LOAD: &str = r#"#!/bin/sh
 conf=$(cat "$1")
 t=0.120
@@ -110,7 +110,7 @@ impl Planted {
         self.dir.path().join("app.conf")
     }
 
-    /// The configuration as it stands.
+    /// Returns the current configuration.
     pub fn text(&self) -> String {
         fs::read_to_string(self.conf()).unwrap()
     }
@@ -119,13 +119,13 @@ impl Planted {
         self.text() == BEFORE
     }
 
-    /// Whether the journal holds no session that goes on or waits to be reverted.
+    /// Whether the journal has no running session and none that waits for a revert.
     pub fn has_no_open_session(&self) -> bool {
         let sessions = self.home.state().join("journal/sessions");
         fs::read_dir(sessions).unwrap().next().is_none()
     }
 
-    /// Keeps what somebody else changed: the machine's own note of it goes with the journal entry.
+    /// Accepts changes of other programs: drops the machine's record with the journal entry.
     pub fn forget_open_changes(&self) {
         let ran = self.home.assay(&["trial", "--recover", "--accept"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -143,7 +143,7 @@ impl Planted {
         path
     }
 
-    /// The words of a session that tries these pages.
+    /// Returns the arguments of a session with these pages.
     pub fn words(&self, want: &str, pages: &[&str], more: &[&str]) -> Vec<String> {
         let path = |path: &Path| path.to_str().unwrap().to_owned();
         let load = format!(
@@ -174,14 +174,14 @@ pub fn json(ran: &Ran) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr))
 }
 
-/// The advice of a list of pieces.
+/// Returns the advice ids of a list.
 pub fn names(document: &Value, list: &str) -> Vec<String> {
     let all = document[list].as_array().unwrap();
     let name = |one: &Value| one["advice"].as_str().unwrap().to_owned();
     all.iter().map(name).collect()
 }
 
-/// Waits until something holds; no test asserts how long that takes.
+/// Waits until a condition holds; no test asserts how long that takes.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {

@@ -1,4 +1,4 @@
-//! Machines that lie, are others than they were, or whose date is wrong; secrets; two users at once.
+//! Machines that lie, are replaced, or have a wrong date; secrets; two users at once.
 
 use super::common::{self, Home, Ran, ran};
 use super::machines::{Machines, until};
@@ -6,7 +6,7 @@ use super::{counts, from, json, load};
 use assay_protocol::Reply;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a step of half a second needs, and no more.
+/// The shortest settings for a step of half a second.
 const SHORT: [&str; 11] = [
     "--concurrency",
     "6",
@@ -28,7 +28,7 @@ fn ask(home: &Home, machines: &Machines, which: &str, args: &[&str]) -> Ran {
         .unwrap())
 }
 
-/// What a machine says that is asked to load: it is ready, and then this without end.
+/// Adds a machine that reports that it is ready, and then prints this line endlessly.
 fn endless(machines: &mut Machines, name: &str, begin: &str, line: &str) {
     let frames = |text: &str| Reply::Out(text.into()).frame(1).encode();
     let greeting = format!("assay-remote 1 ready {}\n", env!("CARGO_PKG_VERSION"));
@@ -45,7 +45,7 @@ fn endless(machines: &mut Machines, name: &str, begin: &str, line: &str) {
     machines.alias(name, &format!("ForceCommand {}", script.display()));
 }
 
-/// Most memory that a process had, in KiB.
+/// Returns the peak memory of a process in KiB.
 fn peak(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -140,7 +140,7 @@ fn a_machine_that_cannot_be_entered_is_named_and_nothing_is_loaded() {
         machines.nothing_left();
     }
     let asked = machines.asked(83);
-    // Each generator asks whether it may, and looks once at what it gets.
+    // Each generator requests consent, and reads the response once.
     assert!(asked.len() < 60, "{asked:?}");
 }
 
@@ -173,7 +173,7 @@ fn a_machine_whose_date_is_wrong_begins_with_the_others() {
             part["lost"].is_null() && counts(part, "answers") > 0,
             "{part}"
         );
-        // Far less than a day, whatever else this machine has to do.
+        // Far less than a day, however busy this machine is.
         assert!(part["late_us"].as_i64().unwrap() < 60_000_000, "{part}");
     }
     machines.nothing_left();
@@ -214,7 +214,8 @@ fn secrets_stay_where_they_are() {
     machines.nothing_left();
 }
 
-/// Two users load from the same machines: each has a program of its own there, and none ends the other's.
+/// Two users load from the same machines: each has a separate program there, and neither ends the
+/// other's.
 #[test]
 fn two_at_once_from_the_same_machines() {
     let Some(machines) = Machines::new() else {
@@ -234,7 +235,7 @@ fn two_at_once_from_the_same_machines() {
     let ran_one = ran(first.wait_with_output().unwrap());
     assert_eq!(ran_one.code, Some(130), "{}", ran_one.stderr);
     machines.nothing_left();
-    // A load of a server that has its part of it all the same is what `load` begins.
+    // Detects a load of a server that does not use `load`.
     let again = load(
         &two,
         &machines,

@@ -1,5 +1,5 @@
-//! Network namespaces without names: one with an nginx, three with nothing but a way to it. Who logs in to one of the
-//! three talks to a sshd that ssh starts there itself, so that no port of this machine is used.
+//! Network namespaces without names: one with an nginx, three with a route to it. A login to one of the three reaches
+//! a sshd that ssh starts there, so no port of this machine is used.
 
 use super::common::servers::Servers;
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 pub struct Machines {
     servers: Servers,
-    /// Processes that hold the namespaces: the server's, and those of the generators.
+    /// Processes that hold the namespaces: that of the server, and those of the generators.
     holders: Vec<Child>,
     nginx: Child,
     aliases: u16,
@@ -26,7 +26,7 @@ impl Drop for Machines {
     }
 }
 
-/// Waits for something that comes.
+/// Waits for a condition.
 pub fn until(what: &str, there: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(120);
     while !there() {
@@ -55,14 +55,14 @@ fn hold() -> Child {
         .unwrap();
     let own = namespace(std::process::id());
     until("a namespace", || {
-        // It is still this program, or `unshare`, until it has become what it holds with.
+        // It is this program or `unshare` until it executes its command.
         let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id()));
         name.is_ok_and(|name| name.trim() == "sleep") && namespace(child.id()) != own
     });
     child
 }
 
-/// A name for a machine: who logs in talks to a sshd that ssh itself starts in its namespace.
+/// Adds a name for a machine: a login reaches a sshd that ssh starts in its namespace.
 fn way(servers: &mut Servers, name: &str, pid: u32, port: u16, more: &str) {
     let sshd = assay_host::Host::which(&assay_host::LiveHost, "sshd".as_ref()).unwrap();
     let key = servers.public("host");
@@ -135,7 +135,7 @@ impl Machines {
         })
     }
 
-    /// Another name for the machine of the third generator, with these lines for its sshd.
+    /// Adds another name for the third generator's machine, with these lines for its sshd.
     pub fn alias(&mut self, name: &str, more: &str) {
         let port = 100 + self.aliases;
         self.aliases += 1;
@@ -143,7 +143,7 @@ impl Machines {
         self.config = self.servers.config();
     }
 
-    /// The key of the machine that was made last is another one from now on.
+    /// Replaces the key of the machine that was added last.
     pub fn change_key(&mut self) {
         let other = self.servers.public("other");
         let known = self.servers.known.trim_end();
@@ -158,7 +158,8 @@ impl Machines {
         self.servers.path(name)
     }
 
-    /// 80 agrees to a load, 81 does not, 82 to 300 requests per second; 83 is as 80 and keeps a log.
+    /// 80 gives consent to a load, 81 does not, 82 up to 300 requests per second; 83 is like 80 and
+    /// keeps a log.
     pub fn url(&self, port: u16) -> String {
         format!("http://10.77.0.1:{port}/")
     }
@@ -167,14 +168,14 @@ impl Machines {
         std::fs::read_to_string(self.servers.path(&format!("access-{port}"))).unwrap_or_default()
     }
 
-    /// Paths that a port was asked for.
+    /// Returns the requested paths of a port.
     pub fn asked(&self, port: u16) -> Vec<String> {
         let log = self.log(port);
         let all = log.lines().filter_map(|line| line.split(' ').nth(1));
         all.map(str::to_owned).collect()
     }
 
-    /// Requests of a generator.
+    /// Returns the number of requests of a generator.
     pub fn loads(&self, port: u16, which: usize) -> usize {
         let from = format!("10.77.{which}.2 ");
         self.log(port)
@@ -183,7 +184,7 @@ impl Machines {
             .count()
     }
 
-    /// Processes in the namespace of a generator, but for the one that holds it.
+    /// Returns the processes in a generator's namespace, except its holder.
     fn processes(&self, which: usize) -> Vec<(u32, String)> {
         let holder = self.holders[which].id();
         let own = namespace(holder);
@@ -197,14 +198,14 @@ impl Machines {
             .collect()
     }
 
-    /// The process that loads.
+    /// Returns the process that generates load.
     pub fn generator(&self, which: usize) -> Option<Pid> {
         let all = self.processes(which);
         let found = all.iter().find(|(_, line)| line.contains(" --generate"))?;
         Pid::from_raw(i32::try_from(found.0).ok()?)
     }
 
-    /// No process on any of them, and so none that could hold the directory that goes with it.
+    /// Checks that no process is left, and so none that uses the directory.
     pub fn nothing_left(&self) {
         until("nothing is left", || {
             (1..=3).all(|which| self.processes(which).is_empty())
@@ -262,7 +263,7 @@ fn nginx(servers: &Servers, namespace: u32) -> Child {
     child
 }
 
-/// Next to no CPU time: by a control group, else by stopping it most of the time.
+/// Limits the CPU time: by a control group, else by stopping it most of the time.
 pub struct Capped(Option<PathBuf>);
 
 impl Drop for Capped {
@@ -276,7 +277,7 @@ impl Drop for Capped {
 impl Capped {
     pub fn new() -> Self {
         let name = format!("assay-test-{}", std::process::id());
-        // Of version 2, else of version 1.
+        // Version 2, else version 1.
         let ways = [
             ("/sys/fs/cgroup", [("cpu.max", "4000 100000"); 2]),
             (
@@ -293,7 +294,7 @@ impl Capped {
                 continue;
             }
             let set = |(file, value): &(&str, &str)| {
-                // It is there only where the controller is.
+                // It exists only where the controller is available.
                 let file = dir.join(file);
                 file.exists() && std::fs::write(file, value).is_ok()
             };

@@ -1,5 +1,5 @@
-//! `assay web --from`: a real nginx is loaded from three machines at once, each a real sshd in a network namespace
-//! of its own. One is killed in mid-step, one has next to no CPU time, and all end when the user says so.
+//! Tests `assay web --from`: a real nginx is loaded from three machines at once, each a real sshd in a separate
+//! network namespace. One is killed within a step, one has little CPU time, and all end at the user's request.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 #[path = "../common/mod.rs"]
@@ -41,7 +41,7 @@ fn counts(step: &Value, name: &str) -> u64 {
     step["measured"][name].as_u64().unwrap()
 }
 
-/// Latencies of a step or a part, by bin.
+/// Returns the latencies of a step or a part by bin.
 fn bins(of: &Value) -> std::collections::BTreeMap<u64, u64> {
     let all = of["measured"]["latency"].as_array().unwrap();
     all.iter()
@@ -77,7 +77,7 @@ fn three_machines_load_one_server_together() {
             page,
         ],
     );
-    // A machine with other work may void every step, and then the exit status says so.
+    // A busy machine may void every step, which the exit status shows.
     assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
     let value = json(&ran);
     let steps = value["steps"].as_array().unwrap();

@@ -10,11 +10,12 @@ use std::path::Path;
 
 const BASE: &str = "/sys/fs/btrfs";
 
-/// Every mounted btrfs, by the kernel name of its first device: its uuid says nothing to a reader.
+/// Collects every mounted btrfs. The key has the kernel name of the first device, because a reader
+/// does not recognise the UUID.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     for uuid in g.list("btrfs", BASE) {
         let dir = format!("{BASE}/{}", lossy(&uuid));
-        // `features` is not a file system.
+        // `features` is a directory beside the file systems.
         if !g
             .host
             .exists(Path::new(&format!("{dir}/devices")))
@@ -78,8 +79,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// `missing`, the numbers of devices that are gone, and `device_errors`, what the others counted: since Linux 5.6 and 5.14
-/// (Documentation of btrfs, sysfs: devinfo). `operation` says whether a replacement runs.
+/// Notes `missing` (ids of missing devices) and `device_errors` (error counters of the others),
+/// available since Linux 5.6 and 5.14 (btrfs documentation, sysfs: devinfo). `operation` is the
+/// running operation, such as a replacement.
 fn health(g: &mut Gather<'_>, key: &str, dir: &str) {
     g.text(
         &format!("{key}.operation"),
@@ -134,15 +136,15 @@ fn health(g: &mut Gather<'_>, key: &str, dir: &str) {
     }
 }
 
-/// `size` of all devices together and `without_twin`, the bytes of the largest that no other device has
-/// room to mirror: two copies of everything need min(total / 2, total - largest) for their data.
+/// Notes `size`, the sum of all devices, and `without_twin`: the bytes of the largest device that
+/// the other devices cannot mirror. Two copies of all data need min(total / 2, total - largest).
 fn sizes(g: &mut Gather<'_>, key: &str, dir: &str, devices: &[OsString]) {
     let mut sizes: Vec<u64> = Vec::new();
     for name in devices {
         let device = Device::of_name(g.host, name);
         match device.and_then(|device| device.size(g.host)) {
             Ok(size) => sizes.push(size),
-            // Half of them would be a wrong sum.
+            // A sum of only some devices would be wrong.
             Err(_) => return,
         }
     }
@@ -164,7 +166,7 @@ fn sizes(g: &mut Gather<'_>, key: &str, dir: &str, devices: &[OsString]) {
     }
 }
 
-/// Properties of a path, such as its compression (btrfs-property(8)).
+/// Notes the properties of a path, such as compression (btrfs-property(8)).
 pub(crate) fn properties(g: &mut Gather<'_>, path: &Path) {
     let path = path.to_string_lossy().into_owned();
     let key = format!("btrfs.property.{path}");

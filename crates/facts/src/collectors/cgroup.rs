@@ -1,4 +1,4 @@
-//! Limits of the control groups that this process is in: the tightest on the way to the root binds.
+//! Limits of the control groups of this process: the tightest limit between the group and the root applies.
 
 use crate::gather::{Gather, not_understood};
 use crate::mountinfo::{self, MOUNTINFO, Mount};
@@ -86,8 +86,8 @@ fn carries(mount: &Mount, controllers: &str) -> bool {
     }
 }
 
-/// The directories from the group up to the root of the mount. In a container the group's own path
-/// may lie outside of what is mounted; then the mount is all that can be seen.
+/// Returns the directories from the group up to the root of the mount. In a container the path of
+/// the group may be outside of the mount; then only the mount is visible.
 fn levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
     let below = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
     below
@@ -96,8 +96,8 @@ fn levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Notes a limit when it is tighter than the one noted; `understand` says `Some(None)` for "no
-/// limit". The root group has no such files.
+/// Notes a limit if it is tighter than the previous one; `understand` returns `Some(None)` for "no
+/// limit". The root group does not have these files.
 fn tighten(
     g: &mut Gather<'_>,
     key: &str,
@@ -144,14 +144,14 @@ fn number(text: &str) -> Option<Option<f64>> {
     }
 }
 
-/// `QUOTA PERIOD`, in processors.
+/// Parses `QUOTA PERIOD` to a number of processors.
 fn cpu_max(text: &str) -> Option<Option<f64>> {
     let (quota, period) = text.split_once(' ')?;
     let period: f64 = period.parse().ok().filter(|period| *period > 0.0)?;
     number(quota).map(|quota| quota.map(|quota| quota / period))
 }
 
-/// Limits per device, `MAJOR:MINOR rbps=…`, of all levels.
+/// Notes the limits of each device (`MAJOR:MINOR rbps=…`) from all levels.
 fn io(g: &mut Gather<'_>, path: &Path) {
     let source = path.display().to_string();
     let Some(text) = g.read("cgroup.io", &source) else {

@@ -54,8 +54,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Frequency control is per policy; on nearly every machine all policies say the same, so each
-/// distinct value is noted once, with the first policy as its source.
+/// Notes the frequency control. The kernel has one directory for each policy, mostly with equal
+/// values; each distinct value is noted once, with its first policy as the source.
 fn frequency(g: &mut Gather<'_>) {
     let dir = format!("{CPU}/cpufreq");
     let policies: Vec<String> = g
@@ -104,10 +104,10 @@ fn frequency(g: &mut Gather<'_>) {
 struct CpuInfo {
     model: Option<String>,
     microcode: Option<String>,
-    /// Whether there are instructions for AES; a guest's CPU type may hide them.
+    /// Whether the processor has AES instructions; the CPU model of a guest may hide them.
     aes: Option<bool>,
     threads: u64,
-    /// 0 where /proc/cpuinfo says nothing of cores (ARM).
+    /// Number of cores; 0 if /proc/cpuinfo has no such line (ARM).
     cores: u64,
     sockets: u64,
 }

@@ -1,6 +1,5 @@
-//! Settings of small servers and tools, of which a check asks for a few: who may use them, what they lose, what they
-//! report. All files are cleaned by one list of words, see [`cleaned_words`]; larger programs have files of their own
-//! in `services`.
+//! Settings of small servers and tools: who may use them, what data they can lose, what they report. One word list
+//! cleans all these files, see [`cleaned_words`]; larger programs have their own files in `services`.
 
 mod access_points;
 pub(crate) mod cleaned_words;

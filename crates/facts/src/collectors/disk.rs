@@ -1,5 +1,5 @@
-//! Block devices: what they are, how the kernel treats them, what they are built of. See the
-//! kernel's Documentation/ABI/stable/sysfs-block.
+//! Block devices: their identity, how the kernel treats them, and their layers. See the kernel's
+//! Documentation/ABI/stable/sysfs-block.
 
 use crate::block::Device;
 use crate::gather::{Gather, chosen, lossy};
@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::path::Path;
 
 const BLOCK: &str = "/sys/block";
-/// The list of the arrays of md.
+/// Path of the list of md arrays.
 pub(crate) const MDSTAT: &str = "/proc/mdstat";
 const EINVAL: i32 = 22;
 
-/// Settings and words: name in the key, and the file below the device.
+/// Settings that are text: name in the key, and file below the device.
 const TEXTS: [(&str, &str); 6] = [
     ("model", "device/model"),
     ("vendor", "device/vendor"),
@@ -22,7 +22,7 @@ const TEXTS: [(&str, &str); 6] = [
     ("write_cache", "queue/write_cache"),
     ("zoned", "queue/zoned"),
 ];
-/// What is yes or no.
+/// Settings that are `0` or `1`.
 const FLAGS: [(&str, &str); 6] = [
     ("rotational", "queue/rotational"),
     ("read_only", "ro"),
@@ -31,7 +31,7 @@ const FLAGS: [(&str, &str); 6] = [
     ("iostats", "queue/iostats"),
     ("dax", "queue/dax"),
 ];
-/// Numbers, with their unit in bytes or as they are.
+/// Settings that are numbers, with the factor that converts them to bytes, or 1.
 const NUMBERS: [(&str, &str, i64); 12] = [
     ("logical_block_size", "queue/logical_block_size", 1),
     ("physical_block_size", "queue/physical_block_size", 1),
@@ -46,7 +46,7 @@ const NUMBERS: [(&str, &str, i64); 12] = [
     ("max_request", "queue/max_sectors_kb", 1024),
     ("queue_depth", "device/queue_depth", 1),
 ];
-/// What else is read of a device, below it.
+/// Other files of a device that are read.
 const MORE: [&str; 22] = [
     "dev",
     "size",
@@ -72,7 +72,7 @@ const MORE: [&str; 22] = [
     "comp_algorithm",
 ];
 
-/// All files of a device that are read, but for what names this one device.
+/// Returns all files of a device that are read, except those that identify the device.
 pub(crate) fn files() -> impl Iterator<Item = &'static str> {
     let texts = TEXTS.iter().chain(&FLAGS).map(|(_, file)| *file);
     let numbers = NUMBERS.iter().map(|(_, file, _)| *file);
@@ -113,7 +113,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     arrays(g);
 }
 
-/// Arrays as /proc/mdstat lists them: which members failed, and what sysfs did not say.
+/// Notes the arrays of /proc/mdstat: failed members, and values that sysfs does not have.
 fn arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("disk.mdstat", MDSTAT) else {
         return;
@@ -175,7 +175,8 @@ fn one(g: &mut Gather<'_>, key: &str, device: &Device, with_identity: bool) {
     }
 }
 
-/// Nanoseconds; 0 means off. EINVAL means that the kernel has no throttling for this device.
+/// Notes the write-back throttling target in nanoseconds; 0 means off. EINVAL means that the kernel
+/// has no throttling for this device.
 fn write_back_throttling(g: &mut Gather<'_>, key: &str, path: &str) {
     match g.host.read_text(Path::new(path)) {
         Err(error) if error.errno() == Some(EINVAL) => {}
@@ -183,7 +184,7 @@ fn write_back_throttling(g: &mut Gather<'_>, key: &str, path: &str) {
     }
 }
 
-/// How the device is attached.
+/// Notes the transport of the device.
 fn transport(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(transport) = device.transport() {
         g.facts.known(
@@ -195,7 +196,7 @@ fn transport(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Speed of the SATA link and of the nearest PCI Express link above the device.
+/// Notes the speed of the SATA link and of the nearest PCI Express link above the device.
 fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(port) = device.ata_port() {
         let dir = format!("/sys/class/ata_link/link{port}");
@@ -227,7 +228,7 @@ fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Device mapper, Linux RAID, loop, zram: what it is built of.
+/// Notes the lower layers of device mapper, Linux RAID, loop and zram.
 fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
     match device.slaves(g.host) {
@@ -295,8 +296,8 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes an array of md that was assembled and does not run: it has a directory `md` and no size. Containers of firmware
-/// RAID look like this while the arrays in them run.
+/// Notes an md array that is assembled but not running: it has a directory `md` and no size.
+/// Containers of firmware RAID look the same while their arrays run.
 fn stopped_array(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/md/{file}", device.name);
     let metadata = g.read(&format!("{key}.md_array_state"), &at("metadata_version"));
@@ -326,7 +327,8 @@ fn partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
         let at = |file: &str| format!("{BLOCK}/{}/{}/{file}", device.name, partition.name);
         g.number(&format!("{key}.start"), &at("start"), 512);
         g.number(&format!("{key}.size"), &at("size"), 512);
-        // Bytes by which its start misses the device's physical blocks.
+        // Offset in bytes between the start of the device and the next lower boundary of a physical
+        // block.
         g.number(&format!("{key}.misalignment"), &at("alignment_offset"), 1);
         if let Some(start) = g.facts.u64(&format!("{key}.start")) {
             let aligned = start.is_multiple_of(4096);

@@ -1,4 +1,4 @@
-//! Targets of device-mapper devices: what LVM, dm-crypt and multipath made of them.
+//! Targets of device-mapper devices, as LVM, dm-crypt and multipath set them up.
 
 use crate::crypt;
 use crate::gather::{Gather, lossy};
@@ -42,7 +42,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The format of an encrypted device, from its uuid, and how its passphrases are stretched.
+/// Notes the format of an encrypted device, from its UUID, and the key derivation of its
+/// passphrases.
 fn luks(g: &mut Gather<'_>, device: &str) {
     let dir = format!("/sys/block/{device}");
     let source = format!("{dir}/dm/uuid");
@@ -55,7 +56,7 @@ fn luks(g: &mut Gather<'_>, device: &str) {
         return;
     }
     g.text(&format!("dm.{name}.zoned"), &format!("{dir}/queue/zoned"));
-    // The kernel takes it over from what lies below.
+    // The kernel copies the flag from the device below.
     let turns = format!("{dir}/queue/rotational");
     g.flag(&format!("dm.{name}.rotational"), &turns);
     // CRYPT-LUKS2-…
@@ -90,7 +91,7 @@ struct Table {
     crypt: crypt::CryptSettings,
 }
 
-/// `NAME: START LENGTH TARGET PARAMETERS`, one line a segment. The key is never looked at.
+/// Parses `NAME: START LENGTH TARGET PARAMETERS`, one line for each segment. The key is ignored.
 fn parse(text: &str) -> BTreeMap<String, Table> {
     let mut found: BTreeMap<String, Table> = BTreeMap::new();
     for line in text.lines() {

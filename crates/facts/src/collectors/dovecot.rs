@@ -1,5 +1,5 @@
-//! Dovecot 2.3: which password databases its file of authentication brings in, in their order. The
-//! example configuration that distributions ship keeps one file for each.
+//! Dovecot 2.3: the password databases that its authentication file includes, in their order. The example
+//! configuration of distributions has one file for each database.
 
 use crate::gather::Gather;
 use assay_model::change::ConfigLanguage;

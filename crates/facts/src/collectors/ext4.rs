@@ -1,4 +1,4 @@
-//! ext4: features and journal, as dumpe2fs(8) reads them from the superblock.
+//! ext4: features and journal from the superblock, as printed by dumpe2fs(8).
 
 use crate::gather::{Gather, scalar};
 use assay_model::{FactKind, FactPlace};
@@ -34,7 +34,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, device: &str) {
     }
 }
 
-/// The names of the fields.
+/// Returns the names of the fields.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FIELDS.iter().map(|(name, _)| *name)
 }

@@ -1,4 +1,4 @@
-//! File systems that are mounted when the machine starts: fstab(5), line by line, and which options the kernel refuses.
+//! File systems that are mounted at boot: fstab(5), line by line, and the options that the kernel rejects.
 
 use crate::gather::Gather;
 use crate::mountinfo::{self, MOUNTINFO, unescape};
@@ -10,8 +10,8 @@ use std::path::Path;
 
 pub(crate) const FSTAB: &str = "/etc/fstab";
 
-/// Options of XFS that a mount fails with, and the Linux since which it does (Documentation/admin-guide/xfs.rst, "Removed
-/// Mount Options").
+/// Options of XFS that make a mount fail, with the first Linux version that rejects them
+/// (Documentation/admin-guide/xfs.rst, "Removed Mount Options").
 const XFS_REMOVED: [(&str, &str); 8] = [
     ("nobarrier", "4.19"),
     ("barrier", "4.19"),
@@ -84,7 +84,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// A line that mounts something.
+/// A line that mounts a file system.
 struct Entry {
     point: String,
     fstype: String,
@@ -92,13 +92,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// The first option that the file system's own code refuses, and since which Linux.
+    /// Returns the first option that the file system rejects, and the Linux version since which it
+    /// does.
     fn refused(&self) -> Option<(&str, &'static str)> {
         self.options.split(',').find_map(|option| {
             let name = option.split('=').next().unwrap_or(option);
             let since = match self.fstype.as_str() {
                 "xfs" => XFS_REMOVED.iter().find(|(known, _)| *known == name)?.1,
-                // Its `barrier` has no value, since the first version.
+                // The option `barrier` of btrfs never had a value.
                 "btrfs" if option.starts_with("barrier=") => "2.6.29",
                 "btrfs" if matches!(name, "inode_cache" | "noinode_cache") => "5.11",
                 _ => return None,
@@ -108,7 +109,7 @@ impl Entry {
     }
 }
 
-/// Fields are separated by blanks; the fourth may be missing (getmntent(3)).
+/// Parses a line. Fields are separated by blanks; the fourth may be missing (getmntent(3)).
 fn parse(line: &str) -> Option<Entry> {
     let line = line.trim();
     let mut fields = line.split_ascii_whitespace();
@@ -124,7 +125,8 @@ fn parse(line: &str) -> Option<Entry> {
     })
 }
 
-/// Of a line what the facts say: no server, no number of a device, no option that is not known to be harmless.
+/// Keeps the parts of a line that facts contain: no server, no UUID, and only options that are
+/// known to be harmless.
 pub(crate) fn redact(line: &str) -> String {
     let fields: Vec<&str> = line.trim().split_ascii_whitespace().collect();
     let [source, point, fstype, rest @ ..] = fields.as_slice() else {
@@ -178,7 +180,7 @@ mod tests {
         };
         let lines = |facts| {
             let mut all = places(facts);
-            // Columns are those of the line that was kept.
+            // Columns refer to the cleaned line.
             all.retain(|(key, _)| !key.ends_with(".line"));
             all
         };

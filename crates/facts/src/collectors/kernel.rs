@@ -1,11 +1,11 @@
-//! Kernel: version, command line, page size; the operating system; the host name if asked for.
+//! Kernel: version, command line and page size; the operating system; the host name on request.
 
 use crate::gather::Gather;
 use assay_model::FactKind;
 
 pub(crate) const CMDLINE: &str = "/proc/cmdline";
 
-/// What the kernel reads the time from.
+/// Path of the current clock source.
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
@@ -20,7 +20,8 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// From the auxiliary vector, which every process gets from the kernel (getauxval(3)).
+/// Notes the page size from the auxiliary vector, which the kernel passes to every process
+/// (getauxval(3)).
 fn page_size(g: &mut Gather<'_>) {
     const KEY: &str = "kernel.page_size";
     const AUXV: &str = "/proc/self/auxv";
@@ -35,7 +36,7 @@ fn page_size(g: &mut Gather<'_>) {
     }
 }
 
-/// Of the vector the size of a page; the addresses beside it are nobody's business.
+/// Keeps only the page size of the vector; the addresses in it are private.
 pub(crate) fn redact_auxv(auxv: &[u8]) -> Vec<u8> {
     const AT_PAGESZ: u64 = 6;
     let size = page_size_of(auxv);
@@ -43,7 +44,7 @@ pub(crate) fn redact_auxv(auxv: &[u8]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// AT_PAGESZ in pairs of 64-bit or 32-bit little-endian words.
+/// Parses AT_PAGESZ from pairs of 64-bit or 32-bit little-endian words.
 fn page_size_of(auxv: &[u8]) -> Option<u64> {
     const AT_PAGESZ: u64 = 6;
     let find = |width: usize| {

@@ -1,13 +1,13 @@
-//! LVM: logical volumes and their segments, volume groups, where data begin on physical volumes.
+//! LVM: logical volumes and their segments, volume groups, and the offset of data on physical volumes.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
 use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
-/// Fields that name the thing; the key says them.
+/// Fields with names; the key contains them already.
 const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
-/// Fields that count devices of this boot.
+/// Fields with device numbers, which change with each boot.
 const NUMBERS: [&str; 2] = ["lv_kernel_major", "lv_kernel_minor"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -18,7 +18,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let uuid = g.read("lvm", &format!("/sys/block/{name}/dm/uuid"));
         uuid.is_some_and(|uuid| crate::dm::kind(uuid.trim()) == "lvm")
     });
-    // The tools look at every device of the machine, so they are asked only where LVM is in use.
+    // The tools scan every device of the machine, so they run only if LVM is in use.
     if active {
         report(g, "lvm.lv", &lvm::LVS, |row| {
             let name = row.get("lv_name")?.trim_matches(['[', ']']);
@@ -31,7 +31,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// `lvm.fill.VG/LV`: how full thin pools and snapshots are, in percent, from what was just reported of all volumes.
+/// Notes `lvm.fill.VG/LV`: how full thin pools and snapshots are in percent, from the previous
+/// report of all volumes.
 fn fill(g: &mut Gather<'_>) {
     let layouts: Vec<(String, String)> = g
         .facts
@@ -78,7 +79,8 @@ fn fill(g: &mut Gather<'_>) {
     }
 }
 
-/// `lvm.volume.VG/LV.health`: volumes that users see and that are not whole. Parts of a volume have names in brackets.
+/// Notes `lvm.volume.VG/LV.health` for damaged volumes that users see. Internal parts of a volume
+/// have names in brackets.
 fn health(g: &mut Gather<'_>) {
     let Some(output) = g.ask("lvm.volume", &lvm::HEALTH) else {
         return;
@@ -135,7 +137,7 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
             .filter(|(field, _)| !NUMBERS.contains(&field.as_str()));
         for (field, value) in fields {
             let key = format!("{key}.{name}.{field}");
-            // Further segments of a volume: the first stands for all of them.
+            // The first segment of a volume represents the other segments.
             if !g.facts.map.contains_key(&key) {
                 g.facts
                     .known(key, scalar(value), FactKind::Runtime, source.clone());
@@ -144,7 +146,8 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
     }
 }
 
-/// `lvm.group.VG.missing`: physical volumes that a group knows and that are not there. LVM names them `[unknown]`.
+/// Notes `lvm.group.VG.missing`: the number of missing physical volumes of a group. LVM names them
+/// `[unknown]`.
 fn note_missing(g: &mut Gather<'_>, row: &Row, name: &str, source: &FactPlace) {
     let Some(group) = row.get("vg_name") else {
         return;

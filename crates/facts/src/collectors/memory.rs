@@ -44,7 +44,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// `edac.mc0`: what the driver of a memory controller with ECC counted since the machine started
+/// Notes `edac.mc0`: errors that a memory controller with ECC counted since boot
 /// (Documentation/ABI/testing/sysfs-devices-edac). Without ECC there is no such controller.
 fn errors(g: &mut Gather<'_>) {
     for name in g.list("edac", EDAC) {
@@ -70,7 +70,7 @@ fn is_node(name: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A line of meminfo: bytes where it says kB, else a count.
+/// Returns the value of a line of meminfo: bytes if the unit is kB, else a count.
 fn meminfo(text: &str, name: &str) -> Option<u64> {
     let line = text
         .lines()

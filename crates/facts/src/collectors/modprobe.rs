@@ -29,7 +29,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             note(g, &option, place);
         }
     }
-    // What the loader of the kernel leaves in its command line counts for modules as well.
+    // The kernel also reads module parameters from its own command line.
     if let Some(line) = g.read("module", super::kernel::CMDLINE) {
         for (name, value, written) in module_parameter::arguments(&line) {
             let Some((module, parameter)) = name.split_once('.') else {
@@ -55,12 +55,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// A parameter of a module as it is configured.
+/// A configured parameter of a module.
 struct Setting {
     module: String,
     parameter: String,
     value: Option<String>,
-    /// As it is written, with its quotation marks.
+    /// The value with its quotation marks.
     written: String,
     line: usize,
     span: Option<Span>,
@@ -74,7 +74,8 @@ impl Setting {
     fn reading(&self) -> Option<Reading> {
         let kind = module_parameter::type_of(&self.module, &self.parameter)?;
         if self.written.contains("(withheld)") {
-            // Every number is plain text and would have been kept; a word may have been left out for its name.
+            // All numbers are harmless text and are kept; a word may have been removed from a
+            // cleaned file.
             let number = matches!(kind, module_parameter::Type::Bits(_));
             return (number && !names_a_secret(&self.parameter)).then_some(Reading::Refused {
                 why: "it is no number",
@@ -85,7 +86,8 @@ impl Setting {
     }
 }
 
-/// The value that counts is the last one; one that is refused counts wherever it stands, because the kernel stops there.
+/// Notes the last value. A rejected value counts wherever it stands, because the kernel stops
+/// there.
 fn note(g: &mut Gather<'_>, option: &Setting, place: FactPlace) {
     let written = option.value.as_deref().unwrap_or("1");
     let value = match option.reading() {
@@ -115,14 +117,14 @@ fn refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
     }
 }
 
-/// Notes a value that the module refuses: how it is written, where, why, and what to write instead.
+/// Notes a value that the module rejects: the text, its place, the reason, and a valid value.
 fn refuse(
     g: &mut Gather<'_>,
     option: &Setting,
     (why, meant): (&str, Option<u64>),
     place: &FactPlace,
 ) {
-    // The first is the one at which the kernel stops.
+    // The kernel stops at the first rejected value.
     if g.facts.map.contains_key(&option.key("refused")) {
         return;
     }
@@ -151,8 +153,8 @@ fn refuse(
     g.about(["module", &format!("{}.{}", option.module, option.parameter)]);
 }
 
-/// The `*.conf` files of directories that are given in order of precedence, in the order in which
-/// they are read: by name, and of each name only the first.
+/// Returns the `*.conf` files of directories in order of precedence. Files are sorted by name; of
+/// files with the same name only the first is read.
 pub(crate) fn config_files(g: &mut Gather<'_>, key: &str, dirs: &[&str]) -> Vec<String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for dir in dirs {
@@ -168,8 +170,9 @@ pub(crate) fn config_files(g: &mut Gather<'_>, key: &str, dirs: &[&str]) -> Vec<
     files.into_values().collect()
 }
 
-/// The settings of `options MODULE name=value …` lines (modprobe.d(5); kmod, shared/util.c, getline_wrapped). A backslash
-/// at its end continues a line without a blank; hyphens in names count as underscores.
+/// Parses the settings of `options MODULE name=value …` lines (modprobe.d(5); kmod, shared/util.c,
+/// getline_wrapped). A backslash at the end joins the next line without a blank; hyphens in names
+/// count as underscores.
 fn parse(text: &str) -> Vec<Setting> {
     let mut found = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -256,7 +259,7 @@ mod tests {
             ("options zfs zfs_arc_max = 8589934592\n", 1),
             ("options zfs zfs_arc_max='8589934592'\n", 1),
             ("options zfs zfs-arc-max=8,589,934,592\n", 1),
-            // The kernel stops at the first, although the last one would be right.
+            // The kernel stops at the first value, although the last one is valid.
             (
                 "options zfs zfs_arc_max=4G\noptions zfs zfs_arc_max=4294967296\n",
                 1,

@@ -1,4 +1,4 @@
-//! What is mounted, with its options; kernel interfaces that look like file systems are left out.
+//! Mounted file systems with their options, without kernel interfaces such as proc and sysfs.
 
 use super::trim;
 use crate::block::Device;
@@ -11,7 +11,7 @@ use assay_model::FactKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// File systems that hold no files of users.
+/// File system types that do not hold files of users.
 const KERNEL: [&str; 25] = [
     "autofs",
     "binder",
@@ -65,7 +65,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, targets: &[PathBuf]) {
                 MOUNTINFO,
             );
         }
-        // Pools are asked only for the targets: that takes a command.
+        // Pools are read only for the targets, because this needs a command.
         if mount.fs_type != "zfs" {
             devices(g, &key("devices"), &mounts, mount);
             volatile_cache(g, &key("volatile_cache"), &mounts, mount);
@@ -75,7 +75,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, targets: &[PathBuf]) {
     of_targets(g, &mounts, targets);
 }
 
-/// The mounts of this process; a fault is noted under `mount`.
+/// Returns the mounts of this process; notes a fault under `mount`.
 fn read(g: &mut Gather<'_>) -> Option<Vec<Mount>> {
     let text = match g.host.read(Path::new(MOUNTINFO)) {
         Ok(text) => text,
@@ -98,11 +98,11 @@ fn read(g: &mut Gather<'_>) -> Option<Vec<Mount>> {
     }
 }
 
-/// Whether a file system lies on a cache that loses power: where none of its devices has one, the kernel sends no flushes.
-/// None where a device does not say.
+/// Whether a file system lies on a volatile write cache; without one the kernel sends no flushes.
+/// `None` if a device does not report it.
 ///
 /// # Errors
-/// A device cannot be looked at.
+/// A device cannot be read.
 pub(crate) fn has_volatile_cache(
     host: &dyn Host,
     mounts: &[Mount],
@@ -121,7 +121,7 @@ pub(crate) fn has_volatile_cache(
     Ok(any)
 }
 
-/// Notes whether the kernel has to flush the devices of a mount.
+/// Notes whether the kernel flushes the devices of a mount.
 pub(crate) fn volatile_cache(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
     let place = "/sys/block/*/queue/write_cache";
     match has_volatile_cache(g.host, mounts, mount) {
@@ -131,7 +131,7 @@ pub(crate) fn volatile_cache(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mo
     }
 }
 
-/// Notes which layer drops the TRIM of a mount.
+/// Notes which layer drops the TRIM requests of a mount.
 fn dropped_trim(g: &mut Gather<'_>, mount: &str, devices: &[Device]) {
     let place = "/sys/block/*/queue/discard_max_bytes";
     let key = |name: &str| format!("{mount}.{name}");
@@ -170,7 +170,7 @@ fn devices(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
     }
 }
 
-/// The file systems of the targets, looked at more closely, each once.
+/// Notes details of the file systems of the targets, each file system once.
 fn of_targets(g: &mut Gather<'_>, mounts: &[Mount], targets: &[PathBuf]) {
     let mut done: Vec<&Mount> = Vec::new();
     for target in targets {

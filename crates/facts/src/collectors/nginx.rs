@@ -1,5 +1,5 @@
-//! nginx: what its configuration says of its workers and, for all servers, of how it sends answers. A
-//! server or a location may say otherwise for itself.
+//! nginx: settings of its workers, and of how all servers send responses. A server or location may override the
+//! latter.
 
 use crate::gather::Gather;
 use crate::harmless::is_pattern;
@@ -7,11 +7,11 @@ use assay_config::effective::{Program, ScopeId};
 use assay_model::change::ConfigLanguage;
 
 pub(crate) const FILE: &str = "/etc/nginx/nginx.conf";
-/// Where its other files lie.
+/// Directory of the other configuration files.
 pub(crate) const DIR: &str = "/etc/nginx/";
 
-/// Directive, the block it stands in, and its default (nginx.org, ngx_core_module,
-/// ngx_http_core_module and ngx_http_gzip_module).
+/// Directive, its block, and its default (nginx.org, ngx_core_module, ngx_http_core_module and
+/// ngx_http_gzip_module).
 const DIRECTIVES: [(&str, &[&str], &str); 4] = [
     ("worker_processes", &[], "1"),
     ("sendfile", &["http"], "off"),
@@ -36,7 +36,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What a capture keeps of a file: the directives above, and what leads to them.
+/// Keeps the directives above and the blocks and includes that contain them.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let ours = DIRECTIVES.iter().any(|(known, ..)| *known == name);
@@ -97,7 +97,7 @@ mod tests {
             "/etc/nginx/conf.d/b.conf:2"
         );
         assert_eq!(g.facts.str("nginx.worker_processes"), Some("4"));
-        // What cannot be read may say it; it can say nothing of what stands outside of its block.
+        // The unreadable file may contain the directive, but only for the block that includes it.
         let host = host.denied("/etc/nginx/conf.d/b.conf");
         let mut g = Gather::new(&host);
         collect(&mut g);

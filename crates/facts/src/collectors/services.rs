@@ -1,5 +1,5 @@
-//! What is configured in services, as a check looks at it: what each scope says itself, with file and
-//! line. What a scope inherits is said where it stands, so that one line is one finding.
+//! The configuration of services for a check: the settings of each scope with file and line. An inherited setting is
+//! noted only in the scope that contains it, so one line gives one finding.
 
 pub(crate) mod apache;
 pub(crate) mod apache_reading;
@@ -41,7 +41,8 @@ pub(crate) mod tls_lines;
 
 use crate::gather::Gather;
 
-/// All of them; and, where names are not seen, what is not asked therefore.
+/// Runs all collectors. Where names are hidden, also notes the rules that are not asked for this
+/// reason.
 pub(crate) fn collect(g: &mut Gather<'_>, accounts: bool) {
     openssh::collect(g);
     ssh::server(g);

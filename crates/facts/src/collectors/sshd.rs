@@ -1,5 +1,5 @@
-//! sshd: what its files say of what makes logins slow, outside of Match blocks. The first line that
-//! says something wins, and so may one in an included file (sshd_config(5)).
+//! sshd: settings that make logins slow, outside of Match blocks. The first line with a keyword wins, also in an
+//! included file (sshd_config(5)).
 
 use crate::gather::Gather;
 use assay_config::effective::{Program, ScopeId};
@@ -7,7 +7,7 @@ use assay_config::effective::{Program, ScopeId};
 const FILE: &str = "/etc/ssh/sshd_config";
 
 /// Keywords and their defaults: UseDNS since OpenSSH 6.8 (servconf.c, V_6_8_P1), the others since
-/// they exist.
+/// their introduction.
 const KEYWORDS: [(&str, &str); 3] = [
     ("usedns", "no"),
     ("gssapiauthentication", "no"),
@@ -32,7 +32,7 @@ mod tests {
     use assay_host::Recorded;
     use assay_model::FactKind;
 
-    /// As Debian 12 ships it, with one file of the user.
+    /// Files as Debian 12 ships them, with one file of the user.
     fn host(own: &str) -> Recorded {
         Recorded::new()
             .file(
@@ -94,14 +94,14 @@ mod tests {
         let host = host.denied("/etc/ssh/sshd_config.d/10-own.conf");
         let found = facts(&host);
         assert!(found.map.contains_key("sshd"));
-        // It comes first, so it may say all of it.
+        // The unreadable file comes first, so it may set every keyword.
         for key in ["sshd.gssapiauthentication", "sshd.usedns"] {
             assert!(
                 found.map.contains_key(key) && found.get(key).is_none(),
                 "{key}"
             );
         }
-        // At the end it decides nothing that is said before.
+        // The include stands at the end, so it cannot change an earlier setting.
         let text = "UseDNS yes\nInclude sshd_config.d/[0-9]*.conf\n";
         let found = facts(&host.file(FILE, text));
         assert_eq!(found.str("sshd.usedns"), Some("yes"));
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn no_sshd_no_facts_and_a_file_that_includes_itself_ends() {
         assert!(facts(&Recorded::new()).map.is_empty());
-        // sshd ends with "Too many recursive configuration includes".
+        // sshd fails with "Too many recursive configuration includes".
         let found = facts(&host("Include sshd_config\n"));
         assert!(found.map.contains_key("sshd") && found.get("sshd.usedns").is_none());
     }

@@ -1,5 +1,5 @@
-//! Kernel settings that decide how writes are cached, those that web tuning names, and those by which the kernel protects
-//! itself: what is in force, and where it is configured.
+//! Kernel settings of write caching, network tuning and hardening: the current value and the place of its
+//! configuration.
 
 use crate::gather::{Gather, scalar};
 use assay_config::effective::files::OfHost;
@@ -55,13 +55,13 @@ pub(crate) const NAMES: [&str; 45] = [
     "vm.watermark_scale_factor",
 ];
 
-/// Sizes of TCP's buffers in bytes, three each: least, default and largest.
+/// Sizes of TCP buffers in bytes: minimum, default and maximum.
 pub(crate) const TCP_BUFFERS: [&str; 2] = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];
 
-/// `sysctl --system` reads it after its drop-ins; Debian links it as 99-sysctl.conf.
+/// The file that `sysctl --system` reads after its drop-ins; Debian links it as 99-sysctl.conf.
 const LAST: &str = "/etc/sysctl.conf";
 
-/// How TCP shares a link, and what is there to choose from. Both are words.
+/// TCP congestion control algorithm, and the available algorithms.
 pub(crate) const CONGESTION: [&str; 2] = [
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_available_congestion_control",
@@ -112,7 +112,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 g.facts.known(key, value, FactKind::Configured, &said.place);
             }
             Ok(None) => {}
-            // A later file may say it too.
+            // A later file may set it again.
             Err(problem) if all.value(ScopeId::ROOT, name).is_some() => {
                 let reason = problem.trouble.to_string();
                 g.facts
@@ -123,8 +123,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Of a line what the facts say: one of the settings above, a number. Names may be written with
-/// slashes, and a hyphen in front means that failure is to be ignored (sysctl.d(5)).
+/// Keeps a line that sets one of the settings above to a number. Names may have slashes; a hyphen
+/// in front means that failure is ignored (sysctl.d(5)).
 pub(crate) fn redact(line: &str) -> String {
     let known = line.split_once('=').is_some_and(|(name, value)| {
         let name = name.trim().trim_start_matches('-').replace('/', ".");
@@ -133,7 +133,7 @@ pub(crate) fn redact(line: &str) -> String {
     if known { line } else { "" }.to_owned()
 }
 
-/// Whether this is the file of one of the settings.
+/// Whether a path is the file of one of the settings.
 pub(crate) fn is_setting(path: &str) -> bool {
     let inner = path.strip_prefix("/proc/sys/");
     inner.is_some_and(|inner| NAMES.contains(&inner.replace('/', ".").as_str()))
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(fact.place.to_string(), "/etc/sysctl.d/20-b.conf:2");
         assert_eq!(fact.kind, FactKind::Configured);
         assert_eq!(g.facts.u64("sysctl.vm.dirty_ratio.configured"), Some(7));
-        // A later one that cannot be read might say something else: that is not the same as nothing.
+        // A later unreadable file may set another value, so the fact is unknown and not missing.
         let host = host.file("/etc/sysctl.d/90-secret.conf", "");
         let host = host.denied("/etc/sysctl.d/90-secret.conf");
         let mut g = Gather::new(&host);

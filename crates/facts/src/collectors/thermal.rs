@@ -1,4 +1,4 @@
-//! Temperatures of drives: a hot one throttles. See the kernel's Documentation/hwmon/sysfs-interface.
+//! Temperatures of drives: a hot drive throttles. See the kernel's Documentation/hwmon/sysfs-interface.
 
 use crate::gather::{Gather, lossy};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         if !matches!(driver.trim(), "nvme" | "drivetemp") {
             continue;
         }
-        // nvme0 for NVMe, 0:0:0:0 for a SCSI or SATA drive.
+        // `nvme0` for NVMe, `0:0:0:0` for a SCSI or SATA drive.
         let device = g.host.realpath(Path::new(&format!("{dir}/device")));
         let device = device
             .ok()

@@ -1,10 +1,10 @@
-//! Versions of the tools that measure, of those whose answers are read, and of the services that
-//! advice is about.
+//! Versions of the measuring tools, of the tools whose output is parsed, and of the services in the catalogue of
+//! advice.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Name in the key, and the command that says its version.
+/// Name in the key, and the command that prints the version.
 const TOOLS: [(&str, &[&str]); 14] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
@@ -22,7 +22,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("postfix", &["postconf", "-h", "-d", "mail_version"]),
 ];
 
-/// How many tools there are: each is asked on a thread of its own.
+/// Number of tools: each command runs on its own thread.
 pub(crate) const COUNT: usize = TOOLS.len();
 
 /// Whether a command is one of those above.
@@ -30,7 +30,7 @@ pub(crate) fn is_version(argv: &[&str]) -> bool {
     TOOLS.iter().any(|(_, known)| *known == argv)
 }
 
-/// The commands, for the collector that runs them elsewhere.
+/// Returns the commands, for the shell collector.
 pub(crate) fn commands() -> impl Iterator<Item = &'static [&'static str]> {
     TOOLS.iter().map(|(_, argv)| *argv)
 }
@@ -45,7 +45,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
         let text = output.text() + &String::from_utf8_lossy(&output.stderr);
         let mut lines = text.lines().map(str::trim);
         if let Some(line) = lines.find(|line| !line.is_empty()) {
-            // mariadbd says by which path it was called.
+            // mariadbd prints the path by which it was called.
             let line = match line.split_once(' ') {
                 Some((path, _)) if path.starts_with('/') => {
                     &line[path.rfind('/').map_or(0, |at| at + 1)..]

@@ -1,29 +1,30 @@
-//! Where TRIM ends between a file system and its drive: `discard_max_bytes` of each layer (sysfs-block).
+//! Finds the layer between a file system and its drive that drops TRIM: `discard_max_bytes` of each layer
+//! (sysfs-block).
 
 use crate::block::Device;
 use assay_host::{Host, HostError};
 
-/// Layers deeper than this are a circle.
+/// Most layers; a deeper stack is taken for a cycle.
 const DEEPEST: usize = 16;
 
-/// A layer that drops TRIM, above a drive that would take it.
+/// A layer that drops TRIM, above a drive that supports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// What drops it, in words: `dm-crypt (vault)`, `md0`, `the USB bridge of sdb`.
+    /// Description of the layer: `dm-crypt (vault)`, `md0`, `the USB bridge of sdb`.
     pub(crate) by: String,
     /// `crypt`, `lvm`, `md`, `usb` or `other`.
     pub(crate) kind: &'static str,
-    /// The name that tools use: of device mapper its own.
+    /// The name that tools use; for device mapper the mapped name.
     pub(crate) layer: String,
     /// The drive below.
     pub(crate) disk: String,
 }
 
-/// The lowest layer under a device that drops TRIM; none where TRIM gets through, where no drive would take it, and where
-/// the kernel does not say.
+/// Returns the lowest layer under a device that drops TRIM; `None` if TRIM reaches the drive, if no
+/// drive supports it, or if the kernel does not report it.
 ///
 /// # Errors
-/// A layer cannot be looked at.
+/// A layer cannot be read.
 pub(crate) fn dropped(host: &dyn Host, top: &Device) -> Result<Option<Dropped>, HostError> {
     below(host, top, 0)
 }
@@ -32,7 +33,7 @@ fn below(host: &dyn Host, device: &Device, depth: usize) -> Result<Option<Droppe
     if depth > DEEPEST {
         return Ok(None);
     }
-    // A partition has the queue of its disk.
+    // A partition uses the queue of its disk.
     let device = device.disk(host)?.unwrap_or_else(|| device.clone());
     let slaves = device.slaves(host)?;
     for slave in &slaves {
@@ -44,7 +45,7 @@ fn below(host: &dyn Host, device: &Device, depth: usize) -> Result<Option<Droppe
         return Ok(None);
     }
     if slaves.is_empty() {
-        // A bridge that hides the drive's TRIM: whether the drive has it, the drive does not say.
+        // A USB bridge may hide the TRIM of its drive; the drive itself cannot be asked.
         let turns = read_number(host, &device, "queue/rotational")?;
         let usb = device.transport() == Some("usb") && turns == Some(0);
         return Ok(usb.then(|| Dropped {
@@ -86,7 +87,7 @@ fn describe(host: &dyn Host, device: &Device, disk: String) -> Result<Dropped, H
     })
 }
 
-/// A file of a device; none where there is no such file.
+/// Reads a file of a device; `None` if the file does not exist.
 pub(crate) fn read(
     host: &dyn Host,
     device: &Device,
@@ -109,7 +110,8 @@ mod tests {
     use assay_host::Recorded;
     use std::ffi::OsStr;
 
-    /// A stack of devices, each on the next one: name, `discard_max_bytes`, the number of device mapper.
+    /// Builds a stack of devices, each on the next one: name, `discard_max_bytes`, number of device
+    /// mapper.
     fn stack(layers: &[(&str, &str, &str)]) -> Recorded {
         let mut host = Recorded::new();
         for (at, (name, most, uuid)) in layers.iter().enumerate() {
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(of(&[lvm, crypt, disk]), pair("dm-crypt (vault)", "nvme0n1"));
         assert_eq!(of(&[("md0", "0", ""), disk]), pair("md0", "nvme0n1"));
         assert_eq!(of(&[("dm-0", "2199023255040", "CRYPT-LUKS2-"), disk]), None);
-        // Nothing below would take it.
+        // No drive below supports TRIM.
         let bridge = pair("the USB bridge of sda", "sda");
         assert_eq!(of(&[crypt, ("sda", "0", "")]), bridge);
     }

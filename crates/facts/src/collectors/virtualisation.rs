@@ -1,4 +1,4 @@
-//! Whether this is a machine, a guest or a container, and whose.
+//! Whether this is a physical machine, a guest or a container, and of which kind.
 
 use crate::gather::Gather;
 use assay_host::HostError;
@@ -31,7 +31,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Asks systemd-detect-virt(1), which knows most; it says `none` with exit status 1.
+/// Runs systemd-detect-virt(1), which has the most detectors; it prints `none` with exit status 1.
 fn detect(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_>, &str)) {
     let argv = ["systemd-detect-virt", which];
     match g.try_ask(&argv) {
@@ -59,7 +59,7 @@ fn detect(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_
     }
 }
 
-/// Signs of a hypervisor, the surest first.
+/// Signs of a hypervisor, the most reliable first.
 fn by_hand_vm(g: &mut Gather<'_>, key: &str) {
     for path in [
         "/sys/hypervisor/type",
@@ -74,7 +74,7 @@ fn by_hand_vm(g: &mut Gather<'_>, key: &str) {
         let flags = text.lines().find(|line| line.starts_with("flags"));
         let virtual_machine =
             flags.is_some_and(|line| line.split_whitespace().any(|word| word == "hypervisor"));
-        // ARM and others have no such flag: then nothing is said.
+        // ARM and others have no such flag; then nothing is noted.
         if flags.is_some() {
             let value = if virtual_machine {
                 "a hypervisor that does not say its name"

@@ -1,4 +1,4 @@
-//! Virtual machines of this host: QEMU's processes, and what libvirt and Proxmox define.
+//! Virtual machines of this host: QEMU processes, and the definitions of libvirt and Proxmox.
 
 use crate::gather::{Gather, lossy};
 use crate::qemu::{self, Storage, VirtualDisk};
@@ -9,26 +9,27 @@ use std::path::Path;
 
 const LIBVIRT: &str = "/etc/libvirt/qemu";
 const PROXMOX: &str = "/etc/pve/qemu-server";
-/// It ended while it was looked at.
+/// The process ended while it was read (ESRCH).
 const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
 
-/// With `named` also the names of libvirt's guests, which are those of their files: whoever checks the machine itself
-/// looks for a guest by its name. Captures have no names.
+/// Collects all guests. With `named` the facts contain the names of libvirt's guests, which are
+/// file names: the user of a check finds a guest by its name. Captures contain no names.
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     processes(g, with_identity);
     of_libvirt(g, with_identity, named || with_identity);
     of_proxmox(g, with_identity);
 }
 
-/// `vm.NUMBER`: what runs, by process number.
+/// Notes `vm.NUMBER`: running guests by process number.
 fn processes(g: &mut Gather<'_>, with_identity: bool) {
     for entry in g.list("vm", "/proc") {
         let pid = lossy(&entry);
         if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
             continue;
         }
-        // Asked first, so that a capture holds no other command lines. Processes come and go.
+        // The name is read first, so that a capture contains no other command lines. Processes may
+        // end at any time.
         let (key, path) = (format!("vm.{pid}"), format!("/proc/{pid}/cmdline"));
         let comm = format!("/proc/{pid}/comm");
         match g.host.read_text(Path::new(&comm)) {
@@ -71,7 +72,8 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// `libvirt.NAME`: what is defined; where names are left out, numbered in the order of the files' names.
+/// Notes `libvirt.NAME`: defined guests. Without names they are numbered in the order of their file
+/// names.
 fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     let files = g.list("libvirt", LIBVIRT);
     let files = files.iter().filter(|file| lossy(file).ends_with(".xml"));
@@ -85,7 +87,7 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
         let Some(text) = g.read(&key, &path) else {
             continue;
         };
-        // The name of the file is that of the machine.
+        // The file name is the name of the guest.
         let source = match named {
             true => path,
             false => LIBVIRT.to_owned(),
@@ -120,7 +122,7 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     }
 }
 
-/// `proxmox.VMID`: what is configured.
+/// Notes `proxmox.VMID`: configured guests.
 fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
     let files = g.list("proxmox", PROXMOX);
     if files.is_empty() {
@@ -162,7 +164,7 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Where a guest's own line for a key stands, of several the last; without one the file.
+/// Returns the place of the last line of the guest itself for a key; without such a line the file.
 fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     let own = text.lines().take_while(|line| !line.starts_with('['));
     let said = own.enumerate().filter(|(_, line)| {
@@ -180,7 +182,7 @@ fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     }
 }
 
-/// How somebody changes a disk of a guest, by who manages the guest.
+/// Returns how a disk of a guest is changed, depending on the guest's manager.
 fn edit_with(manager: &str, guest: &str, disk: &str) -> String {
     match manager {
         "proxmox" => format!(
@@ -238,7 +240,7 @@ fn disks(
             Storage::Nothing => None,
         };
         if let Some(storage) = storage {
-            // The data set below a guest's disk; a name that was left out leads nowhere.
+            // The dataset below the guest's disk; a removed name leads to none.
             let zvol = storage.strip_prefix("/dev/zvol/");
             if let Some(zvol) = zvol.filter(|zvol| !zvol.contains('(')) {
                 known(g, &key, "zvol", zvol, kind, &source);

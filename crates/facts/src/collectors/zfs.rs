@@ -1,4 +1,4 @@
-//! ZFS: module version and parameters, ARC; for a target its dataset's and its pool's properties.
+//! ZFS: module version and parameters, ARC; for a target the properties of its dataset and pool.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
@@ -13,7 +13,7 @@ mod volumes;
 
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
 
-/// Names of one machine, not of how it is set up.
+/// Properties that identify one machine and do not describe its configuration.
 pub(crate) const IDENTITY: [&str; 6] = [
     "guid",
     "objsetid",
@@ -58,12 +58,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What a check asks of data sets; some know only a part of it.
+/// Properties of datasets for a check; some dataset types have only a part of them.
 pub(crate) const ASKED: &str = "type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,\
 primarycache,secondarycache,normalization,dedup,checksum,copies,refreservation,volsize,origin,encryption,\
 xattr,available,used,usedbysnapshots";
 
-/// All pools and data sets.
+/// Collects all pools and datasets.
 pub(crate) fn everything(g: &mut Gather<'_>) {
     let argv = [
         "zpool",
@@ -118,7 +118,7 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
             g.facts.known(key, value, FactKind::Runtime, place);
         };
         known("pool", pool);
-        // What is inherited is told once, of the data set that it comes from.
+        // An inherited value is noted once, for the dataset that sets it.
         if let Some((parent, _)) = name.rsplit_once('/') {
             known("parent", parent);
         }
@@ -130,7 +130,8 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     }
 }
 
-/// `zfs.volatile_cache`: whether a disk of the pools has a cache that loses power. Known only where every disk says.
+/// Notes `zfs.volatile_cache`: whether a disk of the pools has a volatile write cache. Unknown
+/// unless every disk reports it.
 fn volatile_caches(g: &mut Gather<'_>, pools: &[String]) {
     let mut any = false;
     let mut seen = false;
@@ -157,14 +158,15 @@ fn volatile_caches(g: &mut Gather<'_>, pools: &[String]) {
     }
 }
 
-/// `name property value source`, with tabs: the properties of each, and the names in their order.
+/// Parses `name property value source`, separated by tabs. Notes the properties of each dataset and
+/// returns the names in order.
 fn named(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in text.lines() {
         let Some((name, rest)) = line.split_once('\t') else {
             continue;
         };
-        // A data set that has no such property says `-`.
+        // A dataset without the property has the value `-`.
         if rest.split('\t').nth(1) == Some("-") {
             continue;
         }
@@ -176,7 +178,7 @@ fn named(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String>
     names
 }
 
-/// Properties of a dataset and of its pool.
+/// Notes the properties of a dataset and of its pool.
 pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
     let key = format!("zfs.dataset.{dataset}");
     let argv = [
@@ -208,7 +210,7 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
     layout(g, pool);
 }
 
-/// The devices of a pool, and how it is.
+/// Notes the devices of a pool and their state.
 fn layout(g: &mut Gather<'_>, pool: &str) {
     let key = format!("zfs.pool.{pool}");
     let argv = ["zpool", "status", "-LP", pool];
@@ -236,7 +238,8 @@ fn layout(g: &mut Gather<'_>, pool: &str) {
     }
 }
 
-/// What is lost of a pool: devices, also of a pool that calls itself ONLINE, their errors, and data.
+/// Notes the faults of a pool: missing devices (even if the pool is ONLINE), device errors and lost
+/// data.
 fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactPlace) {
     let mut known = |name: &str, value: Value| {
         let key = format!("{key}.{name}");
@@ -280,7 +283,7 @@ fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactP
     }
 }
 
-/// The top-level devices of a pool, by their place in `zpool status`.
+/// Notes the top-level devices of a pool by their position in `zpool status`.
 fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     let (ashifts, source) = ashifts(g, pool, vdevs);
     let mut all_ashifts: Vec<u32> = Vec::new();
@@ -306,7 +309,7 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
         }
         devices::names(g, &own, vdev, ashifts.as_ref().ok(), &source);
         g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
-        // Caches and spares are not in the configuration of the pool.
+        // Caches and spares are not part of the pool's configuration.
         if matches!(vdev.class, "cache" | "spare") {
             continue;
         }
@@ -342,7 +345,8 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     g.facts.known(key, all, FactKind::Configured, source);
 }
 
-/// Of groups by number, of single devices by path, to which the pool may know another one.
+/// Returns the ashift of a vdev: by number for groups, by path for single devices. The pool may
+/// record another path.
 fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
     if vdev.kind != "disk" {
         return ashifts.of_group(&vdev.name);
@@ -357,8 +361,8 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
     })
 }
 
-/// A property of devices since OpenZFS 2.2; before that, and where it lacks one, only zdb tells it.
-/// With the command that was asked.
+/// Returns the ashift of the vdevs, and the command that printed it. Since OpenZFS 2.2 it is a
+/// property of the vdev; for older versions and vdevs without the property zdb prints it.
 fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, FactPlace) {
     let get = Ashifts::query(pool);
     let told = g.try_ask(&get).ok().filter(CommandOutput::success);
@@ -374,14 +378,15 @@ fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, Strin
         Ok(output) => output.complaint(),
         Err(error) => error.reason(),
     };
-    // zdb is for root; a part is better than nothing.
+    // Only root may run zdb; a part of the result is better than none.
     match told {
         Some(part) => (Ok(part), FactPlace::command(get)),
         None => (Err(why), FactPlace::command(argv)),
     }
 }
 
-/// A dataset is mounted here, so a missing tool is no reason to say that there are no properties.
+/// Runs a tool of ZFS. A dataset is mounted here, so a missing tool does not mean that there are no
+/// properties.
 fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     match g.try_ask(argv) {
         Ok(output) if output.success() => return Some(output.text()),
@@ -401,7 +406,8 @@ fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     None
 }
 
-/// `property value source`, with tabs; the source tells how it came to be so (zfsprops(7)).
+/// Parses `property value source`, separated by tabs; the source is how the value was set
+/// (zfsprops(7)).
 fn properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
     for line in text.lines() {
         let mut fields = line.split('\t');
@@ -409,7 +415,7 @@ fn properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
         else {
             continue;
         };
-        // A colon marks properties of users, which may say anything.
+        // A colon marks user properties, which may contain any text.
         if name.contains(':') || IDENTITY.contains(&name) {
             continue;
         }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-/// What is said of an encrypted device.
+/// Settings of an encrypted device.
 pub type CryptSettings = BTreeMap<&'static str, String>;
 
-/// The parameters of a `crypt` target: `CIPHER KEY IV-OFFSET DEVICE OFFSET [#OPTIONS OPTION…]`.
-/// Of the key nothing but its length is looked at.
+/// Parses the parameters of a `crypt` target: `CIPHER KEY IV-OFFSET DEVICE OFFSET [#OPTIONS
+/// OPTION…]`. Only the length of the key is read.
 #[must_use]
 pub fn table(parameters: &[&str]) -> CryptSettings {
     let mut found = CryptSettings::new();
@@ -41,8 +41,8 @@ pub fn table(parameters: &[&str]) -> CryptSettings {
     found
 }
 
-/// Length of a key in bits: hexadecimal digits, or `:BYTES:TYPE:NAME` for one in the kernel's
-/// keyring.
+/// Returns the length of a key in bits: hexadecimal digits, or `:BYTES:TYPE:NAME` for a key in the
+/// kernel's keyring.
 fn key_bits(key: &str) -> Option<u64> {
     match key.strip_prefix(':') {
         Some(rest) => rest.split(':').next()?.parse::<u64>().ok()?.checked_mul(8),
@@ -51,7 +51,7 @@ fn key_bits(key: &str) -> Option<u64> {
     }
 }
 
-/// The format in `cryptsetup status NAME`: `LUKS2`, `LUKS1`, `PLAIN`.
+/// Returns the format in the output of `cryptsetup status NAME`: `LUKS2`, `LUKS1`, `PLAIN`.
 #[must_use]
 pub fn kind(status: &str) -> Option<&str> {
     status.lines().find_map(|line| {
@@ -60,8 +60,8 @@ pub fn kind(status: &str) -> Option<&str> {
     })
 }
 
-/// `pbkdf` of the key slots in use, in what `cryptsetup luksDump DEVICE` prints. It costs time
-/// when the device is opened, not when it is read or written.
+/// Returns the `pbkdf` of the used key slots in the output of `cryptsetup luksDump DEVICE`. It
+/// costs time when the device is opened, not for reads or writes.
 #[must_use]
 pub fn pbkdf(dump: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

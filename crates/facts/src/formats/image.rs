@@ -1,28 +1,27 @@
-//! The first bytes of a disk image: its format, and what qcow2 says of itself
-//! (docs/interop/qcow2.txt of QEMU 7.2).
+//! The first bytes of a disk image: its format, and the header of qcow2 (docs/interop/qcow2.txt of QEMU 7.2).
 
 use std::collections::BTreeMap;
 
-/// So many bytes from the start of a file are enough, unless the name of the backing file lies
-/// further on: then [`Header::backing_at`] tells where.
+/// Bytes from the start of a file that suffice, unless the name of the backing file is further on;
+/// [`Header::backing_at`] is its position.
 pub const HEADER: usize = 4096;
 
-/// What the start of an image says.
+/// Parsed header of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// `qcow2`, `vmdk`, `vdi`, `vhdx`, `vpc`, `luks`, `qed`; `raw` where nothing is recognised.
+    /// `qcow2`, `vmdk`, `vdi`, `vhdx`, `vpc`, `luks`, `qed`; `raw` for an unknown format.
     pub format: &'static str,
-    /// Of qcow2: `cluster_size`, `extended_l2`, `lazy_refcounts`, `compression_type`, `compat`,
-    /// `encryption`, `data_file`, `size`. Sizes are in bytes.
+    /// Settings of qcow2: `cluster_size`, `extended_l2`, `lazy_refcounts`, `compression_type`,
+    /// `compat`, `encryption`, `data_file`, `size`. Sizes are in bytes.
     pub settings: BTreeMap<&'static str, String>,
-    /// Where the name of the backing file stands: offset and length in bytes.
+    /// Position of the name of the backing file: offset and length in bytes.
     pub backing_at: Option<(u64, usize)>,
 }
 
-/// Longest name of a backing file (qcow2.txt).
+/// Longest name of a backing file in bytes (qcow2.txt).
 const LONGEST_NAME: u32 = 1023;
 
-/// Recognises an image by its first bytes. Whatever is not known is raw.
+/// Recognises the format of an image by its first bytes. An unknown format is raw.
 #[must_use]
 pub fn header(bytes: &[u8]) -> Header {
     let magic: [(&[u8], usize, &str); 7] = [
@@ -72,7 +71,7 @@ fn qcow2(bytes: &[u8]) -> Header {
         _ => {}
     }
     let flag = |on: bool| if on { "on" } else { "off" }.to_owned();
-    // Version 2 ends after 72 bytes and has none of the features.
+    // The header of version 2 ends after 72 bytes and has no feature bits.
     if version >= 3 {
         let (incompatible, compatible) = (u64_at(72).unwrap_or(0), u64_at(80).unwrap_or(0));
         set("compat", "1.1".to_owned());
@@ -107,12 +106,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The first 528 bytes of `qemu-img create -f qcow2 -b base.qcow2 -F qcow2
-    /// -o cluster_size=128k,extended_l2=on` of QEMU 7.2.
+    /// The first 528 bytes of an image of `qemu-img create -f qcow2 -b base.qcow2 -F qcow2 -o
+    /// cluster_size=128k,extended_l2=on` of QEMU 7.2.
     const OVERLAY: &[u8] = include_bytes!("../../fixtures/qcow2-overlay-7.2.bin");
-    /// The same of `-o compat=0.10`.
+    /// The same with `-o compat=0.10`.
     const VERSION_2: &[u8] = include_bytes!("../../fixtures/qcow2-v2-7.2.bin");
-    /// The same of `-o lazy_refcounts=on,compression_type=zstd`.
+    /// The same with `-o lazy_refcounts=on,compression_type=zstd`.
     const ZSTD: &[u8] = include_bytes!("../../fixtures/qcow2-zstd-7.2.bin");
 
     #[test]

@@ -1,5 +1,5 @@
-//! A domain of libvirt as XML (formatdomain of libvirt): what `virsh dumpxml` prints, and the files
-//! in /etc/libvirt/qemu and /run/libvirt/qemu.
+//! Parses a libvirt domain in XML (formatdomain of libvirt): the output of `virsh dumpxml`, and the files in
+//! /etc/libvirt/qemu and /run/libvirt/qemu.
 
 use crate::limits::Limits;
 use crate::qemu::{self, Storage, VirtualDisk};
@@ -7,7 +7,7 @@ use assay_model::secrets::withhold_value;
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
 
-/// Asks the service for the XML of the domain whose name follows; it changes nothing.
+/// Prints the XML of the domain whose name follows; read-only.
 pub const DUMP: [&str; 6] = [
     "virsh",
     "--readonly",
@@ -17,34 +17,34 @@ pub const DUMP: [&str; 6] = [
     "--",
 ];
 
-/// No definition of a domain has more lines.
+/// Most lines of a domain definition.
 const MOST_LINES: usize = 100_000;
 
-/// A domain: what is configured, or, for a file in /run, what runs.
+/// A domain: its configuration, or for a file in /run its running state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domain {
     /// Its name.
     pub name: String,
-    /// Process number of its QEMU, when the file says it.
+    /// Process number of its QEMU, if the file contains it.
     pub pid: Option<u32>,
     /// `machine`, `cpu`, `accel`.
     pub settings: BTreeMap<String, String>,
-    /// Its disks, without drives for CDs and floppies.
+    /// Its disks, without CD and floppy drives.
     pub disks: Vec<VirtualDisk>,
-    /// The line of each disk's `driver`, or of the disk itself, in the order of the disks.
+    /// For each disk in order: the line of its `driver`, or of the disk itself.
     pub lines: Vec<usize>,
 }
 
-/// Reads a domain. Serial numbers, addresses and names of hosts are not kept.
+/// Parses a domain. Drops serial numbers, addresses and host names.
 ///
 /// # Errors
-/// It is no XML, or no domain.
+/// The text is not XML, or not a domain.
 pub fn parse(xml: &str) -> Result<Domain, String> {
     let document = Document::parse(xml).map_err(|error| format!("not XML: {error}"))?;
     let root = document.root_element();
     let domain = match root.tag_name().name() {
         "domain" => root,
-        // The state of a running domain, with the domain inside.
+        // The state file of a running domain contains the domain.
         "domstatus" => child(root, "domain").ok_or("a domstatus without a domain")?,
         other => return Err(format!("`{other}` is no domain of libvirt")),
     };
@@ -108,7 +108,7 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
         other => other.to_owned(),
     };
     let mut settings = BTreeMap::new();
-    // Without `cache` libvirt says nothing to QEMU, whose own default is writeback.
+    // Without `cache` libvirt passes no cache mode, so QEMU's default writeback applies.
     let mode = attribute("driver", "cache").filter(|mode| *mode != "default");
     let mode = mode.unwrap_or("writeback");
     set(&mut settings, "cache", mode);
@@ -148,7 +148,7 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
     if child(node, "readonly").is_some() {
         set(&mut settings, "read_only", "yes");
     }
-    // What is written is thrown away when the guest stops.
+    // Writes are discarded when the guest stops.
     if child(node, "transient").is_some() {
         set(&mut settings, "transient", "yes");
     }
@@ -179,7 +179,7 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
     }
 }
 
-/// The controller of a SCSI disk: virtio-scsi, or the model that is named.
+/// Returns the controller of a SCSI disk: virtio-scsi, or the configured model.
 fn scsi(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> String {
     let model = scsi_controller(node, devices).and_then(|node| node.attribute("model"));
     match model {
@@ -205,10 +205,10 @@ fn scsi_controller<'a, 'i>(node: Node<'a, 'i>, devices: &[Node<'a, 'i>]) -> Opti
     })
 }
 
-/// A domain's XML with as much as the facts say; empty when it is none. With `identity` also its name
-/// and those of its images.
+/// Cleans a domain's XML to the content of the facts; empty if it is not a domain. With `identity`
+/// it keeps the name of the domain and of its images.
 pub(crate) fn redact(xml: &str, identity: bool) -> String {
-    // Written anew from what was understood, so that nothing else can come along.
+    // The XML is written from the parsed values, so no other content can pass.
     let Ok(domain) = parse(xml) else {
         return String::new();
     };
@@ -232,7 +232,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
     );
     let mut models = Vec::new();
     for (disk, line) in domain.disks.iter().zip(&domain.lines) {
-        // What is left out leaves its lines behind, so that numbers of lines stay.
+        // Removed content leaves empty lines, so line numbers do not change.
         let written = out.matches('\n').count() + 1;
         out += &"\n".repeat(line.saturating_sub(written).min(MOST_LINES));
         let (kind, source) = match &disk.storage {

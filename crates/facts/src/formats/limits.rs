@@ -1,12 +1,12 @@
-//! What QEMU lets through to a virtual disk at most, however it was told: throttling on its command line,
-//! `<iotune>` of libvirt, `iops_rd=` of Proxmox VE.
+//! I/O limits of a virtual disk in QEMU: throttling options on the command line, `<iotune>` of libvirt, `iops_rd=` of
+//! Proxmox VE.
 
 use assay_model::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A limit: its name in QMP (`block_set_io_throttle`) and in qm.conf(5), its element in libvirt's
-/// `<iotune>`, its name in a throttle group (qapi/block-core.json, ThrottleLimits), and what it is of.
+/// The names of a limit: in QMP (`block_set_io_throttle`) and qm.conf(5), in libvirt's `<iotune>`,
+/// in a throttle group (qapi/block-core.json, ThrottleLimits), and the limited quantity.
 struct Name {
     qmp: &'static str,
     libvirt: &'static str,
@@ -37,19 +37,19 @@ const NAMES: [Name; 6] = [
     name("iops_wr", "write_iops_sec", "iops-write", "of writes"),
 ];
 
-/// Limits of a disk, bytes or operations per second; bursts are left out.
+/// Limits of a disk in bytes or operations per second, without bursts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits(BTreeMap<&'static str, u64>);
 
 impl Limits {
-    /// Whether nothing is limited.
+    /// Whether there is no limit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Of settings of a drive (`throttling.iops-total`, and `iops` as it was before QEMU 1.7), or of a
-    /// throttle group (`x-iops-total`, and `limits.iops-total`).
+    /// Parses the settings of a drive (`throttling.iops-total`, or `iops` before QEMU 1.7), or of a
+    /// throttle group (`x-iops-total` or `limits.iops-total`).
     pub(crate) fn of_qemu(map: &BTreeMap<String, String>) -> Self {
         Self::read(|name| {
             let keys = [
@@ -63,12 +63,13 @@ impl Limits {
         })
     }
 
-    /// `text` gives what an element of `<iotune>` holds.
+    /// Reads `<iotune>`; `text` returns the text of an element.
     pub(crate) fn of_libvirt(text: impl Fn(&str) -> Option<String>) -> Self {
         Self::read(|name| text(name.libvirt)?.trim().parse().ok())
     }
 
-    /// Options of a drive in qm.conf(5): `mbps=` are MiB (PVE/QemuServer.pm multiplies by 1024 × 1024).
+    /// Parses the options of a drive in qm.conf(5): `mbps=` is in MiB/s (PVE/QemuServer.pm
+    /// multiplies by 1024 × 1024).
     pub(crate) fn of_proxmox(options: &BTreeMap<&str, &str>) -> Self {
         Self::read(|name| {
             let plain = options.get(name.qmp).and_then(|value| value.parse().ok());
@@ -88,7 +89,7 @@ impl Limits {
         Self(limits.collect())
     }
 
-    /// As elements of `<iotune>`.
+    /// Formats the limits as elements of `<iotune>`.
     pub(crate) fn to_libvirt(&self) -> String {
         let elements = NAMES.iter().filter_map(|name| {
             let value = self.0.get(name.qmp)?;
@@ -97,7 +98,7 @@ impl Limits {
         elements.collect()
     }
 
-    /// Writes [`THROTTLED`] into the settings of a disk that is limited.
+    /// Writes [`THROTTLED`] to the settings of a limited disk.
     pub fn tell(&self, settings: &mut BTreeMap<String, String>) {
         if !self.is_empty() {
             settings.insert(THROTTLED.to_owned(), self.to_string());
@@ -105,17 +106,17 @@ impl Limits {
     }
 }
 
-/// The setting of a disk that is limited: how much.
+/// Setting of a limited disk: the limits as text.
 pub const THROTTLED: &str = "throttled";
 
-/// Whether a setting of a drive or an object limits something.
+/// Whether a setting of a drive or object is a limit.
 pub(crate) fn is_limit(key: &str) -> bool {
     ["throttling.", "limits.", "x-bps", "x-iops", "bps", "iops"]
         .iter()
         .any(|start| key.starts_with(start))
 }
 
-/// `100 MiB/s read, 500 IOPS in all`.
+/// Formats the limits as `100 MiB/s read, 500 IOPS in all`.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut before = "";

@@ -1,13 +1,13 @@
-//! What `lvs`, `vgs` and `pvs` of LVM report as JSON (lvmreport(7)).
+//! Parses the JSON reports of `lvs`, `vgs` and `pvs` of LVM (lvmreport(7)).
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A line of a report: field names and values, as LVM writes them.
+/// A row of a report: names and values of its fields, in LVM's spelling.
 pub type Row = BTreeMap<String, String>;
 
-/// Asks for all logical volumes, hidden ones too, a row for each of their segments. Sizes are in
-/// bytes. Nothing that names this one machine (uuid, host) is asked for.
+/// Lists all logical volumes, including hidden ones, with a row for each segment. Sizes are in
+/// bytes. Fields that identify the machine (uuid, host) are left out.
 pub const LVS: [&str; 10] = [
     "lvs",
     "--all",
@@ -23,7 +23,7 @@ pub const LVS: [&str; 10] = [
      lv_dm_path,lv_kernel_major,lv_kernel_minor,devices,raid_sync_action",
 ];
 
-/// Asks for the volume groups.
+/// Lists the volume groups.
 pub const VGS: [&str; 8] = [
     "vgs",
     "--reportformat",
@@ -35,7 +35,7 @@ pub const VGS: [&str; 8] = [
     "vg_name,vg_extent_size,vg_size,vg_free,pv_count",
 ];
 
-/// Asks for the physical volumes and where their data begin.
+/// Lists the physical volumes and the offset of their data.
 pub const PVS: [&str; 8] = [
     "pvs",
     "--reportformat",
@@ -47,9 +47,10 @@ pub const PVS: [&str; 8] = [
     "pv_name,vg_name,pe_start,pv_size,pv_missing",
 ];
 
-/// Asks which logical volumes are not whole (lvs(8), lv_health_status): `partial`, `refresh needed`, `mismatches exist`,
-/// of thin pools `failed`, `out_of_data` and `metadata_read_only`. A report of its own, because captures of earlier
-/// versions hold the first without these fields.
+/// Lists damaged logical volumes (lvs(8), lv_health_status): `partial`, `refresh needed`,
+/// `mismatches exist`, and for thin pools `failed`, `out_of_data` and `metadata_read_only`. This is
+/// a separate report, because captures of earlier versions contain the first one without these
+/// fields.
 pub const HEALTH: [&str; 9] = [
     "lvs",
     "--all",
@@ -62,10 +63,10 @@ pub const HEALTH: [&str; 9] = [
     "vg_name,lv_name,lv_layout,lv_role,lv_health_status,raid_sync_action,sync_percent",
 ];
 
-/// The rows of a report, whatever kind; empty fields are left out.
+/// Returns the rows of a report of any kind; empty fields are left out.
 ///
 /// # Errors
-/// It is no report.
+/// The text is not a report.
 pub fn rows(json: &str) -> Result<Vec<Row>, String> {
     let fail = |what: &str| format!("not a report of LVM: {what}");
     let value: Value = serde_json::from_str(json).map_err(|error| fail(&error.to_string()))?;
@@ -89,7 +90,7 @@ pub fn rows(json: &str) -> Result<Vec<Row>, String> {
     Ok(found)
 }
 
-/// The names of `VG-LV` as device mapper writes them: a hyphen inside a name is doubled.
+/// Splits a device mapper name `VG-LV`: a hyphen inside a name is doubled.
 #[must_use]
 pub fn names(dm_name: &str) -> Option<(String, String)> {
     let bytes = dm_name.as_bytes();

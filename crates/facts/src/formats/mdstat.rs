@@ -1,25 +1,25 @@
-//! `/proc/mdstat` (md(4); Linux, drivers/md/md.c, md_seq_show): arrays, their disks, and what they are busy with.
+//! Parses `/proc/mdstat` (md(4); Linux, drivers/md/md.c, md_seq_show): arrays, their disks, and running actions.
 
-/// An array as the kernel lists it.
+/// An array in the list of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Array {
-    /// `md0`, `md_d127`.
+    /// Name, such as `md0` or `md_d127`.
     pub name: String,
-    /// Whether it runs.
+    /// Whether the array runs.
     pub active: bool,
-    /// `raid5`, `linear`; none of an array that does not run.
+    /// `raid5`, `linear`; `None` for an array that does not run.
     pub level: Option<String>,
-    /// Disks that it should have and disks that work: `[3/2]`.
+    /// Number of configured disks and of working disks: `[3/2]`.
     pub disks: Option<(u64, u64)>,
-    /// Members that failed, `(F)`.
+    /// Failed members, marked `(F)`.
     pub failed: Vec<String>,
-    /// `recovery`, `resync`, `reshape`, `check`, while one of them runs or waits.
+    /// `recovery`, `resync`, `reshape` or `check`, while the action runs or waits.
     pub action: Option<String>,
-    /// Its metadata belong to the firmware: a container is never active.
+    /// Whether its metadata belong to the firmware: such a container is never active.
     pub external: bool,
 }
 
-/// Words of a line of progress, and what `sync_action` calls them.
+/// Words of a progress line, and their names in `sync_action`.
 const ACTIONS: [(&str, &str); 5] = [
     ("recovery", "recover"),
     ("resync", "resync"),
@@ -28,7 +28,7 @@ const ACTIONS: [(&str, &str); 5] = [
     ("repair", "repair"),
 ];
 
-/// All arrays, in the order of the list.
+/// Returns all arrays in the order of the list.
 #[must_use]
 pub fn arrays(text: &str) -> Vec<Array> {
     let mut found: Vec<Array> = Vec::new();
@@ -93,7 +93,7 @@ fn add_line(array: &mut Array, line: &str) {
 mod tests {
     use super::*;
 
-    /// Of neilbrown/mdadm issue 26, md(4) and linux-raid's wiki (Mdstat), put together.
+    /// Combined from neilbrown/mdadm issue 26, md(4) and linux-raid's wiki (Mdstat).
     const TEXT: &str = "\
 Personalities : [raid6] [raid5] [raid4]
 md0 : active raid5 sdb1[1] sda1[0]

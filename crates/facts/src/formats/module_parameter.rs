@@ -1,35 +1,35 @@
-//! Parameters of kernel modules: how the kernel takes a line of them apart (lib/cmdline.c, next_arg) and reads a value of
-//! each type (kernel/params.c, param_set_*; lib/kstrtox.c with base 0). Pure.
+//! Parameters of kernel modules: how the kernel splits a line (lib/cmdline.c, next_arg) and parses a value of each
+//! type (kernel/params.c, param_set_*; lib/kstrtox.c with base 0). No I/O.
 
-/// The types of parameters that are known, by module.
+/// Types of known parameters, by module.
 const TYPES: &str = include_str!("module_parameters.txt");
 
 /// How the kernel reads a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A whole number of so many bits; where releases differ in its sign, with and without one.
+    /// An integer of this many bits; both signed and unsigned where releases differ.
     Bits(u32),
-    /// Yes or no; in some releases a number.
+    /// Yes or no; a number in some releases.
     Flag,
 }
 
-/// What the kernel makes of a value.
+/// The kernel's interpretation of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// A number.
     Number(i128),
     /// Yes or no, as a word.
     Word(String),
-    /// The module is not loaded: why, and the number that was probably meant.
+    /// The module is not loaded: the reason, and the probably intended number.
     Refused {
         /// What is wrong with the value.
         why: &'static str,
-        /// The same value as the kernel takes it.
+        /// The same value in a form that the kernel accepts.
         meant: Option<u64>,
     },
 }
 
-/// The type of a parameter; none where it is not known. Hyphens count as underscores.
+/// Returns the type of a parameter; `None` if unknown. Hyphens count as underscores.
 #[must_use]
 pub fn type_of(module: &str, parameter: &str) -> Option<Type> {
     let (module, parameter) = (module.replace('-', "_"), parameter.replace('-', "_"));
@@ -45,8 +45,9 @@ pub fn type_of(module: &str, parameter: &str) -> Option<Type> {
     })
 }
 
-/// Takes a line of parameters apart, as the kernel does: blanks end a parameter outside of quotation marks, which are
-/// left out around a value or around all of it. Each with its value, where it has one, and as it is written.
+/// Splits a line of parameters like the kernel: blanks outside of quotation marks end a parameter,
+/// and quotation marks around a value or a whole parameter are removed. Returns the name, the value
+/// if there is one, and the original text of each.
 #[must_use]
 pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
     let mut found = Vec::new();
@@ -59,7 +60,7 @@ pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
         });
         let (written, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = behind.trim_start();
-        // A quotation mark in front of the name closes behind the value.
+        // A quotation mark before the name ends after the value.
         let whole = match written.strip_prefix('"') {
             Some(inner) => inner.strip_suffix('"').unwrap_or(inner),
             None => written,
@@ -72,7 +73,7 @@ pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
             Some(inner) => inner.strip_suffix('"').unwrap_or(inner),
             None => value,
         });
-        // What follows is for init, not for the module.
+        // The text after `--` is for init, not for the module.
         if name == "--" && value.is_none() {
             break;
         }
@@ -85,7 +86,7 @@ pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
     found
 }
 
-/// Reads a value; one newline at its end belongs to no number.
+/// Parses a value; one newline at the end is ignored.
 #[must_use]
 pub fn read(kind: Type, value: Option<&str>) -> Reading {
     match (kind, value) {
@@ -94,13 +95,13 @@ pub fn read(kind: Type, value: Option<&str>) -> Reading {
             why: "a blank stands before or after `=`, so that it has no value",
             meant: None,
         },
-        // Without a value a flag is set.
+        // A flag without a value is set.
         (Type::Flag, text) => flag(text.unwrap_or("1")),
     }
 }
 
-/// kstrtobool reads one letter, and a second one after `o`. Where the parameter was a number in some release, a number is
-/// accepted as well.
+/// kstrtobool reads one letter, and a second one after `o`. A number is accepted too if the
+/// parameter was a number in some release.
 fn flag(text: &str) -> Reading {
     let mut letters = text.chars().map(|c| c.to_ascii_lowercase());
     let on = match (letters.next(), letters.next()) {
@@ -136,7 +137,7 @@ fn number(bits: u32, text: &str) -> Reading {
     let hex = hex.filter(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
     let (base, digits) = match hex {
         Some(rest) => (16, rest),
-        // A zero in front means octal, also of `0` itself.
+        // A leading zero means octal, also for `0` itself.
         None if digits.starts_with('0') => (8, digits),
         None => (10, digits),
     };
@@ -165,7 +166,7 @@ fn number(bits: u32, text: &str) -> Reading {
     }
 }
 
-/// The bytes of `8G`, `512M`, `1.5 GiB`, `8_589_934_592`; none of anything else.
+/// Returns the bytes of `8G`, `512M`, `1.5 GiB`, `8_589_934_592`; else `None`.
 fn meant(text: &str) -> Option<u64> {
     let text = text
         .trim()
@@ -198,8 +199,8 @@ mod tests {
         read(Type::Bits(64), Some(value))
     }
 
-    /// lib/kstrtox.c of Linux 6.1: `_parse_integer_fixup_radix`, `_kstrtoull`, `kstrtoll`; tried by writing to parameters
-    /// of the types ulong and uint under /sys/module.
+    /// lib/kstrtox.c of Linux 6.1: `_parse_integer_fixup_radix`, `_kstrtoull`, `kstrtoll`; verified
+    /// by writes to parameters of types ulong and uint under /sys/module.
     #[test]
     fn numbers_as_the_kernel_reads_them() {
         for (text, number) in [

@@ -1,5 +1,5 @@
-//! Proxmox VE: `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg`
-//! (pvesm(1)). What runs may differ: changes are pending until the next start.
+//! Parses Proxmox VE's `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg` (pvesm(1)). A running
+//! guest may differ: changes are pending until its next start.
 
 mod processor;
 
@@ -8,27 +8,27 @@ use crate::qemu::{Storage, VirtualDisk, cache_mode};
 use assay_model::secrets::is_plain;
 use std::collections::BTreeMap;
 
-/// A guest as it is configured.
+/// The configuration of a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Its name, which need not be the only one of that name.
+    /// Its name; several guests may have the same name.
     pub name: Option<String>,
     /// `machine`, `cpu`, `scsihw`.
     pub settings: BTreeMap<String, String>,
-    /// Its disks and on which storage they lie.
+    /// Its disks and their storages.
     pub disks: Vec<VirtualDisk>,
-    /// The key whose line decides on the processor: `args` where it overrides `cpu`.
+    /// The key of the line that sets the processor: `args` if it overrides `cpu`.
     pub cpu_key: &'static str,
 }
 
-/// A storage of `storage.cfg`: its kind and its settings.
+/// A storage of `storage.cfg`: its type and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxmoxStorage {
     kind: String,
     settings: BTreeMap<String, String>,
 }
 
-/// All storages by name. Sections are `KIND: NAME`, followed by indented lines `KEY VALUE`.
+/// Parses all storages by name. Sections are `TYPE: NAME`, followed by indented lines `KEY VALUE`.
 #[must_use]
 pub fn stores(text: &str) -> BTreeMap<String, ProxmoxStorage> {
     let mut found: BTreeMap<String, ProxmoxStorage> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub fn stores(text: &str) -> BTreeMap<String, ProxmoxStorage> {
     found
 }
 
-/// Reads a guest's configuration; snapshots, which follow in sections, are left out.
+/// Parses the configuration of a guest without its snapshots, which follow in sections.
 #[must_use]
 pub fn parse(text: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> Config {
     let lines = text.lines().take_while(|line| !line.starts_with('['));
@@ -134,8 +134,8 @@ fn disk(
         return None;
     }
     let store = volume.split_once(':').and_then(|(id, _)| stores.get(id));
-    // PVE/QemuServer.pm of qemu-server, drive_uses_cache_direct: O_DIRECT unless something else is
-    // asked for, but for btrfs, whose checksums it would break.
+    // PVE/QemuServer.pm of qemu-server, drive_uses_cache_direct: O_DIRECT by default, except for
+    // btrfs, because O_DIRECT breaks its checksums.
     let breaks = store.is_some_and(|store| {
         store.kind == "btrfs" && store.settings.get("nocow").is_none_or(|nocow| nocow == "0")
     });
@@ -145,7 +145,7 @@ fn disk(
     let direct = matches!(mode, "none" | "directsync");
     let no_flush = mode == "unsafe";
     let write_cache = !matches!(mode, "writethrough" | "directsync");
-    // It has an effect only where the disk has a controller of its own.
+    // It has an effect only for a disk with its own controller.
     let asked = options.get("iothread").is_some_and(|value| *value == "1");
     let thread = asked && (bus == "virtio-blk" || hardware == "virtio-scsi-single");
     let mut settings: BTreeMap<String, String> = [
@@ -196,7 +196,7 @@ fn disk(
     })
 }
 
-/// Where a volume `STORAGE:NAME` lies, and its format, which its ending tells.
+/// Returns the path of a volume `STORAGE:NAME`, and its format from the file ending.
 fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &'static str) {
     let format = match volume.rsplit_once('.') {
         Some((_, "qcow2")) => "qcow2",
@@ -221,7 +221,7 @@ fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &
         "zfspool" => get("pool").map(|pool| format!("/dev/zvol/{pool}/{name}")),
         "lvm" | "lvmthin" => get("vgname").map(|vg| format!("/dev/{vg}/{name}")),
         "dir" => get("path").map(|path| format!("{path}/images/{name}")),
-        // Raw images lie in a subvolume each (PVE/Storage/BTRFSPlugin.pm of libpve-storage-perl).
+        // Each raw image has its own subvolume (PVE/Storage/BTRFSPlugin.pm of libpve-storage-perl).
         "btrfs" => get("path").map(|path| match name.strip_suffix(".raw") {
             Some(name) => format!("{path}/images/{name}/disk.raw"),
             None => format!("{path}/images/{name}"),
@@ -235,8 +235,8 @@ fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &
     }
 }
 
-/// A line of a configuration with as much as the facts say; else nothing. With `identity` also the
-/// machine's name.
+/// Cleans a line of a configuration to the content of the facts. With `identity` it keeps the name
+/// of the guest.
 pub(crate) fn redact(line: &str, identity: bool) -> String {
     const KEPT: [&str; 5] = ["cpu", "machine", "scsihw", "arch", "ostype"];
     let plain = |text: &str| is_plain(&text.trim().replace(['=', ';'], "-"));
@@ -251,7 +251,7 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
         "media",
     ];
     let Some((key, value)) = line.split_once(':') else {
-        // The start of a snapshot ends what counts; its name does not matter.
+        // The head of a snapshot ends the relevant part; its name is dropped.
         return if line.starts_with('[') {
             "[]".to_owned()
         } else {
@@ -259,7 +259,7 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
         };
     };
     if key == "args" {
-        // Of words for QEMU only the type of the processor, of several the last that is plain.
+        // Of the arguments for QEMU only the processor type is kept: the last plain one.
         let words: Vec<&str> = value.split_ascii_whitespace().collect();
         let mut named = words
             .windows(2)
@@ -280,15 +280,15 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
         let limit = is_limit(name.strip_prefix('m').unwrap_or(name));
         (OPTIONS.contains(&name) || limit) && plain(part)
     });
-    // `STORE:VOLUME` or the path of a device; an address of the web is none of them.
+    // `STORE:VOLUME` or the path of a device; a URL is neither.
     let volume = if plain(volume) { volume } else { "none" };
     let volume = without_name(volume);
     let words: Vec<&str> = std::iter::once(volume.as_str()).chain(kept).collect();
     format!("{key}: {}", words.join(","))
 }
 
-/// A volume without the name of its image, unless it is one that Proxmox gives; without the serial number by which
-/// a disk is named.
+/// Cleans a volume: keeps image names that Proxmox assigned, and drops serial numbers in device
+/// names.
 fn without_name(volume: &str) -> String {
     const KINDS: [&str; 6] = ["raw", "qcow2", "qcow", "vmdk", "img", "iso"];
     let Some((dir, name)) = volume.rsplit_once('/') else {
@@ -307,7 +307,7 @@ fn without_name(volume: &str) -> String {
     }
 }
 
-/// `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
+/// Whether Proxmox assigned the name: `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
 fn is_given(stem: &str) -> bool {
     let number = |word: &str| {
         !word.is_empty() && word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit())
@@ -319,7 +319,7 @@ fn is_given(stem: &str) -> bool {
     }
 }
 
-/// A line of `storage.cfg` without servers, users and passwords.
+/// Cleans a line of `storage.cfg`: drops servers, users and passwords.
 pub(crate) fn redact_store(line: &str) -> String {
     const KEPT: [&str; 6] = ["pool", "vgname", "thinpool", "path", "sparse", "nocow"];
     let indented = line.starts_with(char::is_whitespace);
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Written from qm.conf(5) and pvesm(1) of Proxmox VE 9.1; not recorded.
+    /// Written from qm.conf(5) and pvesm(1) of Proxmox VE 9.1, not recorded.
     const CONFIG: &str = include_str!("../../fixtures/proxmox-from-documentation-100.conf");
     const STORES: &str = include_str!("../../fixtures/proxmox-from-documentation-storage.cfg");
 

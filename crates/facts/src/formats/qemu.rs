@@ -1,6 +1,6 @@
-//! QEMU's command line (qemu(1)): the virtual machine and its disks, as far as they cost
-//! something. Command lines of plain QEMU, of libvirt and of Proxmox are understood; addresses of
-//! network storage, serial numbers and secrets are not kept.
+//! Parses QEMU's command line (qemu(1)): the virtual machine and those disk settings that affect performance.
+//! Supports command lines of plain QEMU, libvirt and Proxmox. Addresses of network storage, serial numbers and
+//! secrets are dropped.
 
 mod controllers;
 mod nodes;
@@ -9,7 +9,7 @@ mod redact;
 
 pub use nodes::{Storage, protocol};
 
-/// The lists by which a command line is cleaned, for the collector that does the same in a shell.
+/// The lists of the cleaning rules, for the shell collector that applies the same rules.
 pub(crate) mod lists {
     pub(crate) use super::options::WITHOUT_ARGUMENT;
     pub(crate) use super::redact::{KEYS, OPTIONS};
@@ -23,46 +23,47 @@ use nodes::{Chain, Nodes};
 use options::{Map, is_on, options, settings};
 use std::collections::BTreeMap;
 
-/// A virtual machine, as its process was started. Disks that were plugged in later are not in it.
+/// A virtual machine as its process was started, without disks that were hot-plugged later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QemuMachine {
-    /// What `-name` says.
+    /// Argument of `-name`.
     pub name: Option<String>,
-    /// What `-id` says: the number of the machine on Proxmox.
+    /// Argument of `-id`: on Proxmox the number of the guest.
     pub id: Option<String>,
-    /// `machine` (the board), `cpu`, `accel`, `memory`, `smp`: what was given, or QEMU's default.
+    /// `machine` (the board), `cpu`, `accel`, `memory`, `smp`: the argument, or QEMU's default.
     pub settings: BTreeMap<String, String>,
-    /// Its disks, in the order of the command line; no empty drives, no firmware.
+    /// Its disks in the order of the command line, without empty drives and firmware.
     pub disks: Vec<VirtualDisk>,
-    /// What else decides and was not looked at.
+    /// Other arguments with influence that were not parsed.
     pub unknown: Vec<String>,
 }
 
 /// A virtual disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualDisk {
-    /// Its id on the command line, or one that counts.
+    /// Id on the command line, or a number.
     pub id: String,
-    /// `virtio-blk`, `virtio-scsi`, `ide`, `sata`, `nvme`, `usb`, or the controller's own name.
+    /// `virtio-blk`, `virtio-scsi`, `ide`, `sata`, `nvme`, `usb`, or the name of another
+    /// controller.
     pub bus: String,
-    /// `cache`, `aio`, `discard`, `iothread`, `detect_zeroes`, `queues` and so on.
+    /// Settings such as `cache`, `aio`, `discard`, `iothread`, `detect_zeroes` and `queues`.
     pub settings: BTreeMap<String, String>,
-    /// Block drivers between the disk and its storage, from the top; `probed` where QEMU guesses
-    /// the format from the contents.
+    /// Block drivers between the disk and its storage, from the top; `probed` if QEMU detects the
+    /// format from the content.
     pub formats: Vec<String>,
-    /// What it may do at most, as far as that is told; [`THROTTLED`] is set as well where it is told elsewhere.
+    /// I/O limits on the command line. If the limits are set elsewhere, [`THROTTLED`] is set too.
     pub limits: Limits,
-    /// Where its data lie.
+    /// Where its data are stored.
     pub storage: Storage,
 }
 
-/// Whether a process of that short name (`/proc/PID/comm`) is QEMU.
+/// Whether the short name of a process (`/proc/PID/comm`) is that of QEMU.
 #[must_use]
 pub fn is_qemu(comm: &str) -> bool {
     comm.starts_with("qemu-system-") || matches!(comm, "kvm" | "qemu-kvm" | "qemu")
 }
 
-/// Splits `/proc/PID/cmdline`.
+/// Splits `/proc/PID/cmdline` into arguments.
 #[must_use]
 pub fn argv(cmdline: &[u8]) -> Vec<String> {
     let text = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
@@ -71,7 +72,7 @@ pub fn argv(cmdline: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Understands a command line. Never fails: what is not known is not there.
+/// Parses a command line. Never fails: unknown arguments are ignored.
 #[must_use]
 pub fn parse(argv: &[String]) -> QemuMachine {
     let mut machine = QemuMachine::default();
@@ -131,7 +132,7 @@ struct Parts {
     nodes: Nodes,
     drives: Vec<Map>,
     devices: Vec<Map>,
-    /// Limits of throttle groups, by name.
+    /// Limits of throttle groups by name.
     groups: BTreeMap<String, Limits>,
 }
 
@@ -179,7 +180,7 @@ impl Parts {
             .collect()
     }
 
-    /// What the device itself, its controller and its throttling add.
+    /// Adds the settings of the device itself, its controller and its throttling.
     fn device(&self, device: &Map, drive: Option<&Map>, board: &str, disk: &mut VirtualDisk) {
         let controller = controllers::controller(device, &self.devices, board);
         let mut note = |key: &str, value: &str| {
@@ -259,8 +260,8 @@ fn describe(
         true => of_group.cloned().unwrap_or_default(),
         false => chain.limits,
     };
-    // Proxmox VE names a group after each drive and sets limits later; libvirt makes a group only for limits,
-    // `libvirt_iotune_group_…` or a name that the user chose.
+    // Proxmox VE creates a group for each drive and sets limits later. libvirt creates a group only
+    // for limits, named `libvirt_iotune_group_…` or by the user.
     let elsewhere = chain
         .group
         .is_some_and(|group| of_group.is_none() && !group.starts_with("throttle-drive-"));
@@ -284,7 +285,7 @@ fn describe(
     }
 }
 
-/// The name of a combination of cache settings: the table of `cache=` in qemu(1).
+/// Returns the name of a combination of cache settings: the table of `cache=` in qemu(1).
 #[must_use]
 pub fn cache_mode(write_back: bool, direct: bool, no_flush: bool) -> &'static str {
     match (write_back, direct, no_flush) {
@@ -297,8 +298,8 @@ pub fn cache_mode(write_back: bool, direct: bool, no_flush: bool) -> &'static st
     }
 }
 
-/// The bus of `-drive if=`; none for drives that a `-device` uses, and for what is no disk. Boards
-/// differ in what they take when nothing is said (MachineClass::block_default_type).
+/// Returns the bus of `-drive if=`; `None` for drives that a `-device` uses, and for devices that
+/// are not disks. Boards have different defaults (MachineClass::block_default_type).
 fn interface(of: Option<&str>, board: &str) -> Option<&'static str> {
     let q35 = board.contains("q35");
     let default = match board {

@@ -1,11 +1,11 @@
-//! `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)): the devices of a pool.
+//! Parses `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)): the devices of a pool.
 
 use std::collections::BTreeMap;
 
-/// A top-level device of a pool.
+/// A top-level vdev of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdev {
-    /// As `zpool status` names it: `mirror-0`, `draid2:2d:6c:1s-0`, or the path of a single device.
+    /// Name in `zpool status`: `mirror-0`, `draid2:2d:6c:1s-0`, or the path of a single device.
     pub name: String,
     /// `data`, `log`, `cache`, `special`, `dedup` or `spare`.
     pub class: &'static str,
@@ -13,11 +13,11 @@ pub struct Vdev {
     pub kind: String,
     /// `ONLINE`, `DEGRADED`, `AVAIL` and so on.
     pub state: String,
-    /// The devices at the bottom, with their states; full paths where they are there.
+    /// Leaf devices with their states; full paths of existing devices.
     pub leaves: Vec<(String, String)>,
 }
 
-/// A line of the tree under `config:`: how far it is indented, and its words.
+/// Returns the lines of the tree under `config:`: indentation and words.
 pub(crate) fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let config = status
         .lines()
@@ -32,13 +32,13 @@ pub(crate) fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     })
 }
 
-/// The top-level devices of one pool, in the order of the listing. `-L` and `-P` make the names of
-/// leaves full paths; a leaf that is gone is named by its number, and where it was.
+/// Returns the top-level vdevs of one pool in the order of the listing. `-L` and `-P` print full
+/// paths of leaves; a missing leaf has its number and its former path.
 #[must_use]
 pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
     let mut found: Vec<Vdev> = Vec::new();
     let mut class = "data";
-    // A leaf stands until a line below it shows that it is a group.
+    // A line is taken for a leaf until a deeper line follows.
     let mut deepest = 0;
     for (indent, words) in tree(status) {
         let state = words.get(1).copied().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
                 let Some(vdev) = found.last_mut() else {
                     continue;
                 };
-                // The line above was a group, not a leaf.
+                // The previous line was a group, not a leaf.
                 if indent > deepest {
                     vdev.leaves.pop();
                 }
@@ -79,7 +79,7 @@ pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
     found
 }
 
-/// What the devices under a heading of the listing are for.
+/// Returns the class of the vdevs under a heading of the listing.
 pub(crate) fn class_of(heading: &str) -> &'static str {
     match heading {
         "logs" | "log" => "log",
@@ -91,7 +91,7 @@ pub(crate) fn class_of(heading: &str) -> &'static str {
     }
 }
 
-/// `mirror-0` is a mirror; a path is a disk or a file.
+/// Returns the kind of a vdev: `mirror` for `mirror-0`, `disk` or `file` for a path.
 fn kind(name: &str) -> &str {
     match name.rsplit_once('-') {
         _ if name.starts_with('/') || name.bytes().all(|byte| byte.is_ascii_digit()) => "disk",
@@ -102,8 +102,8 @@ fn kind(name: &str) -> &str {
     }
 }
 
-/// Full paths of the leaf devices, in the order of the listing. Logs, caches and spares are
-/// devices of the pool too.
+/// Returns full paths of the leaf devices in the order of the listing, including logs, caches and
+/// spares.
 pub(crate) fn leaves(status: &str) -> Vec<String> {
     tree(status)
         .map(|(_, words)| words[0])
@@ -112,7 +112,7 @@ pub(crate) fn leaves(status: &str) -> Vec<String> {
         .collect()
 }
 
-/// One line a top-level device: `mirror: /dev/sda1 /dev/sdb1`, `log /dev/nvme0n1p1`.
+/// Returns one line for each top-level vdev: `mirror: /dev/sda1 /dev/sdb1`, `log /dev/nvme0n1p1`.
 pub(crate) fn layout(status: &str, pool: &str) -> Vec<String> {
     let line = |vdev: Vdev| {
         let class = match vdev.class {
@@ -128,19 +128,19 @@ pub(crate) fn layout(status: &str, pool: &str) -> Vec<String> {
     vdevs(status, pool).into_iter().map(line).collect()
 }
 
-/// `state:` of the pool.
+/// Returns the `state:` of the pool.
 #[must_use]
 pub fn state(status: &str) -> Option<&str> {
     let mut lines = status.lines();
     lines.find_map(|line| line.trim().strip_prefix("state: "))
 }
 
-/// The ashift of each top-level device in what `zdb -C POOL` prints: by its number, and by the
-/// paths of its leaves. `zpool get ashift` tells only what new devices are to get.
+/// Returns the ashift of each top-level vdev in the output of `zdb -C POOL`, by its number and by
+/// the paths of its leaves. `zpool get ashift` prints only the default for new vdevs.
 #[must_use]
 pub fn ashifts(zdb: &str) -> Ashifts {
     let mut found = Ashifts::default();
-    // (id, ashift, leaves) of the top-level device that is being read.
+    // (id, ashift, leaves) of the current top-level vdev.
     let mut top: Option<(u64, Option<u32>, Vec<String>)> = None;
     let mut inside = None;
     for line in zdb.lines() {
@@ -155,7 +155,7 @@ pub fn ashifts(zdb: &str) -> Ashifts {
             inside = None;
             continue;
         }
-        // zdb(8) indents by four columns a level.
+        // zdb(8) indents by four columns per level.
         if indent == tree + 4 && text.starts_with("children[") {
             found.enter(top.take());
             top = Some((u64::MAX, None, Vec::new()));
@@ -175,12 +175,12 @@ pub fn ashifts(zdb: &str) -> Ashifts {
     found
 }
 
-/// The ashift of the top-level devices of a pool.
+/// The ashift of the top-level vdevs of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ashifts {
-    /// By number: that behind the last hyphen in the names of groups.
+    /// By number: the one after the last hyphen of group names.
     pub by_id: BTreeMap<u64, u32>,
-    /// By the path of a leaf, as the pool remembers it: links are not resolved.
+    /// By the path of a leaf as the pool records it, with links not resolved.
     pub by_path: BTreeMap<String, u32>,
 }
 
@@ -193,7 +193,8 @@ impl Ashifts {
         }
     }
 
-    /// The command that tells them since OpenZFS 2.2; before that only zdb does.
+    /// Returns the command that prints the values since OpenZFS 2.2; in older versions only zdb
+    /// does.
     #[must_use]
     pub fn query(pool: &str) -> [&str; 7] {
         let columns = "-oname,property,value";
@@ -208,9 +209,9 @@ impl Ashifts {
         ]
     }
 
-    /// Reads what [`Ashifts::query`] prints: `mirror-0 ashift 12` of a group, of a leaf its path as
-    /// well. OpenZFS 2.3.2 cannot find a dRAID by its own name and says nothing of it; the root of all
-    /// has a number as well, and no ashift.
+    /// Parses the output of [`Ashifts::query`]: `mirror-0 ashift 12` for a group, the path for a
+    /// leaf. OpenZFS 2.3.2 does not find a dRAID by its name and prints no value for it; the root
+    /// vdev has a number too, but no ashift.
     #[must_use]
     pub fn of_properties(text: &str) -> Self {
         let mut found = Self::default();
@@ -240,7 +241,7 @@ impl Ashifts {
         found
     }
 
-    /// Whether it tells the ashift of every group that has one.
+    /// Whether the ashift of every group is known that has one.
     #[must_use]
     pub fn is_whole(&self, vdevs: &[Vdev]) -> bool {
         vdevs
@@ -249,7 +250,7 @@ impl Ashifts {
             .all(|vdev| self.of_group(&vdev.name).is_some())
     }
 
-    /// The ashift of a group; single devices have to be looked up by path.
+    /// Returns the ashift of a group; single devices are looked up by path.
     #[must_use]
     pub fn of_group(&self, name: &str) -> Option<u32> {
         let (_, id) = name.rsplit_once('-')?;
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // Recorded: OpenZFS 2.1.11 (Debian 12).
+    // Recorded with OpenZFS 2.1.11 (Debian 12).
     const MIRROR: &str = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
     const RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/status-raidz1.txt");
     const RAIDZ2: &str = include_str!("../../fixtures/zfs-2.1.11/status-raidz2.txt");
@@ -272,7 +273,7 @@ mod tests {
     const ZDB_RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-raidz1.txt");
     const ZDB_DRAID2: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-draid2.txt");
 
-    /// Recorded: OpenZFS 2.3.2 (Debian 12, backports).
+    /// Recorded with OpenZFS 2.3.2 (Debian 12, backports).
     #[test]
     fn properties_of_devices() {
         let of = Ashifts::of_properties;
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(mirror.of_group("mirror-0"), Some(12));
         assert_eq!(mirror.of_group("mirror-2"), Some(12));
         assert_eq!(mirror.by_path.get("/dev/vdd1"), Some(&12));
-        // Nothing of the dRAID itself, and the root's 0 is not taken for it.
+        // There is no value for the dRAID itself, and the 0 of the root is not used for it.
         let draid = of(include_str!(
             "../../fixtures/zfs-2.3.2/properties-draid2.txt"
         ));
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(vdevs[0].leaves[1], ("/dev/vdc1".into(), "OFFLINE".into()));
     }
 
-    /// Written after zpool-status(8); not recorded.
+    /// Written from zpool-status(8), not recorded.
     #[test]
     fn a_device_that_is_gone_and_one_that_is_replaced() {
         let status = "config:\n\n\tNAME  STATE\n\ttank  DEGRADED\n\t  mirror-0  DEGRADED\n\t    \

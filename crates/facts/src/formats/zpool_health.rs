@@ -1,41 +1,41 @@
-//! What `zpool status -LP` says of the health of a pool: devices that are not online, their error counters, data errors.
-//! The layout is in [`crate::zpool`].
+//! Health of a pool in `zpool status -LP`: devices that are not online, error counters and data errors.
+//! [`crate::zpool`] parses the layout.
 
 use crate::zpool::{class_of, tree};
 
-/// A device at the bottom of a pool.
+/// A leaf device of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Its path; where it is gone, the path that it had.
+    /// Path; for a missing device its former path.
     pub name: String,
     /// `data`, `log`, `cache`, `special`, `dedup` or `spare`.
     pub class: &'static str,
     /// `ONLINE`, `FAULTED`, `AVAIL` and so on.
     pub state: String,
-    /// Errors of reading, of writing and of checksums; none where the line has no counters.
+    /// Read, write and checksum errors; `None` if the line has no counters.
     pub errors: Option<[u64; 3]>,
-    /// Another device already takes its place: of a replacement, or a spare.
+    /// Whether another device already replaces it: a replacement or a spare.
     pub replaced: bool,
 }
 
-/// States of a device that works.
+/// States of a working device.
 const WORKING: [&str; 3] = ["ONLINE", "AVAIL", "INUSE"];
 
 impl Leaf {
-    /// Whether it does not work, and nothing stands in for it.
+    /// Whether it does not work and no other device replaces it.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        // A line without a state is none of a device.
+        // A line without a state is not a device.
         !self.state.is_empty() && !WORKING.contains(&self.state.as_str()) && !self.replaced
     }
 
-    /// Whether data lie on it: of caches and spares nothing is lost.
+    /// Whether it stores data: a lost cache or spare loses no data.
     #[must_use]
     pub fn holds_data(&self) -> bool {
         !matches!(self.class, "cache" | "spare")
     }
 
-    /// Its errors in words; none where it has none.
+    /// Describes its errors; `None` if there are none.
     #[must_use]
     pub fn describe_errors(&self) -> Option<String> {
         let kinds = ["read", "write", "checksum"];
@@ -51,13 +51,13 @@ impl Leaf {
     }
 }
 
-/// The devices at the bottom of one pool, in the order of the listing.
+/// Returns the leaf devices of one pool in the order of the listing.
 #[must_use]
 pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
     let lines: Vec<(usize, Vec<&str>)> = tree(status).collect();
     let mut found: Vec<Leaf> = Vec::new();
     let mut class = "data";
-    // Groups above the line, by indentation.
+    // Enclosing groups of the line by indentation.
     let mut above: Vec<(usize, usize)> = Vec::new();
     let mut of_replacement: Vec<(usize, usize)> = Vec::new();
     for (at, (indent, words)) in lines.iter().enumerate() {
@@ -103,7 +103,8 @@ pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
     found
 }
 
-/// Errors of groups and of the pool itself, in words: blocks that no device alone is to blame for.
+/// Describes errors of groups and of the pool itself: blocks whose errors cannot be attributed to
+/// one device.
 #[must_use]
 pub fn group_errors(status: &str) -> Vec<String> {
     let lines: Vec<(usize, Vec<&str>)> = tree(status).collect();
@@ -124,7 +125,7 @@ pub fn group_errors(status: &str) -> Vec<String> {
     errors.collect()
 }
 
-/// Reads a number as zpool writes it: `83`, `1.20K`. Thousands are of 1024 (libzutil, zfs_nicenum).
+/// Parses a number in zpool's format: `83`, `1.20K`. The factor is 1024 (libzutil, zfs_nicenum).
 fn nice_number(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'P', 'E']);
     let power = match &text[digits.len()..] {
@@ -137,10 +138,10 @@ fn nice_number(text: &str) -> Option<u64> {
     u64::try_from(value.checked_mul(1 << (10 * power))? / scale).ok()
 }
 
-/// How many errors have damaged data, by the line `errors:`.
+/// Returns the number of data errors from the line `errors:`.
 ///
 /// # Errors
-/// Why it is not known: the words of zpool.
+/// The number is unknown: the text of zpool.
 pub fn data_errors(status: &str) -> Option<Result<u64, String>> {
     let mut lines = status.lines();
     let said = lines.find_map(|line| line.strip_prefix("errors: "))?;
@@ -150,7 +151,7 @@ pub fn data_errors(status: &str) -> Option<Result<u64, String>> {
     let number = said.split_once(" data errors");
     match number.and_then(|(number, _)| nice_number(number)) {
         Some(number) => Some(Ok(number)),
-        // `zpool status -v` lists them and gives no number.
+        // `zpool status -v` lists the errors without a number.
         None if said.starts_with("Permanent errors") => Some(Ok(1)),
         None => Some(Err(said.to_owned())),
     }
@@ -176,7 +177,7 @@ mod tests {
             .collect()
     }
 
-    /// Of openzfs/zfs issues 16245, 4653 and 12263, and of zpool-replace(8); devices by path.
+    /// From openzfs/zfs issues 16245, 4653 and 12263, and from zpool-replace(8); devices by path.
     #[test]
     fn devices_that_are_lost() {
         for (config, expected) in [
@@ -188,12 +189,12 @@ mod tests {
                 "\ttank DEGRADED 0 0 0\n\t  raidz1-0 DEGRADED 0 0 0\n\t    /dev/sda1 ONLINE 0 0 0\n\t    123456 UNAVAIL 0 0 0 was /dev/sdb1\n\t    /dev/sdc1 REMOVED 0 0 0\n",
                 &["data /dev/sdb1 UNAVAIL", "data /dev/sdc1 REMOVED"],
             ),
-            // The one that is replaced is no news.
+            // The replaced device is not reported.
             (
                 "\ttank DEGRADED 0 0 0\n\t  mirror-0 DEGRADED 0 0 0\n\t    replacing-0 DEGRADED 0 0 0\n\t      123 UNAVAIL 0 0 0 was /dev/sda1/old\n\t      /dev/sdc1 ONLINE 0 0 0 (resilvering)\n\t    /dev/sdb1 ONLINE 0 0 0\n",
                 &[],
             ),
-            // A spare stands in, and is not free any more.
+            // The spare is in use and no longer available.
             (
                 "\ttank DEGRADED 0 0 0\n\t  mirror-0 DEGRADED 0 0 0\n\t    /dev/sda1 ONLINE 0 0 0\n\t    spare-1 DEGRADED 0 0 0\n\t      /dev/sdb1 FAULTED 0 0 0 too many errors\n\t      /dev/sdc1 ONLINE 0 0 0\n\tspares\n\t  /dev/sdc1 INUSE currently in use\n\t  /dev/sdd1 AVAIL\n",
                 &[],
@@ -207,7 +208,7 @@ mod tests {
                     "spare /dev/sdf1 FAULTED",
                 ],
             ),
-            // A replacement of which both are gone.
+            // A replacement whose two devices are both missing.
             (
                 "\ttank UNAVAIL 0 0 0\n\t  replacing-0 UNAVAIL 0 0 0\n\t    /dev/sda1 FAULTED 0 0 0\n\t    /dev/sdb1 UNAVAIL 0 0 0\n",
                 &["data /dev/sda1 FAULTED", "data /dev/sdb1 UNAVAIL"],

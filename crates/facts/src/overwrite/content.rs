@@ -1,6 +1,6 @@
-//! Whether there is anything on a file or device but zeroes: its beginning, its end, and places in
-//! between. What is rare enough is missed: of data on a hundredth of a device, 256 places find one with a
-//! probability of 92 %; data at the beginning or the end are always found.
+//! Whether a file or device contains anything but zeroes: reads the start, the end, and sampled positions. Sparse
+//! data may be missed: if data cover 1 % of a device, 256 samples find them with a probability of 92 %. Data at the
+//! start or end are always found.
 
 use crate::overwrite::{Found, formats};
 use assay_host::held::Held;
@@ -12,27 +12,28 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-/// Looked at from the beginning, and to the end.
+/// Bytes that are read at the start and at the end.
 const EDGE: u64 = 1 << 20;
-/// Looked at in each place between.
+/// Bytes that are read at each sampled position.
 const PROBE: usize = 4096;
-/// Places between, beside the powers of two.
+/// Number of sampled positions, in addition to the powers of two.
 const PROBES: usize = 256;
-/// A device that answers more slowly than this is not known.
+/// Timeout; the content of a slower device counts as unknown.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A message names so many places.
+/// Most positions that a message contains.
 const NAMED: usize = 3;
-/// Among 4096 random bytes hardly ever one of the 256 values is missing.
+/// Least number of distinct bytes in 4096 bytes that look random; random bytes hardly ever have
+/// fewer.
 const RANDOM: usize = 240;
 
-/// What is on it, if it is not empty, and how to go on.
+/// Describes the content if the target is not empty, and how to continue.
 pub(crate) fn look(held: &Held) -> Found {
     let failed = |error: io::Error| format!("what is on it: {error}");
     let file = held
         .reopen(OFlags::RDONLY)
         .map_err(|error| error.to_string())?;
     let size = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
-    // No reading ahead, and nothing of the user's stays in memory.
+    // Disables read-ahead, so that no data of the user stay in the page cache.
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
     let found = survey(&file, size, Instant::now);
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
@@ -49,13 +50,13 @@ pub(crate) fn look(held: &Held) -> Found {
         .collect())
 }
 
-/// What was found.
+/// Result of reading.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     known: Vec<String>,
-    /// The first byte that is not zero, of those that were looked at.
+    /// Offset of the first byte that is not zero in the data that were read.
     first: u64,
-    /// Places with something else than zeroes.
+    /// Offsets of the positions that contain something else than zeroes.
     places: Vec<u64>,
     random: bool,
 }
@@ -120,8 +121,8 @@ fn survey(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result<Optio
     }))
 }
 
-/// Where to look between head and tail: at every power of two, and at places that only the size
-/// decides, so that a second look sees the same.
+/// Returns the sampled positions between start and end: every power of two, and pseudo-random
+/// positions that depend only on the size, so that a second check reads the same.
 fn between(size: u64) -> Vec<u64> {
     let end = size.saturating_sub(EDGE);
     if end <= EDGE {
@@ -130,7 +131,7 @@ fn between(size: u64) -> Vec<u64> {
     let powers = (0..u64::BITS).map(|power| 1u64 << power);
     let mut places: Vec<u64> = powers.filter(|at| (EDGE..end).contains(at)).collect();
     let mut random = ChaCha8Rng::seed_from_u64(size);
-    // The remainder prefers no place by more than one in 2^20 on the largest disk.
+    // The modulo bias is less than one in 2^20 on the largest disk.
     let somewhere = || (EDGE + random.next_u64() % (end - EDGE)) / PROBE as u64 * PROBE as u64;
     places.extend(std::iter::repeat_with(somewhere).take(PROBES));
     places.sort_unstable();
@@ -148,7 +149,7 @@ fn first(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte != 0)
 }
 
-/// Whether the first bytes have almost all values, as 4096 random ones do.
+/// Whether the bytes have almost all 256 values, as 4096 random bytes do.
 fn looks_random(bytes: &[u8]) -> bool {
     let mut seen = [false; 256];
     for byte in bytes.iter().take(PROBE) {

@@ -1,21 +1,21 @@
-//! Block devices.
+//! Checks before a block device is overwritten.
 
 use crate::overwrite::{Against, OverwriteRefused, content, loops, refused};
 use assay_host::Host;
 use assay_host::held::Held;
 use std::path::Path;
 
-/// Checks that a block device may be overwritten, and holds it exclusively: nobody can mount it, or
-/// claim it in another way, as long as what is returned lives. With `unknown` what is on it does not
-/// matter, unless it is known to be a file system, a partition table or a member of something.
+/// Checks that a block device may be overwritten, and holds it exclusively: no other program can
+/// mount or claim it while the returned value lives. With `unknown` unrecognised content is
+/// accepted, but no known file system, partition table or member of an array.
 ///
 /// # Errors
-/// Everything against it. What could not be checked is a reason.
+/// All reasons against overwriting. A check that fails is a reason.
 pub fn device(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, OverwriteRefused> {
     let held = match Held::device_exclusively(path) {
         Ok(held) => held,
         Err(error) => {
-            // The longer look says who has it, or what is wrong with the name.
+            // The detailed check reports who uses the device, or what is wrong with the path.
             let reasons = match crate::device_use(host, path) {
                 Err(in_use) => in_use.reasons,
                 Ok(()) => vec![format!("it was taken by something else just now: {error}")],
@@ -35,7 +35,7 @@ pub fn device(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, Overw
         against.add(content::look(&held));
     }
     against.end()?;
-    // Before this descriptor was there, the name may have been another's.
+    // The path may have belonged to another device before it was opened.
     match held.device_number() {
         Ok(Some(_)) => Ok(held),
         Ok(None) => Err(refused(path, "not a block device")),

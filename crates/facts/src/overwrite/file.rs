@@ -1,4 +1,4 @@
-//! Regular files.
+//! Checks before a regular file is overwritten.
 
 use crate::overwrite::{Against, Found, OverwriteRefused, content, loops, processes, refused};
 use assay_host::held::{Access, Held, Lease};
@@ -7,11 +7,11 @@ use rustix::fs::IFlags;
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Checks that a regular file may be overwritten, and holds it. `path` names the file itself and no
-/// link. With `unknown` what is in it does not matter.
+/// Checks that a regular file may be overwritten, and holds it open. `path` must be the file itself
+/// and not a link. With `unknown` its content does not matter.
 ///
 /// # Errors
-/// Everything against it. What could not be checked is a reason.
+/// All reasons against overwriting. A check that fails is a reason.
 pub fn file(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, OverwriteRefused> {
     let held =
         Held::open(path, Access::ReadWrite).map_err(|error| refused(path, why_not(&error)))?;
@@ -59,7 +59,7 @@ fn names(held: &Held) -> Found {
 fn flags(held: &Held) -> Found {
     let flags = match rustix::fs::ioctl_getflags(held.file()) {
         Ok(flags) => flags,
-        // This file system has none.
+        // This file system does not support it.
         Err(_) => return Ok(Vec::new()),
     };
     let bad = [
@@ -76,7 +76,8 @@ fn swap(host: &dyn Host, held: &Held) -> Found {
         Err(error) if error.is_absent() => return Ok(Vec::new()),
         Err(error) => return Err(words(error)),
     };
-    // The kernel lets nobody rename a swap file, nor open it for writing; this is for those that do.
+    // Linux does not permit to rename a swap file or to open it for writing; this check is for
+    // other kernels.
     let mut files = text
         .lines()
         .skip(1)
@@ -90,13 +91,13 @@ fn swap(host: &dyn Host, held: &Held) -> Found {
         .collect())
 }
 
-/// Where QEMU's locks on an image begin: `RAW_LOCK_PERM_BASE` of its block/file-posix.c.
+/// Byte range of QEMU's locks on an image: from `RAW_LOCK_PERM_BASE` of its block/file-posix.c.
 const QEMU: std::ops::Range<i64> = 100..300;
 
 fn locks(held: &Held) -> Found {
     let lock = match held.locked() {
         Ok(lock) => lock,
-        // No locks on this file system; then nobody has one.
+        // This file system does not support locks, so there are none.
         Err(_) => return Ok(Vec::new()),
     };
     Ok(lock
@@ -109,7 +110,8 @@ fn locks(held: &Held) -> Found {
         .collect())
 }
 
-/// Who has it open or mapped. The kernel's lease says it also of those that no process list shows.
+/// Finds processes that have the file open or mapped. A lease of the kernel also detects processes
+/// that are not visible.
 fn others(host: &dyn Host, held: &Held) -> Found {
     let lease = held.lease().map_err(words)?;
     let users = processes::users(host, held.identity(), Some(&held.through()));

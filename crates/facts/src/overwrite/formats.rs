@@ -1,19 +1,18 @@
-//! Formats that blkid does not look for on a device: disk images, archives, compressed files, and what
-//! is at the end or away from the beginning. They are recognised to be named in a message; what is not
-//! recognised is refused just the same.
+//! Formats that blkid does not detect on a device: disk images, archives, compressed files, and signatures at the end
+//! or at other offsets. They are detected to name them in a message; unknown content is refused as well.
 
-/// Where a mark is.
+/// Position of a signature.
 enum At {
-    /// From the beginning.
+    /// Offset from the start.
     Head(usize),
-    /// Back from the end.
+    /// Offset back from the end.
     Tail(usize),
 }
 
 use At::{Head, Tail};
 
-/// Name, place and bytes. Sources: QEMU's block/{qcow2,qed,vmdk,vdi,vhdx,vpc,parallels}.c; file(1)'s magic;
-/// libblkid's superblocks.
+/// Name, position and bytes. Sources: QEMU's block/{qcow2,qed,vmdk,vdi,vhdx,vpc,parallels}.c;
+/// file(1)'s magic; libblkid's superblocks.
 const MARKS: [(&str, At, &[u8]); 35] = [
     ("a qcow image", Head(0), b"QFI\xfb"),
     ("a QED image", Head(0), b"QED\0"),
@@ -52,14 +51,14 @@ const MARKS: [(&str, At, &[u8]); 35] = [
     ("a partition table or boot sector", Head(510), b"\x55\xaa"),
 ];
 
-/// Size of a label of ZFS, and of its parts (OpenZFS include/sys/vdev_impl.h).
+/// Size of a ZFS label in bytes (OpenZFS include/sys/vdev_impl.h).
 const ZFS_LABEL: usize = 256 << 10;
 const ZFS_UBERBLOCKS: usize = 128 << 10;
 /// `UBERBLOCK_MAGIC`.
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 
-/// Names what is there. `head` and `tail` are the first and the last bytes of `size`, a MiB each where
-/// there is as much.
+/// Returns the names of detected formats. `head` and `tail` are the first and last bytes of `size`
+/// bytes, at most one MiB each.
 pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
     let mut known = Vec::new();
     for (name, at, bytes) in MARKS {
@@ -80,7 +79,7 @@ pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
     for label in 0..4u64 {
         let at = match label {
             0 | 1 => label * ZFS_LABEL as u64,
-            // Those at the end lie on a multiple of their size.
+            // The labels at the end start at a multiple of their size.
             _ => match (size / ZFS_LABEL as u64 * ZFS_LABEL as u64)
                 .checked_sub((4 - label) * ZFS_LABEL as u64)
             {
@@ -103,7 +102,7 @@ pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
     known
 }
 
-/// One uberblock is enough: blkid wants four, and all labels.
+/// One uberblock suffices; blkid requires four, and all labels.
 fn is_zfs_label(bytes: &[u8]) -> bool {
     let end = bytes.len().min(ZFS_LABEL);
     let Some(blocks) = bytes.get(ZFS_UBERBLOCKS..end) else {

@@ -1,5 +1,5 @@
-//! Files and devices behind loop devices, known by what the driver holds and not by name: a file that
-//! was renamed or removed is still behind its loop device.
+//! Files and devices behind loop devices, identified by the descriptor of the driver and not by path: a renamed or
+//! deleted file is still found.
 
 use crate::overwrite::{Found, processes};
 use assay_host::held::{Held, Identity};
@@ -9,14 +9,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// All loop devices that are set up, with what is behind them.
+/// Returns all configured loop devices with their backing files.
 fn all(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
     let mut all = Vec::new();
     let base = Path::new("/sys/block");
     let names = host.list(base).map_err(|error| error.to_string())?;
     let is_loop = |name: &&OsString| name.as_bytes().starts_with(b"loop");
     for name in names.iter().filter(is_loop) {
-        // Only those that are set up have it; others are not opened at all.
+        // Only configured loop devices have this directory; others are not opened.
         match host.exists(&base.join(name).join("loop")) {
             Ok(true) => {}
             Ok(false) => continue,
@@ -33,7 +33,7 @@ fn all(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
     Ok(all)
 }
 
-/// Loop devices that have a file behind them.
+/// Returns the loop devices that are backed by a file.
 pub(crate) fn of_file(host: &dyn Host, file: Identity) -> Found {
     let all = all(host)?;
     let behind = all.iter().filter(|(_, backing)| backing.file == file);
@@ -42,8 +42,8 @@ pub(crate) fn of_file(host: &dyn Host, file: Identity) -> Found {
         .collect())
 }
 
-/// Loop devices that have a device behind them, and, where it is a loop device itself, other uses of the
-/// file behind it: they would be overwritten as well.
+/// Returns the loop devices that are backed by a device. If the device is a loop device itself,
+/// also other users of its backing file: a write would change their data too.
 pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
     let Some(number) = held.device_number().map_err(|error| error.to_string())? else {
         return Ok(Vec::new());
@@ -75,7 +75,8 @@ pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
     Ok(found)
 }
 
-/// Name of the loop device that a number stands for, also by one of its partitions.
+/// Returns the name of the loop device with this number, or of the loop device that has it as a
+/// partition.
 fn loop_of(host: &dyn Host, number: DeviceNumber) -> Result<Option<String>, assay_host::HostError> {
     let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
     let name = |path: &Path| {

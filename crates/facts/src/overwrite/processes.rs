@@ -1,4 +1,4 @@
-//! Processes that have a file open or mapped, known by which file it is and not by its name.
+//! Processes that have a file open or mapped. The file is identified by device and inode, not by path.
 
 use assay_host::Host;
 use assay_host::held::Identity;
@@ -8,16 +8,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// What was seen.
+/// Result of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
-    /// `open in process 7 (cat)`.
+    /// Descriptions such as `open in process 7 (cat)`.
     pub found: Vec<String>,
-    /// Processes that do not show what they have open.
+    /// Processes whose open files are not visible.
     pub hidden: Vec<String>,
 }
 
-/// Looks at all processes. `except` is a descriptor of our own, `/proc/PID/fd/N`.
+/// Searches all processes. `except` is a descriptor of this process, `/proc/PID/fd/N`.
 pub(crate) fn users(host: &dyn Host, file: Identity, except: Option<&Path>) -> Users {
     let mut users = Users::default();
     let proc = Path::new("/proc");
@@ -90,8 +90,8 @@ fn mapped(host: &dyn Host, dir: &Path, file: Identity, _: Option<&Path>) -> Seen
         Err(error) if has_ended(error.is_absent(), error.errno()) => return Seen::No,
         Err(_) => return Seen::Hidden,
     };
-    // `address perms offset device inode path` (proc_pid_maps(5)). The device is not always that of
-    // stat(2) (btrfs, overlayfs), so that the inode only says where to look closer.
+    // `address perms offset device inode path` (proc_pid_maps(5)). The device may differ from that
+    // of stat(2) (btrfs, overlayfs), so the inode only selects candidates.
     let inode = file.inode.to_string();
     for line in maps.split(|byte| *byte == b'\n') {
         let mut fields = line
@@ -107,14 +107,14 @@ fn mapped(host: &dyn Host, dir: &Path, file: Identity, _: Option<&Path>) -> Seen
         match identity(&link) {
             Ok(found) if found != file => {}
             Err(Errno::NOENT | Errno::SRCH) => {}
-            // The same inode number, and we may not look closer: that is enough to say no.
+            // The inode number is the same and no further check is permitted: this counts as a use.
             _ => return Seen::Yes,
         }
     }
     Seen::No
 }
 
-/// ESRCH and ENOENT: a process or descriptor that went while we looked.
+/// Whether a process or descriptor disappeared during the search (ESRCH, ENOENT).
 fn has_ended(absent: bool, errno: Option<i32>) -> bool {
     absent
         || [Errno::SRCH, Errno::NOENT]
@@ -122,7 +122,8 @@ fn has_ended(absent: bool, errno: Option<i32>) -> bool {
             .contains(&errno)
 }
 
-/// Which file it is. Cached attributes do: a network file system that hangs must not hang us.
+/// Returns the identity of a file. Cached attributes suffice, so that a hanging network file system
+/// does not block.
 fn identity(path: &Path) -> Result<Identity, Errno> {
     let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::INO)?;

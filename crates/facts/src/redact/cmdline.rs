@@ -1,11 +1,11 @@
-//! The kernel's command line (kernel-parameters.txt): what is known to be harmless stays, of the rest
-//! the name. Anything may stand there: keys of volumes, a log server, the address of a seed.
+//! Cleans the kernel's command line (kernel-parameters.txt): keeps harmless parameters, and only the name of others.
+//! It may contain anything: keys of volumes, a log server, the address of a seed.
 
 use super::mount_options;
 use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_plain, names_a_secret};
 
-/// Parameters that choose how the kernel works: numbers, words and lists of them.
+/// Kernel parameters with harmless values: numbers, words and lists of them.
 pub(crate) const PLAIN: &str = "
 acpi acpi_backlight acpi_enforce_resources acpi_rsdp add_efi_memmap amd_iommu amd_pstate apic apparmor
 audit audit_backlog_limit biosdevname boot_delay bootdebug cgroup_disable cgroup_enable cgroup_memory
@@ -34,7 +34,7 @@ sysrq_always_enabled text thash_entries threadirqs topology transparent_hugepage
 tsx_async_abort udev.log_level udev.log_priority unknown_nmi_panic usbcore.autosuspend vdso verbose vga
 vmalloc vsyscall watchdog workqueue.power_efficient x2apic_phys zfsforce zfs_force";
 
-/// Modules whose parameters choose how they work, before a dot and in modprobe.d(5).
+/// Modules with harmless parameters, before a dot and in modprobe.d(5).
 pub(crate) const MODULES: &str = "
 aacraid acpi acpi_cpufreq ahci amd_iommu amd_pstate amdgpu ast bcache be2net blk_mq bnx2 bnx2x bnxt_en bonding
 brd btrfs cpufreq cpuidle cxgb4 dm_cache dm_crypt dm_mod dm_multipath dm_raid dm_thin_pool dm_verity drm
@@ -48,9 +48,9 @@ st sunrpc tcp_bbr tcp_cubic tg3 thunderx2_pmu tls tpm tpm_tis transparent_hugepa
 usbhid vfio vfio_iommu_type1 vfio_pci vhost vhost_net virtio_blk virtio_net virtio_pci virtio_scsi vmw_pvscsi vt watchdog
 workqueue xen_blkfront xen_netfront xfs zfs zram zswap";
 
-/// Parameters that name a device.
+/// Parameters whose value is a device.
 const DEVICES: [&str; 4] = ["root", "resume", "boot", "usr"];
-/// Parameters that name a file or a volume of this machine.
+/// Parameters whose value is a file or volume of this machine.
 const PLACES: [&str; 6] = [
     "BOOT_IMAGE",
     "init",
@@ -59,11 +59,11 @@ const PLACES: [&str; 6] = [
     "rd.lvm.lv",
     "rd.lvm.vg",
 ];
-/// Parameters that name this machine or another one.
+/// Parameters whose value identifies this machine or another one.
 const IDENTITY: [&str; 4] = ["ip", "hostname", "systemd.hostname", "nfsroot"];
 
-/// The command line with what is known to be harmless. What follows `--` is for init, explains no
-/// figure and may be anything. With `identity` also host names and addresses, but no secret.
+/// Cleans the command line. The text after `--` is for init and is dropped. With `identity` host
+/// names and addresses are kept, but no secrets.
 pub(crate) fn cmdline(text: &str, identity: bool) -> String {
     let mut kept = Vec::new();
     for word in words(text) {
@@ -73,11 +73,11 @@ pub(crate) fn cmdline(text: &str, identity: bool) -> String {
         }
         kept.push(parameter(word, identity));
     }
-    // What was left out before is several words of one parameter.
+    // A parameter that was cleaned before may consist of several words.
     kept.join(" ")
 }
 
-/// Whether a module's parameter is known to hold no secret, and its value to be a number, a word or a
+/// Whether the parameter of a module never holds a secret, and its value is a number, a word or a
 /// list.
 pub(crate) fn module_value(module: &str, parameter: &str, value: &str) -> bool {
     let module = module.replace('-', "_");
@@ -88,14 +88,14 @@ fn has(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// Words as the kernel takes them apart: quotation marks hold blanks together (lib/cmdline.c,
+/// Splits the text into words like the kernel: quotation marks protect blanks (lib/cmdline.c,
 /// next_arg).
 fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
         let left_out = [LEFT_OUT, WITHHELD, NAME, WORD].iter().find_map(|mark| {
-            // Marks of an earlier cleaning stand behind `=` or alone.
+            // Marks of an earlier cleaning follow `=` or stand alone.
             let at = rest.find(mark)?;
             let blank = rest.find(char::is_whitespace)?;
             let name = &rest[..at];
@@ -124,9 +124,9 @@ fn words(text: &str) -> Vec<&str> {
     found
 }
 
-/// Stands for a name that may itself be a secret.
+/// Replaces a name that may itself be a secret.
 const NAME: &str = "(name withheld)";
-/// Stands for a word that nothing is known of.
+/// Replaces an unknown word.
 const WORD: &str = "(word withheld)";
 
 fn parameter(word: &str, identity: bool) -> String {
@@ -135,7 +135,7 @@ fn parameter(word: &str, identity: bool) -> String {
         return if known { word } else { WORD }.to_owned();
     };
     if name == "rootflags" {
-        // No blank: it would end the parameter.
+        // A blank would end the parameter.
         return format!("{name}={}", mount_options(value).replace(' ', "-"));
     }
     if harmless(name, value) || (identity && IDENTITY.contains(&name) && is_host(value)) {
@@ -161,7 +161,8 @@ fn harmless(name: &str, value: &str) -> bool {
     }
 }
 
-/// `/dev/vda1`, `UUID=…`, `ZFS=rpool/ROOT/debian`; not `nfs:…`, `live:http://…`.
+/// Whether the value is a device: `/dev/vda1`, `UUID=…`, `ZFS=rpool/ROOT/debian`; not `nfs:…`,
+/// `live:http://…`.
 fn is_device(value: &str) -> bool {
     let kinds = ["UUID=", "PARTUUID=", "LABEL=", "PARTLABEL=", "ZFS="];
     let bare = kinds.iter().find_map(|kind| value.strip_prefix(kind));
@@ -181,7 +182,7 @@ fn is_host(value: &str) -> bool {
     value.len() <= 200 && value.chars().all(known) && !value.contains("//")
 }
 
-/// A name that people gave and no generator: lower case, few digits.
+/// Whether a person chose the name, and not a generator: lower case, few digits.
 fn is_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
     let digits = name.chars().filter(char::is_ascii_digit).count();

@@ -1,5 +1,4 @@
-//! Of each command that may be asked, what may be kept of its answer. What no line here names is not
-//! run.
+//! Cleaning rules for the output of each permitted command. A command without a rule is not run.
 
 use super::complaint::version;
 use crate::collectors::services::{certificates, mail_queue, not_asked, packages, smart};
@@ -8,20 +7,20 @@ use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
 use serde_json::Value;
 
-/// What is done to the answer of a command.
+/// Rule for the output of a command.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// Its first line, which says a version.
+    /// Keep the version in the first line.
     Version,
-    /// Line by line.
+    /// Clean each line separately.
     Lines(fn(&str) -> Option<String>),
-    /// A report of LVM: the fields that were asked for.
+    /// A report of LVM: keep the requested fields.
     Report,
-    /// All of it at once.
+    /// Clean the whole text.
     Text(fn(&str, bool) -> String),
 }
 
-/// What may be kept of the answer; none when nothing says that any of it is harmless.
+/// Returns the rule of a command; `None` if the command is not permitted.
 pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
     if tools::is_version(argv) {
         return Some(Rule::Version);
@@ -62,7 +61,7 @@ fn digits(line: &str) -> Option<String> {
     digits.then(|| line.to_owned())
 }
 
-/// Two numbers.
+/// Keeps a line with two numbers.
 fn counts(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let small = |word: &&str| {
@@ -71,7 +70,7 @@ fn counts(line: &str) -> Option<String> {
     (words.len() == 2 && words.iter().all(small)).then(|| line.to_owned())
 }
 
-/// The answer with as much as the rule keeps.
+/// Applies the rule to the output.
 pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str], identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(output);
     match rule {
@@ -91,7 +90,7 @@ fn lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
     kept
 }
 
-/// Of a report of LVM the fields that were asked for, whoever wrote the answer.
+/// Keeps the requested fields of an LVM report, whatever program wrote it.
 fn report(text: &str, argv: &[&str]) -> String {
     let Ok(Value::Object(mut all)) = serde_json::from_str(text) else {
         return String::new();
@@ -124,8 +123,8 @@ fn report(text: &str, argv: &[&str]) -> String {
     Value::Object(all).to_string() + "\n"
 }
 
-/// Numbers and names of the pool's devices say who it is; names of the kernel do not. With `identity`
-/// the names are kept: they say which of the pool's devices has which ashift.
+/// Cleans the output of zdb: drops numbers and names of devices, except kernel names. With
+/// `identity` the names are kept, because they show the ashift of each device.
 fn zdb(text: &str, identity: bool) -> String {
     lines(text, |line| {
         zdb_line(line, identity).then(|| line.to_owned())
@@ -153,20 +152,20 @@ fn zdb_line(line: &str, identity: bool) -> bool {
         || key == "path" && (of_kernel || identity && is_path(value))
 }
 
-/// What `zpool status` says of data errors beside their number.
+/// Phrases of `zpool status` about data errors that are kept.
 const ERRORS: [&str; 3] = [
     "errors: No known data errors",
     "errors: List of errors unavailable",
     "errors: Permanent errors have been detected",
 ];
 
-/// The table of devices, the state, and what the pool is busy with. Of an action that is recommended
-/// nothing is asked.
+/// Keeps the table of devices, the state and the running action of a pool, not the recommended
+/// action.
 fn status(line: &str) -> Option<String> {
     let text = line.trim_start();
     let told = ["pool:", "state:", "scan:", "config:"];
     let table = line.starts_with('\t');
-    // How many errors there are, and no file that has one.
+    // Keeps the number of errors, but no path of a damaged file.
     if let Some(errors) = text.strip_prefix("errors: ")
         && let Some((number, _)) = errors.split_once(" data errors")
         && !errors.starts_with("No known")
@@ -186,7 +185,7 @@ fn status(line: &str) -> Option<String> {
     kept.then(|| secrets::withhold_in_text(&without_serial(line)))
 }
 
-/// A disk that is missing is named by the link through which it was found, which holds its serial number.
+/// Removes the serial number of a missing disk: its name is the link by which it was found.
 fn without_serial(line: &str) -> String {
     const LINKS: &str = "/dev/disk/";
     let mut out = String::new();
@@ -210,8 +209,8 @@ const PLACES: [&str; 7] = [
     "encryptionroot",
 ];
 
-/// Properties whose value is a word (zfsprops(7), zpoolprops(7)); numbers, sizes, times and the words of
-/// [`is_common`] stand under any name.
+/// Properties whose value is a word (zfsprops(7), zpoolprops(7)); numbers, sizes, times and the
+/// words of [`is_common`] are kept for every property.
 pub(crate) const WORDS: &str = "
 type name compression checksum dedup sync logbias primarycache secondarycache redundant_metadata acltype aclinherit
 aclmode xattr snapdir snapdev volmode casesensitivity normalization utf8only canmount dnodesize encryption keyformat
@@ -224,7 +223,8 @@ health size capacity fragmentation autotrim autoexpand autoreplace delegation fa
 compatibility dedupditto dedupratio expandsize free freeing leaked allocated ashift checkpoint bcloneused bclonesaved
 bcloneratio maxblocksize maxdnodesize dedup_table_size dedup_table_quota last_scrubbed_txg";
 
-/// Properties of users may say anything, and some of ZFS's own name the pool, a server or a key.
+/// Cleans a property. User properties may contain anything, and some of ZFS contain the name of the
+/// pool, a server or a key.
 fn property(line: &str) -> Option<String> {
     let mut fields = line.split('\t');
     let name = fields.next().unwrap_or_default();
@@ -250,12 +250,12 @@ fn property(line: &str) -> Option<String> {
     } else {
         WITHHELD
     };
-    // From which dataset it is inherited is one of the names that stay.
+    // The dataset from which a value is inherited is one of the kept names.
     let source = source.map_or_else(String::new, |source| format!("\t{source}"));
     Some(format!("{name}\t{value}{source}"))
 }
 
-/// The same behind the name of a pool or data set; those of snapshots are not asked for.
+/// Cleans a property after the name of a pool or dataset; snapshots are not listed.
 fn of_named(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once('\t') else {
         return line.is_empty().then(String::new);
@@ -270,7 +270,7 @@ fn is_nothing(value: &str) -> bool {
     )
 }
 
-/// Numbers with a unit, and the words that properties of all kinds have.
+/// Whether a value is a number with a unit, or a word that many properties use.
 fn is_common(value: &str) -> bool {
     let number = value.trim_end_matches(|c: char| "KMGTPExB%".contains(c));
     matches!(
@@ -290,8 +290,8 @@ fn is_common(value: &str) -> bool {
         && number.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Of the properties of devices (`zpool get … all-vdevs`) those of groups, and of leaves that the
-/// kernel named: other names hold serial numbers.
+/// Keeps the vdev properties (`zpool get … all-vdevs`) of groups, and of leaves with kernel names:
+/// other names contain serial numbers.
 fn device(name: &str, line: &str) -> Option<String> {
     let group = ["mirror-", "raidz", "draid"];
     let group = group.iter().any(|kind| name.starts_with(kind)) && is_plain(name);
@@ -306,8 +306,8 @@ pub(crate) const TARGETS: &str = "
 bow cache clone crypt delay dust ebs era error flakey integrity linear log-writes mirror multipath raid snapshot
 snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verity writecache zero zoned";
 
-/// Targets, and of dm-crypt what it does; the key's length and never the key, nor its name in the
-/// kernel's keyring, which is that of the volume.
+/// Keeps targets and the settings of dm-crypt. Of the key only the length is kept, and not its name
+/// in the kernel's keyring, which is that of the volume.
 fn table(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once(": ") else {
         return line.is_empty().then(String::new);
@@ -348,25 +348,25 @@ fn table(line: &str) -> Option<String> {
     Some(kept)
 }
 
-/// The same of one device, which is not named.
+/// Cleans the table of one device, without the device's name.
 fn single_table(line: &str) -> Option<String> {
     let kept = table(&format!("x: {line}"))?;
     kept.strip_prefix("x: ").map(str::to_owned)
 }
 
-/// Of a LUKS header what the facts say; no salt, no digest, no uuid.
+/// Cleans a LUKS header to the content of the facts; drops salt, digest and UUID.
 fn luks(line: &str) -> Option<String> {
     let text = line.trim_start();
     let value = text.split_once(':').map(|(_, value)| value.trim());
     let kept = ["Version:", "PBKDF:"];
     let told = kept.iter().any(|start| text.starts_with(start)) && value.is_some_and(is_plain);
-    // LUKS1 says only whether a slot is in use.
+    // LUKS1 prints only whether a slot is in use.
     let slot = text.starts_with("Key Slot")
         && value.is_some_and(|value| matches!(value, "ENABLED" | "DISABLED" | ""));
     (told || slot).then(|| line.to_owned())
 }
 
-/// Geometry: sections with `name=value`.
+/// Keeps geometry: sections with `name=value`.
 fn xfs(line: &str) -> Option<String> {
     let known = ["meta-data=", "data", "naming", "log", "realtime", " ", "="];
     let kept = line.contains('=') && known.iter().any(|start| line.starts_with(start));

@@ -1,10 +1,10 @@
-//! What tools write to standard error: an error of which kind it is, and in which line of which well-known file.
-//! A tool quotes what it read, a password of main.cf or an address with a user in it, so nothing else is kept.
+//! Cleans the standard error of tools: keeps the kind of an error, and the line number of a well-known file. Tools
+//! quote their input, such as a password of main.cf or an address with a user name, so other text is dropped.
 
 use crate::collectors::tools;
 
-/// Kinds of complaints: the words that stand for one, and the words by which it is known, in small letters. The
-/// first kind that fits counts, so each kind comes before those whose words are a part of its own.
+/// Kinds of errors: the replacement text, and the lower-case phrases that identify it. The first
+/// match applies, so a kind comes before kinds whose phrases are parts of its own.
 pub(crate) const KINDS: &[(&str, &[&str])] = &[
     ("permission denied", &["permission denied", "access denied"]),
     ("operation not permitted", &["operation not permitted"]),
@@ -166,7 +166,7 @@ pub(crate) const KINDS: &[(&str, &[&str])] = &[
     ("killed", &["killed", "terminated"]),
 ];
 
-/// Files that may be named: everybody has them.
+/// Files that exist on every machine and may be named.
 pub(crate) const FILES: [&str; 12] = [
     "/etc/postfix/main.cf",
     "/etc/postfix/master.cf",
@@ -182,21 +182,21 @@ pub(crate) const FILES: [&str; 12] = [
     "/etc/multipath.conf",
 ];
 
-/// Stands for a complaint of no known kind.
+/// Replaces an error of unknown kind.
 pub(crate) const OTHER: &str = "a complaint that is not repeated here";
 
-/// Most lines that are looked at, and most bytes of each.
+/// Most lines that are read, and most bytes of each.
 const LINES: usize = 100;
 const BYTES: usize = 4096;
 
-/// Words of versions without a digit in them.
+/// Words in versions that contain no digit.
 pub(crate) const VERSION_WORDS: &str = "
 fio qemu-img qemu-storage-daemon version btrfs-progs zfs zfs-kmod mke2fs mkfs.xfs mkfs.btrfs mkfs.ext4 part of nginx
 OpenSSH OpenSSL LibreSSL Debian Ubuntu pgbench PostgreSQL mariadbd mysqld Ver Distrib for on Linux debian-linux-gnu
 x86_64 aarch64 amd64 arm64 source revision release built with and using Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec
 FreeBSD-openssh-portable Fedora Alpine Arch RHEL";
 
-/// The kinds of the complaints of a tool, one a line; of a tool that is asked for its version, the version.
+/// Returns the kinds of the errors of a tool, one per line; for a version command the version.
 pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(stderr);
     if tools::is_version(argv) {
@@ -223,7 +223,7 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The kind of one complaint, and where it is about.
+/// Returns the kind of one error, and its place.
 fn kind(line: &str) -> Option<String> {
     let end = (0..=BYTES.min(line.len()))
         .rev()
@@ -235,7 +235,7 @@ fn kind(line: &str) -> Option<String> {
     Some(format!("{kind}{}", place(line)))
 }
 
-/// ` in FILE line NUMBER`, for the first file of [`FILES`] that the line names.
+/// Returns ` in FILE line NUMBER` for the first file of [`FILES`] in the line.
 fn place(line: &str) -> String {
     let named = FILES.iter().find_map(|file| {
         let (_, rest) = line.split_once(file)?;
@@ -257,7 +257,7 @@ fn place(line: &str) -> String {
     }
 }
 
-/// The first line of an answer: of its words those that versions have.
+/// Keeps the words of the first line that belong to a version.
 pub(super) fn version(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty());
     let words = line.unwrap_or_default().split_whitespace().take(20);
@@ -268,7 +268,8 @@ pub(super) fn version(text: &str) -> String {
     }
 }
 
-/// The word, when versions have such words. Of a path, by which mariadbd says that it was called, its last part.
+/// Returns the word if versions have such words. For a path, which mariadbd prints, returns its
+/// last component.
 fn of_version(word: &str) -> Option<&str> {
     let last = || word.rsplit('/').next().unwrap_or_default();
     let word = if word.starts_with('/') { last() } else { word };
@@ -293,7 +294,8 @@ fn is_of_version(word: &str) -> bool {
     if word == format!("({core})") && (6..=12).contains(&core.len()) && core.chars().all(hash) {
         return true;
     }
-    // A number, or one behind the name of a program: `nginx/1.22.1`, `OpenSSH_9.2p1`, `Debian-2+deb12u3`.
+    // A number, alone or after the name of a program: `nginx/1.22.1`, `OpenSSH_9.2p1`,
+    // `Debian-2+deb12u3`.
     let numbers = core
         .split_once(['/', '_', '-'])
         .filter(|(name, _)| known(name));

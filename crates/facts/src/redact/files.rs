@@ -1,4 +1,4 @@
-//! Of each file that may be read, what may be kept of it. What no line here names is not read.
+//! Cleaning rules for each file that may be read. A file without a rule is not read.
 
 use super::{cmdline, mount};
 use crate::collectors::daemons::cleaned_words;
@@ -13,14 +13,14 @@ use crate::script::WHOLE;
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
 
-/// What is done to the contents of a file.
+/// Rule for the content of a file.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// What the kernel says of itself and of hardware; nobody's own text.
+    /// Keep everything: text of the kernel about itself and the hardware.
     Whole,
-    /// Line by line, so that the numbers of lines stay.
+    /// Clean each line separately, so that line numbers do not change.
     Lines(fn(&str, bool) -> String),
-    /// All of it at once.
+    /// Clean the whole content.
     Bytes(fn(&[u8], bool) -> Vec<u8>),
 }
 
@@ -39,7 +39,7 @@ impl Rule {
     }
 }
 
-/// Files of sysfs that name this one machine or device.
+/// Files of sysfs that identify this machine or device.
 const SERIALS: [&str; 6] = [
     "/serial",
     "/wwid",
@@ -49,7 +49,8 @@ const SERIALS: [&str; 6] = [
     "/chassis_serial",
 ];
 
-/// Directories of sysfs in which the kernel speaks of itself and of hardware; single files are in [`WHOLE`].
+/// Directories of sysfs with text of the kernel about itself and the hardware; [`WHOLE`] lists
+/// single files.
 const KERNEL: [&str; 10] = [
     "/sys/block/",
     "/sys/class/ata_link/",
@@ -63,7 +64,7 @@ const KERNEL: [&str; 10] = [
     "/sys/module/zfs/",
 ];
 
-/// Directories of configuration files, by who reads them.
+/// Directories of configuration files, grouped by program.
 const SYSCTL: [&str; 5] = [
     "/etc/sysctl.d/",
     "/run/sysctl.d/",
@@ -82,7 +83,7 @@ const LIBVIRT: [&str; 2] = ["/etc/libvirt/qemu/", "/run/libvirt/qemu/"];
 const PROXMOX: &str = "/etc/pve/qemu-server/";
 const SSH: &str = "/etc/ssh/";
 
-/// What may be kept of a file; none when nothing says that any of it is harmless.
+/// Returns the rule of a file; `None` if the file must not be read.
 pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
     if path.split('/').any(|part| part == "..") {
         return None;
@@ -169,7 +170,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
     })
 }
 
-/// Whether the names in a directory may be seen.
+/// Whether the names in a directory may be listed.
 pub(super) fn may_be_listed(dir: &str) -> bool {
     let dir = format!("{}/", dir.trim_end_matches('/'));
     let known = KERNEL
@@ -196,7 +197,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || known.into_iter().any(|known| dir.starts_with(known))
 }
 
-/// Whether a path lies in a directory, or is it.
+/// Whether a path is a directory or lies below it.
 fn below(path: &str, dir: &str) -> bool {
     let rest = path.strip_prefix(dir);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -206,21 +207,21 @@ fn kept(line: &str, keep: bool) -> String {
     if keep { line } else { "" }.to_owned()
 }
 
-/// Settings of the kernel that are read are numbers.
+/// Keeps kernel settings that are numbers.
 fn numbers(line: &str) -> String {
     let number = |word: &str| word.parse::<i64>().is_ok();
     let all = line.split_ascii_whitespace().all(number);
     if all { line } else { WITHHELD }.to_owned()
 }
 
-/// A line that is a number or a word, as settings and versions of the kernel are.
+/// Keeps a line that is a number or a word, such as kernel settings and versions.
 fn short(line: &str) -> String {
     let numbers = line.split_ascii_whitespace().all(is_plain);
     let word = !line.trim().contains(char::is_whitespace) && line.len() <= 64;
     if numbers || word { line } else { WITHHELD }.to_owned()
 }
 
-/// What tells processors apart and what they can; an ARM board also says its serial number.
+/// Keeps model and features of processors; an ARM board also prints its serial number.
 fn cpuinfo(line: &str, _identity: bool) -> String {
     const KEPT: [&str; 7] = [
         "processor",
@@ -235,7 +236,7 @@ fn cpuinfo(line: &str, _identity: bool) -> String {
     kept(line, KEPT.contains(&name))
 }
 
-/// The name of a process, when it is one that is asked for.
+/// Keeps the name of a process if a collector looks for it.
 fn comm(line: &str, _identity: bool) -> String {
     match line.is_empty() || qemu::is_qemu(line.trim()) {
         true => line.to_owned(),
@@ -243,7 +244,7 @@ fn comm(line: &str, _identity: bool) -> String {
     }
 }
 
-/// Who made a device of device mapper, and its format; no number and no name.
+/// Keeps the program and format of a device-mapper device; drops its UUID and name.
 fn mapper(line: &str, _identity: bool) -> String {
     let parts: Vec<&str> = line.split('-').collect();
     match parts.as_slice() {
@@ -261,10 +262,11 @@ fn mapper(line: &str, _identity: bool) -> String {
     }
 }
 
-/// Options of modules: values of those that are known to hold no secret. A backslash at the end of a line continues it.
+/// Cleans module options: keeps values of parameters that never hold secrets. A backslash at the
+/// end of a line continues it.
 fn modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
-    // The module of a line that goes on.
+    // The module of a continued line.
     let mut carried: Option<String> = None;
     let lines: Vec<String> = text
         .split('\n')
@@ -277,7 +279,7 @@ fn modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// What is kept of a line, and the module of which the next line says more.
+/// Returns the cleaned line, and the module whose options the next line continues.
 fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>) {
     let (body, end) = match line.strip_suffix('\\') {
         Some(body) => (body, "\\"),
@@ -299,11 +301,11 @@ fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>
     };
     let clean = |word: &str| {
         let (name, value) = word.split_once('=').unwrap_or((word, "1"));
-        // Quotation marks are no part of a value.
+        // Quotation marks are not part of the value.
         let bare = value.trim_matches(['"', '\'']);
         match (is_plain(name), super::module_value(&module, name, bare)) {
             (_, true) => word.to_owned(),
-            // No blank: it would be the next parameter.
+            // A blank would begin another parameter.
             (true, false) if word.contains('=') => format!("{name}=(withheld)"),
             _ => "(withheld)=(withheld)".to_owned(),
         }
@@ -318,7 +320,8 @@ fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>
     (kept, (!end.is_empty()).then_some(module))
 }
 
-/// Names may be any bytes, so each byte is taken for one character and turned back.
+/// Cleans mountinfo. Names may contain any bytes, so each byte is treated as one character and
+/// converted back.
 fn mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     let lines: Vec<String> = text.split('\n').map(mount::line).collect();
@@ -327,7 +330,7 @@ fn mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     clean.chars().map(byte).collect()
 }
 
-/// `/proc/PID/NAME`.
+/// Whether the path is `/proc/PID/NAME`.
 fn of_process(path: &str, name: &str) -> bool {
     let inner = path
         .strip_prefix("/proc/")
@@ -337,7 +340,7 @@ fn of_process(path: &str, name: &str) -> bool {
     })
 }
 
-/// `/proc/PID/fdinfo/NUMBER`.
+/// Whether the path is `/proc/PID/fdinfo/NUMBER`.
 fn of_open_file(path: &str) -> bool {
     let parts = path.rsplit_once('/');
     parts.is_some_and(|(dir, number)| {
@@ -347,7 +350,7 @@ fn of_open_file(path: &str) -> bool {
     })
 }
 
-/// How a file was opened is an octal number.
+/// Whether a line contains the open flags: an octal number.
 fn flags(line: &str) -> bool {
     line.split_once(':')
         .is_some_and(|(_, number)| is_plain(number.trim()))

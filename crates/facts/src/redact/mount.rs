@@ -1,13 +1,13 @@
-//! Mounts: options and sources that are known to be harmless stay. Options of network file systems
-//! hold passwords, and one with a comma in it goes on as if it were an option of its own.
+//! Cleans mounts: keeps harmless options and sources. Options of network file systems contain passwords, and a
+//! password with a comma looks like two options.
 
 use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_path, is_plain};
 
-/// Stands for an option that nothing is known of.
+/// Replaces an unknown option.
 const UNKNOWN: &str = "(option withheld)";
 
-/// Options without a value (mount(8), and of each file system its own manual page).
+/// Options without a value (mount(8), and the manual page of each file system).
 pub(crate) const FLAGS: &str = "
 ro rw suid nosuid dev nodev exec noexec sync async dirsync atime noatime diratime nodiratime relatime norelatime
 strictatime nostrictatime lazytime nolazytime mand nomand symfollow nosymfollow iversion noiversion i_version
@@ -63,12 +63,12 @@ data_replicas metadata_replicas compression background_compression erasure_code 
 str_hash degraded journal_flush_delay journal_reclaim_delay
 nls nls_name prealloc zone_names context_switches xattr dnode_limit";
 
-/// Options whose value is a path of this machine, or several.
+/// Options whose value is one or several local paths.
 const PATHS: [&str; 7] = [
     "lowerdir", "upperdir", "workdir", "subvol", "logdev", "rtdev", "device",
 ];
 
-/// Mount options that are known to be harmless; of the others the name, where it is one.
+/// Keeps harmless mount options; of others only the name, if it is a name.
 #[must_use]
 pub fn mount_options(options: &str) -> String {
     options.split(',').map(option).collect::<Vec<_>>().join(",")
@@ -98,8 +98,8 @@ fn option(option: &str) -> String {
     }
 }
 
-/// The source of a mount where it is a device, a dataset or a word of the kernel; of a network file
-/// system the path without its server.
+/// Keeps a mount source that is a device, a dataset or a kernel name; of a network file system the
+/// path without its server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {
     let path = |path: &str| is_path(path).then(|| path.to_owned());
@@ -114,36 +114,37 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
             .split_once('/')
             .and_then(|(_, share)| path(&format!("/{share}")))
             .map_or_else(|| LEFT_OUT.to_owned(), |path| format!("//{LEFT_OUT}{path}")),
-        // A dataset's name may hold blanks.
+        // The name of a dataset may contain blanks.
         "zfs" if !source.contains([':', '@', '?', '=']) || source.starts_with('/') => {
             source.to_owned()
         }
         _ if is_path(source) && !source.contains('@') => source.to_owned(),
-        // A tag that the hypervisor gave.
+        // A tag that the hypervisor assigned.
         "9p" | "virtiofs" if is_plain(source) && !source.contains([':', '/', '%']) => {
             source.to_owned()
         }
-        // Whoever mounts without a device says any word, and FUSE a bucket, a user, an address.
+        // The source of a mount without a device may be any word; for FUSE it may be a bucket, a
+        // user or an address.
         _ if has(NAMES, source) || fs_type == source => source.to_owned(),
         _ if fs_type.strip_prefix("fuse.") == Some(source) => source.to_owned(),
         _ => LEFT_OUT.to_owned(),
     }
 }
 
-/// What stands for a source where there is none.
+/// Names that stand for the source of a mount without a source.
 pub(crate) const NAMES: &str = "
 none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup cgroup2 systemd-1 mqueue
 hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
 sunrpc nfsd lxcfs portal gvfsd-fuse nsfs cgmfs keyctl composefs autofs unionfs";
 
-/// Writes blanks as mount tables do.
+/// Escapes blanks like mount tables do.
 pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace(' ', "\\040")
 }
 
-/// A line of `mountinfo`, as much as the facts say of it.
+/// Cleans a line of `mountinfo` to the content of the facts.
 pub(super) fn line(line: &str) -> String {
-    // What is no mount stays none.
+    // Replaces a malformed line.
     const BROKEN: &str = "(line withheld)";
     if line.is_empty() {
         return String::new();
@@ -151,7 +152,7 @@ pub(super) fn line(line: &str) -> String {
     let Some((head, tail)) = line.split_once(" - ") else {
         return BROKEN.to_owned();
     };
-    // Spaces are escaped in it, so there must be none inside.
+    // Fields must not contain blanks, so blanks are escaped.
     let escape = |text: String| escape_blanks(&text);
     let head: Vec<&str> = head.split(' ').collect();
     let tail: Vec<&str> = tail.splitn(3, ' ').collect();

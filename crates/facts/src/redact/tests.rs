@@ -107,7 +107,7 @@ fn what_no_rule_names_is_not_read() {
     assert!(matches!(error, Err(HostError::Withheld { .. })));
     let notes = redacted.withheld();
     assert_eq!(notes.len(), paths.len() + 2);
-    // A serial number is no secret, but it names the device.
+    // A serial number is not a secret, but it identifies the device.
     let named = Redacted::new(&host, true);
     assert!(named.read(Path::new("/sys/block/vda/serial")).is_ok());
     assert!(named.read(Path::new("/etc/shadow")).is_err());
@@ -115,7 +115,7 @@ fn what_no_rule_names_is_not_read() {
 
 #[test]
 fn what_commands_print_keeps_no_names() {
-    // Recorded: OpenZFS 2.1.11, cryptsetup 2.6.1.
+    // Recorded with OpenZFS 2.1.11 and cryptsetup 2.6.1.
     let zdb = include_str!("../../fixtures/zfs-2.1.11/zdb-mirror.txt");
     let kept = printed(&["zdb", "-C", "tank"], zdb);
     assert!(!kept.contains("host") && !kept.contains("guid") && !kept.contains("virtio"));
@@ -186,7 +186,7 @@ fn what_a_tool_complains_about_is_cleaned() {
         let output = Redacted::new(&host, false).run(&argv.map(OsStr::new), Limits::default());
         String::from_utf8(output.unwrap().stderr).unwrap()
     };
-    // Recorded: OpenZFS 2.1.11, Postfix 3.7.11, smartctl 7.3, cryptsetup 2.6.1, LVM 2.03.16.
+    // Recorded with OpenZFS 2.1.11, Postfix 3.7.11, smartctl 7.3, cryptsetup 2.6.1 and LVM 2.03.16.
     for (said, kept) in [
         ("", ""),
         ("\n", ""),
@@ -226,7 +226,7 @@ fn what_a_tool_complains_about_is_cleaned() {
     }
 }
 
-/// Whatever a tool quotes, only its kind is kept: each form of a secret, said by each tool.
+/// Only the kind of an error is kept: tries each form of a secret in the output of each tool.
 #[test]
 fn attack_what_a_tool_quotes_is_not_kept() {
     let forms = crate::script::FORMS;
@@ -275,7 +275,7 @@ fn attack_what_a_tool_quotes_is_not_kept() {
     assay_testing::attacked("secrets in complaints", tried, tried);
 }
 
-/// Of a version its numbers, and the words that versions have.
+/// Keeps the numbers of a version, and words that versions contain.
 #[test]
 fn versions_are_kept_and_nothing_beside_them() {
     for (said, kept) in [

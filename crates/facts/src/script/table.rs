@@ -1,5 +1,5 @@
-//! What the collector asks for, and the lists by which it cleans: one table, made of those of the
-//! collectors and of the rules of redaction.
+//! The sources that the shell collector reads, and its cleaning lists: one table, generated from those of the
+//! collectors and of the redaction rules.
 
 use crate::collectors::daemons::cleaned_words as words;
 use crate::collectors::services::{
@@ -11,20 +11,20 @@ use crate::qemu::lists as qemu;
 use crate::redact::lists;
 use std::fmt::Write as _;
 
-/// How the text of a file is cleaned: the name of the rule in `clean.awk`.
+/// How the text of a file is cleaned: the name of a rule in `clean.awk`.
 pub(super) type Class = &'static str;
 
-/// What has a fixed place.
+/// Sources with a fixed path.
 pub(super) enum Want {
     /// Files.
     File(Class, &'static [&'static str]),
-    /// Files of a directory, by patterns of their names; the directory may be listed.
+    /// Files of a directory by name patterns; the directory may be listed.
     Files(Class, &'static str, &'static [&'static str]),
     /// All files below a directory.
     Tree(Class, &'static str),
-    /// Directories of which the names are asked.
+    /// Directories whose names are listed.
     Dir(&'static [&'static str]),
-    /// Whether these are there.
+    /// Paths whose existence is recorded.
     Present(&'static [&'static str]),
 }
 
@@ -33,7 +33,7 @@ const ALL: &[&str] = &["*"];
 const VPN: &[&str] = &["*.conf", "*.ovpn"];
 const RULES: &[&str] = &["*.cf"];
 
-/// Files in which the kernel speaks of itself, one by one: they are asked for, and kept whole here as well.
+/// Files with text of the kernel about itself; they are read one by one and kept completely.
 pub(crate) const WHOLE: &[&str] = &[
     "/proc/mdstat",
     "/proc/meminfo",
@@ -189,11 +189,11 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("words", words::APT, ALL),
     Want::Files("words", words::SOURCES, words::SOURCES_FILES),
     Want::Files("words", words::PHP, words::PHP_FILES),
-    // The names of the timers that start with the machine.
+    // Names of the timers that start at boot.
     Want::Files("comm", timers::WANTED, &["*.timer"]),
 ];
 
-/// Limits of a group of processes.
+/// Limit files of a control group.
 pub(super) const CGROUP: [&str; 10] = [
     "cpu.max",
     "memory.max",
@@ -207,14 +207,14 @@ pub(super) const CGROUP: [&str; 10] = [
     "blkio.throttle.write_iops_device",
 ];
 
-/// Files of a block device, below its directory, in which the kernel speaks of hardware; the number of a
-/// mapped device is read apart, because most of it is left out.
+/// Hardware files of a block device, relative to its directory. The UUID of a mapped device is read
+/// separately, because most of it is dropped.
 pub(super) fn disk() -> impl Iterator<Item = &'static str> {
     disk::files().filter(|name| *name != "dm/uuid")
 }
 
-/// What `disks`, `mounts` and the other functions of the script look at: patterns, in which `**` stands for
-/// any number of directories.
+/// Patterns of the paths that functions such as `disks` and `mounts` of the script read; `**`
+/// stands for any number of directories.
 const ELSEWHERE: [&str; 30] = [
     "/etc/php/*/fpm/pool.d",
     "/sys/block/**",
@@ -248,7 +248,7 @@ const ELSEWHERE: [&str; 30] = [
     "/var/lib/spamassassin/**",
 ];
 
-/// All that is asked for; what is not covered by this is not known, rather than not there.
+/// Returns all paths that are read; a path outside of them is unknown and not missing.
 pub(super) fn asked() -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for want in WANTS {
@@ -269,7 +269,7 @@ pub(super) fn asked() -> Vec<String> {
     all
 }
 
-/// Commands of which the script knows whether they are installed.
+/// Returns commands whose installation the script detects.
 pub(super) fn tools() -> Vec<&'static str> {
     let mut all: Vec<&str> = tools::commands()
         .filter_map(|argv| argv.first().copied())
@@ -291,13 +291,13 @@ pub(super) fn tools() -> Vec<&'static str> {
     all
 }
 
-/// The words of the command that says who may read a file, but for the file.
+/// Returns the command that prints the permissions of a file, without the file.
 pub(super) fn mode_of() -> Vec<&'static str> {
     let argv = certificates::mode_of("");
     argv[..argv.len() - 1].to_vec()
 }
 
-/// The lists of `clean.awk`, as calls that fill them.
+/// Returns the lists of `clean.awk` as calls that fill them.
 pub(super) fn tables() -> String {
     let join = |words: Vec<&str>| words.join(" ");
     let tables = [
@@ -365,11 +365,11 @@ pub(super) fn tables() -> String {
         let _ = writeln!(out, "{line}\", {name})");
     }
     let _ = writeln!(out, "    MOST_PACKAGES = {}", packages::MOST);
-    // What the first word of an argument means.
+    // Meaning of the first word of an argument.
     for (option, implied) in qemu::OPTIONS {
         let _ = writeln!(out, "    QEMU_OPTION[\"{option}\"] = \"{implied}\"");
     }
-    // Attributes of disks, by number and name.
+    // Attributes of disks by number and name.
     for (id, names, counter) in smart::ATTRIBUTES {
         for name in names.split_ascii_whitespace() {
             let _ = writeln!(out, "    SMART_COUNTER[\"{id} {name}\"] = \"{counter}\"");
@@ -380,7 +380,7 @@ pub(super) fn tables() -> String {
             let _ = writeln!(out, "    SMART_WEAR[\"{id} {name}\"] = 1");
         }
     }
-    // Texts with blanks in them, in their order.
+    // Texts with blanks, in order.
     for (at, (reason, needle)) in mail_queue::REASONS.iter().enumerate() {
         let _ = writeln!(
             out,
@@ -402,7 +402,7 @@ pub(super) fn tables() -> String {
     for (at, file) in lists::FILES.iter().enumerate() {
         let _ = writeln!(out, "    KNOWN_FILE[{}] = \"{file}\"", at + 1);
     }
-    // Names with blanks in them.
+    // Names with blanks.
     for name in ext4::names() {
         let _ = writeln!(out, "    EXT4[\"{name}\"] = 1");
     }

@@ -5,7 +5,7 @@ use crate::redact::rule_of_file;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What a program for awk makes of a text, by each awk that another machine may have: all say the same.
+/// Runs an awk program on a text with each common awk; all must print the same.
 fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     let mut said: Option<(&str, Vec<u8>)> = None;
     for name in ["mawk", "gawk", "busybox", "original-awk"] {
@@ -22,7 +22,7 @@ fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     said.expect("no awk is installed").1
 }
 
-/// The first lines that two awks wrote differently.
+/// Returns the first lines that differ between two awks.
 fn differing(one: &[u8], other: &[u8]) -> Vec<(String, String)> {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -63,7 +63,7 @@ fn clean_program() -> String {
     CLEAN.replace("@@TABLES@@\n", &table::tables())
 }
 
-/// The text of each file after `clean.awk`, in their order.
+/// Returns the text of each file after `clean.awk`, in order.
 fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     let mut input = Vec::new();
     for (number, (class, _, text)) in files.iter().enumerate() {
@@ -91,7 +91,7 @@ fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     found
 }
 
-/// The command lines of QEMU mean the same after the script; of what it adds nothing is understood.
+/// Command lines of QEMU have the same meaning after the script; text that it adds has none.
 #[test]
 fn command_lines_of_qemu_are_cleaned_as_the_rules_do() {
     let lines = [
@@ -139,7 +139,7 @@ fn redacted(path: &str, text: &[u8]) -> String {
     String::from_utf8_lossy(&rule(text)).into_owned()
 }
 
-/// Lines without what means nothing: blanks at the end, and how many there are between words.
+/// Normalises lines: removes trailing blanks and repeated blanks between words.
 fn normal(text: &str) -> Vec<String> {
     let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines: Vec<String> = text.lines().map(line).collect();
@@ -149,7 +149,7 @@ fn normal(text: &str) -> Vec<String> {
     lines
 }
 
-/// A sample of each kind of file, with things that must not get out.
+/// Returns a sample of each kind of file, with text that must not pass.
 fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let nginx = include_str!("../../fixtures/nginx-1.22.1-debian12.conf");
     let sshd = "Include /etc/ssh/sshd_config.d/*.conf\n# hunter2\nPort 2222\nListenAddress 10.1.2.3\n\
@@ -470,7 +470,7 @@ fn the_script_cleans_as_the_rules_do() {
     }
 }
 
-/// What the script lets through of the answer of a command.
+/// Returns the output of a command after the script cleaned it.
 fn printed<'a>(class: &str, argv: &[&str], lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut input = format!("C {class}\n");
     for word in argv {
@@ -486,7 +486,7 @@ fn printed<'a>(class: &str, argv: &[&str], lines: impl Iterator<Item = &'a str>)
     ours.map(str::to_owned).collect()
 }
 
-/// What a disk says of its health, as the rule for the command cleans it.
+/// Disk health is cleaned like the rule of the command does.
 #[test]
 fn the_health_of_disks_is_cleaned_as_the_rules_do() {
     let nvme = include_str!("../../fixtures/smartctl-7.3-nvme-qemu.txt");
@@ -536,7 +536,7 @@ fn the_health_of_disks_is_cleaned_as_the_rules_do() {
     assert!(ours.len() >= 12 && !ours.join(" ").contains("secret"));
 }
 
-/// What `zpool status` says, as the rule for the command cleans it.
+/// `zpool status` is cleaned like the rule of the command does.
 #[test]
 fn the_status_of_pools_is_cleaned_as_the_rules_do() {
     let status = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
@@ -561,7 +561,7 @@ fn the_status_of_pools_is_cleaned_as_the_rules_do() {
     assert!(!ours.join(" ").contains("secret"));
 }
 
-/// The list of Postfix's queue, as the rule for the command cleans it.
+/// The queue of Postfix is cleaned like the rule of the command does.
 #[test]
 fn the_queue_is_cleaned_as_the_rules_do() {
     let list = include_str!("../../fixtures/postfix-3.7.11-postqueue.jsonl");
@@ -582,7 +582,7 @@ fn the_queue_is_cleaned_as_the_rules_do() {
     assert!(ours.len() >= 10 && !ours.join(" ").contains("example"));
 }
 
-/// Whatever stands in a file, the script lets nothing through that the rules would leave out.
+/// The script lets nothing pass that the rules drop, for any content of a file.
 #[test]
 fn attack_nothing_gets_through_that_the_rules_leave_out() {
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
@@ -639,7 +639,7 @@ fn attack_nothing_gets_through_that_the_rules_leave_out() {
         "the rules leave out more:\n{}",
         more.join("\n")
     );
-    // It may let through less, where a text is hardly what it should be; that is rare.
+    // The script may keep less for malformed text; this is rare.
     let all = tried.len();
     assert!(lost * 8 < all, "{lost} of {all}");
     assay_testing::attacked("texts through the collector", all as u64, all as u64);
@@ -656,11 +656,12 @@ fn what_it_is_made_of_can_stand_in_a_script() {
     let script = script("1.0");
     let places: Vec<&str> = script.split("@@").skip(1).collect();
     assert!(places.is_empty(), "{places:?}");
-    // Linux takes no longer word (MAX_ARG_STRLEN).
+    // Linux permits no longer argument (MAX_ARG_STRLEN).
     assert!(clean_program().len() < 120_000);
 }
 
-/// mawk takes no variable that is called as a function is, and gawk none of its own names; the other awks take both.
+/// mawk permits no variable with the name of a function, and gawk none with a name of its own;
+/// other awks permit both.
 #[test]
 fn names_of_the_programs_for_awk_are_free() {
     const OF_GAWK: [&str; 12] = [
@@ -698,7 +699,7 @@ fn names_of_the_programs_for_awk_are_free() {
                 .find(|one| functions.contains(one));
             assert_eq!(taken, None, "{name}: {function}");
         }
-        // What stands before a sign that gives a value is a variable.
+        // A word before an assignment sign is a variable.
         for line in program
             .lines()
             .filter(|line| !line.trim_start().starts_with('#'))
@@ -721,7 +722,8 @@ fn names_of_the_programs_for_awk_are_free() {
     }
 }
 
-/// Forms in which a tool quotes what it read; `@` stands for a secret, and the last ones are it in base64.
+/// Forms in which a tool quotes its input; `@` stands for a secret, and the last forms contain it
+/// in base64.
 pub(crate) const FORMS: [&str; 24] = [
     "@",
     "password=@",
@@ -749,7 +751,7 @@ pub(crate) const FORMS: [&str; 24] = [
     "key Q2FuYXJ5NWVjcmV0==",
 ];
 
-/// Complaints and versions after the script are those after the rules.
+/// The script cleans error messages and versions like the rules do.
 #[test]
 fn complaints_are_cleaned_as_the_rules_do() {
     let others = [

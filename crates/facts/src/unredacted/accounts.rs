@@ -1,5 +1,5 @@
-//! Accounts that let anybody in, and rules of sudo that ask for nothing: passwd(5), shadow(5), sudoers(5). A fact
-//! carries the line of the file, and no name.
+//! Accounts without an effective password, and sudo rules without a password: passwd(5), shadow(5), sudoers(5). A
+//! fact contains the line number, but no name.
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
@@ -21,7 +21,7 @@ fn passwd(g: &mut Gather<'_>) {
         let [name, password, user, _, _, _, shell] = fields[..] else {
             continue;
         };
-        // A line of NIS begins with a sign.
+        // A line of NIS begins with `+` or `-`.
         if name.starts_with(['+', '-']) {
             continue;
         }
@@ -50,7 +50,7 @@ fn shadow(g: &mut Gather<'_>) {
         if name.is_empty() || name.starts_with(['+', '-']) {
             continue;
         }
-        // crypt(5): traditional DES has 13 letters, MD5 begins with $1$.
+        // Traditional DES has 13 characters, MD5 begins with $1$ (crypt(5)).
         let des = password.len() == 13 && !password.starts_with(['$', '!', '*', '_']);
         let properties = [
             ("empty", password.is_empty().into()),
@@ -69,7 +69,8 @@ fn shadow(g: &mut Gather<'_>) {
 fn sudoers(g: &mut Gather<'_>) {
     let mut all = vec![SUDOERS.to_owned()];
     let in_dir = files(g, "sudo.rule", SUDOERS_DIR, "");
-    // sudo skips names with a dot and those that end with a tilde (sudoers(5), "Including other files").
+    // sudo skips names that contain a dot or end with a tilde (sudoers(5), "Including other
+    // files").
     let is_read = |path: &String| {
         let name = path.rsplit('/').next().unwrap_or_default();
         !name.contains('.') && !name.ends_with('~')
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(holds(".empty"), ["accounts.password.2.empty"]);
         assert_eq!(holds(".old_hash"), ["accounts.password.3.old_hash"]);
         assert_eq!(holds(".free"), ["sudo.rule.4.free"]);
-        // No name of an account is a fact.
+        // No fact contains the name of an account.
         let text = format!("{:?}", g.facts);
         assert!(!text.contains("bob") && !text.contains("toor"), "{text}");
     }

@@ -1,5 +1,5 @@
-//! Sections of Apache that show more than a site: listings of directories, the pages of status, the whole file
-//! system. Only `<Directory>` and `<Location>` are looked at, and only lines of the machine's own files.
+//! Sections of Apache that publish more than a site: directory listings, status pages, the whole file system. Only
+//! `<Directory>` and `<Location>` in the machine's own files are read.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
@@ -13,7 +13,7 @@ const DIRS: [&str; 4] = [
     "/etc/httpd/conf.d",
 ];
 
-/// What a section says.
+/// Relevant settings of a section.
 struct Section {
     name: String,
     argument: String,
@@ -42,7 +42,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The sections of a file that are about directories or locations; one inside another counts alone.
+/// Returns the sections of a file about directories or locations; of nested sections only the inner
+/// one.
 fn sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();
@@ -110,7 +111,8 @@ impl Section {
             let open = granted && !limited;
             note(g, "apache.status", which, place, &[("open", open.into())]);
         }
-        // Lines that packages bring, for /var/www, icons and home pages, are not the administrator's.
+        // Sections of packages, for /var/www, icons and home pages, are not those of the
+        // administrator.
         let own_site = own_site && !self.argument.starts_with("/usr/share/");
         if let Some((listing, place)) = self.listing.as_ref().filter(|_| own_site) {
             note(

@@ -1,6 +1,6 @@
-//! Whether sshd takes the authority that signs hosts for one that signs users: the keys of
-//! TrustedUserCAKeys beside those of `@cert-authority` lines of the machine's known hosts, and beside the
-//! authority that signed the certificates of this host. Keys are compared and not told.
+//! Whether sshd accepts a host certificate authority as a user certificate authority: compares the keys of
+//! TrustedUserCAKeys with `@cert-authority` lines of the machine's known hosts, and with the authority that signed
+//! the host's certificates. The keys are not reported.
 
 use crate::collectors::services::ssh::SERVER;
 use crate::gather::Gather;
@@ -10,7 +10,7 @@ use assay_model::{FactKind, FactPlace};
 use base64::Engine as _;
 use std::path::Path;
 
-/// Known hosts of the whole machine (ssh_config(5), GlobalKnownHostsFile).
+/// Known hosts of all users (ssh_config(5), GlobalKnownHostsFile).
 const KNOWN_HOSTS: [&str; 2] = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -61,7 +61,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The key or certificate of a line: the first word that is one.
+/// Returns the key or certificate of a line: the first word that is one.
 fn blob(line: &str) -> Option<Vec<u8>> {
     let engine = base64::engine::general_purpose::STANDARD;
     line.split_whitespace().find_map(|word| {
@@ -74,11 +74,11 @@ fn blob(line: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// The key that signed a certificate (PROTOCOL.certkeys of OpenSSH).
+/// Returns the key that signed a certificate (PROTOCOL.certkeys of OpenSSH).
 fn signer(certificate: &[u8]) -> Option<Vec<u8>> {
     let mut rest = certificate;
     let kind = string(&mut rest)?;
-    // Parts of the key that was signed.
+    // Fields of the signed key.
     let parts = match kind.split(|byte| *byte == b'@').next()? {
         b"ssh-ed25519-cert-v01" => 1,
         b"ssh-rsa-cert-v01" => 2,
@@ -88,25 +88,25 @@ fn signer(certificate: &[u8]) -> Option<Vec<u8>> {
         name if name.starts_with(b"ecdsa-sha2-") && name.ends_with(b"-cert-v01") => 2,
         _ => return None,
     };
-    // A nonce goes before them.
+    // A nonce precedes the fields.
     for _ in 0..=parts {
         string(&mut rest)?;
     }
-    // Serial number and kind.
+    // Serial number and type.
     rest = rest.get(8 + 4..)?;
-    // Id and principals.
+    // Key id and principals.
     string(&mut rest)?;
     string(&mut rest)?;
-    // From when, until when.
+    // Start and end of validity.
     rest = rest.get(8 + 8..)?;
-    // Critical options, extensions, and what is reserved.
+    // Critical options, extensions, and a reserved field.
     for _ in 0..3 {
         string(&mut rest)?;
     }
     string(&mut rest).map(<[u8]>::to_vec)
 }
 
-/// A string of SSH (RFC 4251, section 5): its length, then so many bytes.
+/// Reads a string of SSH (RFC 4251, section 5): its length, then its bytes.
 fn string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;

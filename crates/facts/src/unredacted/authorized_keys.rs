@@ -1,8 +1,7 @@
-//! Whether sshd takes the files by which accounts let somebody in, as it asks while StrictModes is yes:
-//! the file and each directory up to the home directory belong to the account or to root, and no group may
-//! write there (`safe_path` of OpenSSH's misc.c). Debian lets a group write whose only member is the
-//! account (its patch user-group-modes), so a group counts where somebody else is in it.
-//! Groups and their members are compared and not told.
+//! Whether sshd accepts the authorized_keys files of accounts while StrictModes is yes: the file and each directory
+//! up to the home directory must belong to the account or root and must not be writable for a group (`safe_path` of
+//! OpenSSH's misc.c). Debian permits a group whose only member is the account (its patch user-group-modes), so a
+//! group counts only if it has another member. Names of groups and members are not reported.
 
 use crate::collectors::services::authorized_keys::{OfAccount, files};
 use crate::collectors::services::certificates::why_mode_unknown;
@@ -33,7 +32,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What sshd would hold against a file.
+/// Reasons of sshd to reject a file.
 struct Judged {
     owned_by_another: bool,
     group_writes: bool,
@@ -65,7 +64,7 @@ fn judge(g: &Gather<'_>, file: &OfAccount) -> Result<Judged, String> {
     })
 }
 
-/// The file and the directories above it, up to the home directory or to the root.
+/// Returns the file and the directories above it, up to the home directory or the root.
 fn up_to(path: &str, home: &str) -> Vec<String> {
     let home = Path::new(home);
     let end = if Path::new(path).starts_with(home) {
@@ -83,7 +82,7 @@ fn up_to(path: &str, home: &str) -> Vec<String> {
     all
 }
 
-/// An answer of stat: mode, owner and group.
+/// Output of stat: mode, owner and group.
 struct Owned {
     mode: u32,
     user: u32,
@@ -100,8 +99,8 @@ impl Owned {
     }
 }
 
-/// Whether anybody but the account is in a group: by passwd(5) as its first one, or by group(5). A group
-/// without any member, or one that neither file knows, is nobody's own.
+/// Whether a group has a member other than the account: as primary group in passwd(5), or in
+/// group(5). A group without members, or an unknown group, counts as having others.
 fn others_in(group: u32, user: &str, accounts: &str, groups: &str) -> bool {
     let id = group.to_string();
     let mut members: Vec<&str> = Vec::new();

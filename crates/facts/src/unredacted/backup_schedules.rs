@@ -1,9 +1,9 @@
-//! Whether programs for snapshots and backups that somebody set up are started by anything: a timer or a job of cron.
+//! Whether a timer or cron job starts the configured programs for snapshots and backups.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::{Gather, lossy};
 
-/// Program, its configuration, and the line of it that stands where somebody set it up.
+/// Program, its configuration file, and a test for a line that shows that it is configured.
 type Program = (&'static str, &'static str, fn(&str) -> bool);
 
 const PROGRAMS: [Program; 3] = [
@@ -11,7 +11,7 @@ const PROGRAMS: [Program; 3] = [
         line.starts_with('[') && !line.starts_with("[template_")
     }),
     ("rsnapshot", "/etc/rsnapshot.conf", |line| {
-        // The packages' own file keeps its snapshots below /var/cache.
+        // The file of the package has its snapshots below /var/cache.
         line.starts_with("snapshot_root") && !line.contains("/var/cache/")
     }),
     ("borgmatic", "/etc/borgmatic/config.yaml", |line| {
@@ -64,7 +64,7 @@ fn is_started(g: &mut Gather<'_>, program: &str) -> bool {
     for dir in JOBS {
         jobs.extend(files(g, "backup", dir, ""));
     }
-    // A timer of another name may start a unit that runs the program.
+    // A timer with another name may start a unit that runs the program.
     jobs.extend(files(g, "backup", "/etc/systemd/system", ".service"));
     jobs.iter().any(|path| {
         let lines = read(g, "backup", path);

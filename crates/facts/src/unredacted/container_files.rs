@@ -1,5 +1,5 @@
-//! What definitions of containers give them: compose files below the usual directories, and Podman's quadlets.
-//! Containers that run are in `docker`.
+//! Privileges in definitions of containers: compose files below the usual directories, and Podman's quadlets.
+//! `docker` has the running containers.
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -16,10 +16,10 @@ const NAMES: [&str; 4] = [
     "docker-compose.yml",
 ];
 const QUADLETS: &str = "/etc/containers/systemd";
-/// Most directories that are looked into.
+/// Most directories that are read.
 const MOST: usize = 200;
 
-/// What one container is given.
+/// Privileges of one container.
 #[derive(Default)]
 struct Given {
     privileged: Option<usize>,
@@ -86,7 +86,7 @@ fn note_given(g: &mut Gather<'_>, number: usize, path: &str, given: &Given) {
     }
 }
 
-/// Services of a compose file.
+/// Returns the services of a compose file.
 fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
     let mut all: BTreeMap<&str, Given> = BTreeMap::new();
     for one in values {

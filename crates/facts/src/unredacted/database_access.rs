@@ -1,5 +1,5 @@
-//! Who may use a database: pg_hba.conf of each cluster, and the option files of MariaDB and MySQL as far as they
-//! speak of access. Durability is in `collectors::services::databases`.
+//! Access to databases: pg_hba.conf of each cluster, and access options of MariaDB and MySQL.
+//! `collectors::services::databases` has the durability settings.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
@@ -61,7 +61,7 @@ fn postgresql(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the least version of TLS that a cluster is told, where a line says so: the last one.
+/// Notes the lowest TLS version of a cluster from the last line that sets it.
 fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
     let lines = read(g, "postgresql.tls", path);
     let mut said = lines.iter().filter_map(|line| {
@@ -86,7 +86,7 @@ fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
     }
 }
 
-/// One record of pg_hba.conf.
+/// A record of pg_hba.conf.
 struct Access<'a> {
     method: &'a str,
     remote: bool,
@@ -109,7 +109,7 @@ fn access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
         return None;
     }
     let address = *words.get(3)?;
-    // A mask of its own may stand between the address and the method.
+    // A separate mask may stand between the address and the method.
     let next = *words.get(4)?;
     let is_mask = next.starts_with(|c: char| c.is_ascii_digit()) && next.contains('.');
     let method = if is_mask { *words.get(5)? } else { next };
@@ -123,7 +123,7 @@ fn access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
     })
 }
 
-/// What the option files say, the last line of each.
+/// Options in the option files; the last line of each.
 #[derive(Default)]
 struct Options {
     skip_grant_tables: Option<FactPlace>,

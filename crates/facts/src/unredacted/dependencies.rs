@@ -1,6 +1,6 @@
-//! Packages that an installed one depends on and that nobody is or provides (deb-control(5), Depends and
-//! Pre-Depends). Names are compared and not told; versions are left to apt, which knows them all:
-//! a name that is missing is missing in every version.
+//! Unmet dependencies of installed packages: names that no installed package has or provides (deb-control(5), Depends
+//! and Pre-Depends). Names are not reported. Versions are not checked, since apt does that: a missing name is missing
+//! in every version.
 
 use crate::collectors::services::packages::STATUS;
 use crate::gather::Gather;
@@ -8,13 +8,13 @@ use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What of a paragraph is asked for.
+/// Relevant fields of a paragraph.
 #[derive(Default)]
 struct Package<'a> {
     name: &'a str,
     here: bool,
     provides: &'a str,
-    /// Pre-Depends and Depends; dpkg writes each into one line.
+    /// Pre-Depends and Depends with their line; dpkg writes each on one line.
     depends: Vec<(usize, &'a str)>,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         return;
     };
     let packages: Vec<Package<'_>> = packages(&text);
-    // What was cleaned for a capture has no dependencies to look at.
+    // A list that was cleaned for a capture has no dependencies.
     if packages.iter().all(|package| package.depends.is_empty()) {
         return;
     }
@@ -49,7 +49,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     );
 }
 
-/// Paragraphs of what is installed, or on the way to it.
+/// Returns the packages that are installed or being installed.
 fn packages(text: &str) -> Vec<Package<'_>> {
     let mut found = Vec::new();
     let mut package = Package::default();
@@ -68,7 +68,7 @@ fn packages(text: &str) -> Vec<Package<'_>> {
     found
 }
 
-/// Of a package that was unpacked or more the files are there (dpkg(1), PACKAGE STATES).
+/// Whether the files of a package exist: it was unpacked at least (dpkg(1), PACKAGE STATES).
 fn is_here(status: &str) -> bool {
     const STATES: [&str; 5] = [
         "installed",
@@ -81,7 +81,7 @@ fn is_here(status: &str) -> bool {
     state.is_some_and(|state| STATES.contains(&state))
 }
 
-/// Whether one of the alternatives of a group is there.
+/// Whether one of the alternatives of a group is installed.
 fn met(group: &str, there: &BTreeSet<&str>) -> bool {
     group.trim().is_empty() || group.split('|').any(|one| there.contains(name(one)))
 }
@@ -90,7 +90,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(name).filter(|name| !name.is_empty())
 }
 
-/// The name in `NAME:any (>= 1.0) [amd64]`.
+/// Returns the name in `NAME:any (>= 1.0) [amd64]`.
 fn name(one: &str) -> &str {
     let name = one.trim().split([' ', '(', '[', ':']).next();
     name.unwrap_or_default()
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(unmet(&format!("{AWK}{provided}")), Some(0));
         let removed = provided.replace("install ok installed", "deinstall ok config-files");
         assert_eq!(unmet(&format!("{AWK}{removed}")), Some(1));
-        // Of a removed package nothing is asked, and one alternative is enough.
+        // A removed package has no dependencies, and one alternative suffices.
         let gone = AWK.replace("install ok installed", "deinstall ok config-files");
         assert_eq!(unmet(&gone), None);
         let either = "Package: a\nStatus: hold ok installed\nDepends: b:any (>= 1) | a, \n\n";

@@ -1,5 +1,5 @@
-//! Docker: whether its daemon takes commands from the network, and which running containers have the rights of the
-//! machine. Names of containers and images stay out of the facts; a container is its short number.
+//! Docker: whether its daemon accepts commands from the network, and running containers with root rights on the host.
+//! Facts contain the short id of a container, but no names of containers and images.
 
 use super::lines_of_files::{is_loopback, note, read};
 use crate::gather::{Gather, lossy};
@@ -10,7 +10,7 @@ use std::path::Path;
 const DAEMON: &str = "/etc/docker/daemon.json";
 const CONTAINERS: &str = "/var/lib/docker/containers";
 const DROP_INS: &str = "/etc/systemd/system/docker.service.d";
-/// Most containers that are looked at.
+/// Most containers that are read.
 const MOST: usize = 500;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -18,7 +18,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     containers(g);
 }
 
-/// Notes whether anybody on the network is root here: a TCP address without the certificates of clients.
+/// Notes whether any client on the network gets root rights: a TCP address without client
+/// certificates.
 fn daemon(g: &mut Gather<'_>) {
     if let Some(text) = g.read("docker.daemon", DAEMON) {
         let Ok(said) = serde_json::from_str::<Value>(&text) else {
@@ -59,7 +60,7 @@ fn daemon(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes settings of daemon.json that take protection away from all containers or from images.
+/// Notes settings of daemon.json that disable a protection of all containers or images.
 fn settings(g: &mut Gather<'_>, text: &str, said: &Value) {
     let registries = said["insecure-registries"].as_array();
     let insecure = registries

@@ -1,5 +1,5 @@
-//! Rights of files, as stat names them: secrets that everybody may read, programs that root runs and everybody may
-//! write, shells that give root to everybody, jobs that are not executable, directories of PATH that anybody fills.
+//! File permissions from stat: secrets that everyone may read, programs of root that everyone may write, shells with
+//! setuid root, jobs that are not executable, and directories of PATH that everyone may write.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::Gather;
@@ -7,7 +7,7 @@ use assay_host::FileKind;
 use assay_model::FactPlace;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most files whose rights are asked.
+/// Most files whose permissions are read.
 const MOST: usize = 400;
 
 const SECRETS: [&str; 16] = [
@@ -28,7 +28,7 @@ const SECRETS: [&str; 16] = [
     "/etc/dovecot/private/dovecot.key",
     "/var/lib/samba/private/passdb.tdb",
 ];
-/// Directories with secrets, and how the names of these end.
+/// Directories with secrets, and the endings of their names.
 const SECRET_DIRS: [(&str, &str); 6] = [
     ("/etc/ssh", "_key"),
     ("/etc/wireguard", ".conf"),
@@ -37,7 +37,7 @@ const SECRET_DIRS: [(&str, &str); 6] = [
     ("/etc/openvpn/client", ".key"),
     ("/etc/NetworkManager/system-connections", ""),
 ];
-/// Programs with which everybody is root when they run as their owner.
+/// Programs that give root rights to every user if they are setuid root.
 const SHELLS: [&str; 20] = [
     "bash",
     "dash",
@@ -68,7 +68,7 @@ const JOBS: [&str; 4] = [
 ];
 const UNITS: &str = "/etc/systemd/system";
 
-/// A program that root runs, and the line that says so.
+/// A program that root runs, and the line that starts it.
 struct Run {
     program: String,
     by: &'static str,
@@ -106,7 +106,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let Some(mode) = modes.get(path) else {
             continue;
         };
-        // Nobody comes to a file in a directory that is closed.
+        // A file in a closed directory cannot be reached.
         let closed = parent(path)
             .and_then(|dir| modes.get(&dir))
             .is_some_and(|dir| dir & 0o001 == 0);
@@ -149,7 +149,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let Some(mode) = modes.get(&run.program) else {
             continue;
         };
-        // Directories and data among the arguments are no programs.
+        // Directories and data in the arguments are not programs.
         let script = [".sh", ".py", ".pl"]
             .iter()
             .any(|end| run.program.ends_with(end));
@@ -159,7 +159,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let dir = parent(&run.program)
             .and_then(|dir| modes.get(&dir).copied())
             .unwrap_or(0);
-        // In a directory with the sticky bit nobody replaces the file of another.
+        // In a directory with the sticky bit, users cannot replace files of others.
         let replaced = dir & 0o002 != 0 && dir & 0o1000 == 0;
         let properties = [
             ("by_all", (mode & 0o002 != 0 || replaced).into()),
@@ -187,7 +187,7 @@ fn parent(path: &str) -> Option<String> {
     (!dir.is_empty()).then(|| dir.to_owned())
 }
 
-/// A path as part of the name of a fact.
+/// Converts a path to a part of a fact name.
 fn name(path: &str) -> String {
     path.trim_start_matches('/').replace('.', "-")
 }
@@ -210,7 +210,7 @@ fn modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> BTreeMap<String, u32> {
     modes
 }
 
-/// Programs named by whole paths in the jobs of root.
+/// Returns programs with absolute paths in root's cron jobs.
 fn runs_of_cron(g: &mut Gather<'_>) -> Vec<Run> {
     let mut all = vec![("/etc/crontab".to_owned(), true)];
     all.extend(
@@ -246,7 +246,7 @@ fn runs_of_cron(g: &mut Gather<'_>) -> Vec<Run> {
     runs
 }
 
-/// Programs of units that an administrator wrote and that run as root.
+/// Returns programs of units that an administrator wrote and that run as root.
 fn runs_of_units(g: &mut Gather<'_>) -> Vec<Run> {
     let mut runs = Vec::new();
     for path in files(g, "root_program", UNITS, ".service") {
@@ -279,7 +279,7 @@ fn runs_of_units(g: &mut Gather<'_>) -> Vec<Run> {
     runs
 }
 
-/// A path of a file that is no device, no log and no temporary data by where it lies.
+/// Whether a path is likely a program: not a device, log or temporary file.
 fn is_program(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+@-".contains(&byte);
     let elsewhere = [
@@ -297,7 +297,7 @@ fn is_program(word: &str) -> bool {
         && !word.ends_with('/')
 }
 
-/// Lines that set PATH for all accounts or for root.
+/// Notes lines that set PATH for all accounts or for root.
 fn search_paths(g: &mut Gather<'_>) {
     let mut number = 0;
     for path in [

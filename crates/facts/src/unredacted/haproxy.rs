@@ -1,4 +1,4 @@
-//! HAProxy as far as a check asks: versions of TLS, its page of statistics, its socket for commands.
+//! HAProxy: TLS versions, statistics page, and control socket.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
@@ -10,7 +10,7 @@ const SECTIONS: [&str; 6] = [
     "global", "defaults", "frontend", "backend", "listen", "userlist",
 ];
 
-/// What a section says of statistics and addresses.
+/// Statistics and address settings of a section.
 #[derive(Default)]
 struct Section {
     page: Option<FactPlace>,
@@ -40,7 +40,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The lowest version that a line names, where that is one before TLS 1.2.
+/// Notes the lowest TLS version of a line if it is below 1.2.
 fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let speaks =
         words[0] == "ssl-default-bind-options" || (words[0] == "bind" && words.contains(&"ssl"));
@@ -64,7 +64,8 @@ fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     );
 }
 
-/// Whether the socket for commands gives every local user, or the network, the rights of an administrator.
+/// Notes whether the control socket gives administrator rights to every local user or to the
+/// network.
 fn socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;

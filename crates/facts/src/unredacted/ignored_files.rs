@@ -1,11 +1,11 @@
-//! Files that their reader skips because of their names: jobs of cron, rules of sudo, settings of the kernel. Names
-//! that say that a file is a copy or off are left out.
+//! Files that programs skip because of their names: cron jobs, sudo rules, kernel settings. Names that mark a backup
+//! or a disabled file are left out.
 
 use super::lines_of_files::{exists, note};
 use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 
-/// Directories whose files cron and run-parts read when a name has letters, digits, `_` and `-` alone.
+/// Directories in which cron and run-parts only read names of letters, digits, `_` and `-`.
 const CRON: [&str; 5] = [
     "/etc/cron.d",
     "/etc/cron.hourly",
@@ -13,7 +13,7 @@ const CRON: [&str; 5] = [
     "/etc/cron.weekly",
     "/etc/cron.monthly",
 ];
-/// Ends of names that are meant to be skipped.
+/// Endings of names of files that are skipped on purpose.
 const ASIDE: [&str; 14] = [
     "~",
     ".bak",

@@ -1,4 +1,4 @@
-//! Lines of small configuration files, with their places. What each file means is in the collector that reads it.
+//! Reads lines of small configuration files with their places. The collectors interpret the lines.
 
 use crate::collectors::services::setting_lines::place;
 use crate::gather::{Gather, lossy};
@@ -15,8 +15,8 @@ pub(super) struct Line {
     pub(super) place: FactPlace,
 }
 
-/// Reads the lines of a file; backslashes at the end join a line with the next one. A file that is missing has
-/// none; a fault is noted under `key`.
+/// Reads the lines of a file; a backslash at the end joins the next line. A missing file has no
+/// lines; a fault is noted under `key`.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     let Some(text) = g.read(key, path) else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     lines
 }
 
-/// Paths of the files of a directory whose names end so, sorted.
+/// Returns the sorted paths of the files in a directory whose names have this ending.
 pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<String> {
     let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
     names.retain(|name| name.ends_with(end) && !name.starts_with('.'));
@@ -76,7 +76,7 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Whether an address, perhaps with a port, is one of this machine alone.
+/// Whether an address, with or without a port, belongs to the loopback interface.
 pub(super) fn is_loopback(address: &str) -> bool {
     let bare = address.trim_matches(['"', '\'']);
     bare.starts_with("127.")

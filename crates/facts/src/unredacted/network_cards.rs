@@ -1,4 +1,4 @@
-//! Which drivers serve the network cards: an emulated card in a virtual machine costs a processor.
+//! Drivers of the network cards: an emulated card in a virtual machine costs CPU time.
 
 use super::lines_of_files::note;
 use crate::gather::{Gather, lossy};
@@ -11,7 +11,7 @@ const EMULATED: [&str; 5] = ["e1000", "e1000e", "8139cp", "8139too", "ne2k-pci"]
 pub(super) fn collect(g: &mut Gather<'_>) {
     for (number, name) in g.list("network_card", CARDS).iter().enumerate() {
         let path = format!("{CARDS}/{}/device/uevent", lossy(name));
-        // Cards without hardware have no such file.
+        // Interfaces without hardware do not have this file.
         let Ok(text) = g.host.read_text(std::path::Path::new(&path)) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What the NFS server gives to whom: /etc/exports and /etc/exports.d/*.exports (exports(5)).
+//! Exports of the NFS server and their clients: /etc/exports and /etc/exports.d/*.exports (exports(5)).
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::Gather;
@@ -19,7 +19,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             if words.next().is_none() {
                 continue;
             }
-            // Options for all clients of a line that say nothing else (`-rw,sync`).
+            // Default options of a line for clients without options (`-rw,sync`).
             let mut defaults = String::new();
             for client in words {
                 if let Some(options) = client.strip_prefix('-') {
@@ -50,7 +50,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Words between blanks; blanks between quotation marks do not end one.
+/// Splits text at blanks outside of quotation marks.
 fn words(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quoted = false;

@@ -1,6 +1,6 @@
-//! Blocks of nginx that do something else than they seem to do: files beside an alias, pages of status for
-//! everybody, headers that an inner block drops, redirects that a request can write headers into. What each block
-//! says of TLS for all readers is in `collectors::services::nginx`.
+//! Blocks of nginx with unintended effects: files outside of an alias, public status pages, headers that an inner
+//! block drops, and redirects into which a request can inject headers. `collectors::services::nginx` has the TLS
+//! settings.
 
 use super::lines_of_files::{is_loopback, note};
 use crate::collectors::nginx::FILE;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Headers that protect a site, in lower case.
+/// Security headers in lower case.
 const PROTECTING: [&str; 4] = [
     "strict-transport-security",
     "content-security-policy",
@@ -20,12 +20,12 @@ const PROTECTING: [&str; 4] = [
     "x-content-type-options",
 ];
 
-/// Directories that hold the system, or accounts.
+/// Directories of the system or of accounts.
 const SYSTEM: [&str; 8] = [
     "/", "/etc", "/root", "/home", "/var", "/var/log", "/usr", "/proc",
 ];
 
-/// Settings by which a location is kept from the public.
+/// Settings that restrict access to a location.
 const GUARDS: [&str; 5] = ["deny", "auth_basic", "auth_request", "internal", "auth_jwt"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -97,7 +97,7 @@ fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Whether the server around a block listens on this machine alone.
+/// Whether the server around a block listens on the loopback interface only.
 fn is_local(all: &Effective, id: ScopeId) -> bool {
     let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
     let server = around.find(|id| {
@@ -113,7 +113,8 @@ fn is_local(all: &Effective, id: ScopeId) -> bool {
             .all(|said| is_loopback(&said.word().unwrap_or_default()))
 }
 
-/// Notes which protecting headers of the block around it a block drops, because it adds one of its own.
+/// Notes the security headers of the outer block that a block drops because it adds a header of its
+/// own.
 fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let Some(parent) = all.scope(id).parent else {
         return;
@@ -151,7 +152,7 @@ fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     );
 }
 
-/// Notes where files are served from.
+/// Notes the directories of served files.
 fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for key in ["root", "alias"] {
         let Some(said) = own(all, id, key) else {
@@ -164,7 +165,7 @@ fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             path.trim_end_matches('/')
         };
         let system = SYSTEM.contains(&bare);
-        // What is sent nowhere but through `internal` is the application's to decide.
+        // The application controls access to files that are served through `internal` only.
         let inside = !all.get(id, "internal").is_empty();
         let properties = [("system", (system && !inside).into())];
         note(
@@ -177,7 +178,8 @@ fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Notes redirects that contain the decoded path: a line break in it ends the header (`%0d%0a` in the request).
+/// Notes redirects with the decoded path: a line break in it ends the header (`%0d%0a` in the
+/// request).
 fn redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let returns = all
         .settings()
@@ -209,7 +211,7 @@ fn redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Notes the lines by which servers that speak TLS are told their versions.
+/// Notes the lines that set the TLS versions of servers.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (id, _) in all

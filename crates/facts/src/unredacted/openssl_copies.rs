@@ -1,10 +1,9 @@
-//! Copies of OpenSSL that programs carry inside of them: the update of a package does not reach these. They are known
-//! by texts that only the library itself has: `OPENSSLDIR: "` beside its version (`OpenSSL_version`,
-//! crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A program that is linked
-//! with the library has the version at most.
+//! Copies of OpenSSL inside of programs, which package updates do not replace. They contain texts of the library
+//! itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`, crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part
+//! of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A dynamically linked program contains at most the version.
 //!
-//! Looked at are the programs that run, and on a machine or a tree of its files what lies where no package puts
-//! anything: /usr/local and /opt. Of the programs of users the place is told, and no name.
+//! Running programs are searched, and on a machine or a tree of its files also /usr/local and /opt, where packages
+//! install nothing. For programs of users only the kind of directory is reported.
 
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
@@ -15,23 +14,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Where files lie that are nobody's home.
+/// Directories that do not belong to a user.
 const COMMON: [&str; 5] = ["/usr/", "/opt/", "/bin/", "/sbin/", "/lib/"];
-/// Directories that no package fills.
+/// Directories where packages install nothing.
 const BY_HAND: [&str; 4] = [
     "/usr/local/bin",
     "/usr/local/sbin",
     "/usr/local/lib",
     "/opt",
 ];
-/// Below /opt each program has directories like those of /usr.
+/// Subdirectories of a program below /opt.
 const INSIDE: [&str; 4] = ["", "bin", "sbin", "lib"];
-/// More files than this are not looked at.
+/// Most files that are searched.
 const MOST_FILES: usize = 512;
-/// No more bytes than this are looked at in all.
+/// Most bytes that are searched in total.
 const MOST_BYTES: u64 = 4 << 30;
 
-// Both without their first letter, so that this program has neither of them inside.
+// Both lack their first letter, so that this program does not contain the texts.
 const DIRECTORY: &[u8] = b"PENSSLDIR: \"";
 const BANNER: &[u8] = b"penSSL ";
 
@@ -81,22 +80,22 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// A file that may hold a copy.
+/// A file that may contain a copy.
 struct Program {
-    /// What it is called.
+    /// Reported path.
     path: PathBuf,
-    /// How it is opened: the file of a process that runs may be gone, or lie in a container.
+    /// Path that is opened: the file of a running process may be deleted or inside of a container.
     open: PathBuf,
 }
 
-/// Path and size of assay's own file, where it looks at the machine it runs on.
+/// Returns path and size of assay's own file, if it collects from the machine on which it runs.
 fn this_program(g: &Gather<'_>) -> Option<(PathBuf, u64)> {
     let own = Path::new("/proc/self/exe");
     let path = g.host.link(own).ok()?;
     Some((path, g.host.stat(own).ok()?.size))
 }
 
-/// Programs that run.
+/// Returns the running programs.
 fn programs(g: &mut Gather<'_>) -> Vec<Program> {
     let mut found = Vec::new();
     let mut closed: Vec<HostError> = Vec::new();
@@ -108,7 +107,7 @@ fn programs(g: &mut Gather<'_>) -> Vec<Program> {
         let open = PathBuf::from(format!("/proc/{pid}/exe"));
         match g.host.link(&open) {
             Ok(path) => found.push(Program { path, open }),
-            // Threads of the kernel have none, and neither has what ended.
+            // Kernel threads and ended processes have no file.
             Err(error) => closed.extend(mapped::told(error)),
         }
     }
@@ -120,7 +119,7 @@ fn programs(g: &mut Gather<'_>) -> Vec<Program> {
     found
 }
 
-/// What lies where no package puts anything.
+/// Returns files in directories where packages install nothing.
 fn by_hand(g: &Gather<'_>) -> Vec<Program> {
     let list = |dir: &Path| {
         let names = g.host.list(dir).unwrap_or_default();
@@ -145,7 +144,7 @@ fn by_hand(g: &Gather<'_>) -> Vec<Program> {
         .collect()
 }
 
-/// The version of the copy in a file, if there is one.
+/// Returns the version of the copy in a file, if there is one.
 fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     let mut found = Found::default();
     let mut first = true;
@@ -160,18 +159,18 @@ fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     read.ok().and_then(|()| found.release())
 }
 
-/// What was found in a file so far.
+/// Texts found in a file so far.
 #[derive(Default)]
 struct Found {
-    /// Said by a part of the library.
+    /// Version from a part of the library.
     part: Option<String>,
-    /// Said by something that may only have been built with it.
+    /// Version from a text that a dynamically linked program may contain too.
     banner: Option<String>,
     directory: bool,
 }
 
 impl Found {
-    /// Looks at a piece; whether nothing more has to be seen.
+    /// Searches a chunk; returns whether the search is complete.
     fn look(&mut self, piece: &[u8]) -> bool {
         let begins = |at: usize, letter: u8| at > 0 && piece[at - 1] == letter;
         self.directory =
@@ -194,7 +193,8 @@ impl Found {
     }
 }
 
-/// The version in `1.0.1f 6 Jan 2014`, as the library's header writes it (OPENSSL_VERSION_TEXT).
+/// Returns the version in `1.0.1f 6 Jan 2014`, the format of the library's header
+/// (OPENSSL_VERSION_TEXT).
 fn dated(text: &[u8]) -> Option<String> {
     let text = &text[..text.len().min(64)];
     let text = text.split(|byte| *byte == 0).next()?;

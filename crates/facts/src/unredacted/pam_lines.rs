@@ -1,10 +1,10 @@
-//! Lines of PAM that let everybody in, name a module that is not there, or hash passwords in an old way: pam.d(5).
+//! Lines of PAM that admit everyone, name a missing module, or use an old password hash: pam.d(5).
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
 
 const DIR: &str = "/etc/pam.d";
-/// Services by which somebody gets in from outside, or becomes somebody else, and what they include.
+/// Services for remote logins or changes of user, and the files that they include.
 const DOORS: [&str; 20] = [
     "common-auth",
     "system-auth",
@@ -27,7 +27,7 @@ const DOORS: [&str; 20] = [
     "cron",
     "polkit-1",
 ];
-/// Modules that refuse nobody who has the wrong password.
+/// Modules that never reject a wrong password.
 const ASK_NOTHING: [&str; 9] = [
     "pam_env.so",
     "pam_permit.so",
@@ -50,7 +50,7 @@ const MODULES: [&str; 7] = [
     "/lib/security",
 ];
 
-/// A line: what it is for, what its result counts, and its module.
+/// A line: its type, its control value, and its module.
 struct Entry {
     kind: String,
     control: String,
@@ -85,7 +85,7 @@ impl Entry {
         })
     }
 
-    /// Whether a failure of its module refuses.
+    /// Whether a failure of the module rejects the login.
     fn binds(&self) -> bool {
         let words = ["required", "requisite", "include", "substack"];
         words.contains(&self.control.as_str())
@@ -119,7 +119,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             let which = number.to_string();
             let admits = DOORS.contains(&name.as_str()) && admits_everybody(&entries, at);
             let mut properties = vec![("admits", admits.into())];
-            // A missing module of a line that begins with a hyphen is skipped.
+            // A hyphen at the start of a line skips a missing module.
             let counts =
                 entry.binds() && entry.module.ends_with(".so") && !entry.kind.starts_with('-');
             if counts && !modules.is_empty() {
@@ -141,7 +141,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether this line of pam_permit lets in whoever gave a wrong password.
+/// Whether this line of pam_permit admits a user with a wrong password.
 fn admits_everybody(entries: &[(&Line, Entry)], at: usize) -> bool {
     let of_auth = |entry: &Entry| entry.kind.trim_start_matches('-') == "auth";
     let (_, this) = &entries[at];

@@ -1,18 +1,18 @@
-//! The saved configuration of a pfSense firewall (config.xml) in a tree of files: its tunnels as the facts that OpenVPN's
-//! own files give, and whether a rule lets everything through them. What of it becomes OpenVPN's configuration is what
-//! `openvpn_reconfigure` writes (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are not looked at.
+//! The saved configuration of a pfSense firewall (config.xml) in a tree of files: its tunnels with the same facts as
+//! OpenVPN's own files, and whether a rule passes all their traffic. The settings are mapped like in
+//! `openvpn_reconfigure` (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are ignored.
 
 use crate::collectors::services::openvpn;
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 use roxmltree::{Document, Node};
 
-/// Where it lies on the firewall, and where a backup is put into a tree.
+/// Path on the firewall, and path of a backup in a tree.
 const FILES: [&str; 2] = ["/cf/conf/config.xml", "/conf/config.xml"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     for path in FILES {
-        // Both names lead to one file on a firewall.
+        // On a firewall both paths are the same file.
         if let Some(text) = g.read("pfsense", path) {
             match Document::parse(&text) {
                 Ok(document) if document.root_element().has_tag_name("pfsense") => {
@@ -50,7 +50,7 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
             let shared_key =
                 value(tunnel, "mode").is_some_and(|(mode, _)| mode == "p2p_shared_key");
             let fixed = value(tunnel, "ncp_enable").is_some_and(|(word, _)| word == "disabled");
-            // What is used with who does not negotiate; before 2.5 it was called crypto.
+            // Cipher for peers that do not negotiate; the field was named crypto before 2.5.
             let mut ciphers: Vec<openvpn::Said> = Vec::new();
             for (tag, option) in [
                 ("crypto", "cipher"),
@@ -88,7 +88,7 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
                 }
                 _ => {}
             }
-            // Releases that write `crypto` have OpenVPN 2.4, or use it with a shared key alone.
+            // Releases that write `crypto` have OpenVPN 2.4, or use it with a shared key only.
             let mode = match shared_key {
                 true => openvpn::Mode::Static,
                 false => openvpn::Mode::Tls,
@@ -119,7 +119,7 @@ fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     );
 }
 
-/// Whether a rule on the tab of all tunnels lets everything through, as the one of the wizard does.
+/// Whether a rule of the tunnels' tab passes all traffic, like the rule of the wizard.
 fn passes_all(rule: Node<'_, '_>) -> bool {
     let is = |tag, word: &str| value(rule, tag).is_some_and(|(found, _)| found == word);
     let any = |tag| children(rule, tag).any(|end| has(end, "any"));
@@ -142,14 +142,14 @@ fn has(node: Node<'_, '_>, tag: &'static str) -> bool {
     children(node, tag).next().is_some()
 }
 
-/// The text of an element, where there is one.
+/// Returns the text of an element, if it exists.
 fn value<'a, 'b: 'a>(node: Node<'a, 'b>, tag: &'static str) -> Option<(String, Node<'a, 'b>)> {
     let child = children(node, tag).next()?;
     let text = child.text().unwrap_or_default().trim();
     (!text.is_empty()).then(|| (text.to_owned(), child))
 }
 
-/// Names of ciphers and digests.
+/// Whether a text may be the name of a cipher or digest.
 fn is_word(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(known)

@@ -1,5 +1,5 @@
-//! Whether the swap from which the machine would wake up is there: RESUME of initramfs-tools beside the
-//! swap of fstab(5). Names of devices and file systems are compared and not told.
+//! Whether the swap for resuming from hibernation exists: compares RESUME of initramfs-tools with the swap in
+//! fstab(5). Names of devices and file systems are not reported.
 
 use crate::collectors::services::setting_lines::place;
 use crate::gather::Gather;
@@ -7,7 +7,7 @@ use assay_model::FactKind;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What initramfs-tools reads (initramfs.conf(5)).
+/// Files of initramfs-tools (initramfs.conf(5)).
 const FILES: [&str; 2] = [
     "/etc/initramfs-tools/conf.d/resume",
     "/etc/initramfs-tools/initramfs.conf",
@@ -25,7 +25,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             let value = line.trim().strip_prefix("RESUME=")?;
             Some((number, line, value.trim_matches('"')))
         });
-        // A shell reads the file: the last line counts.
+        // A shell reads the file: the last line applies.
         let Some((number, line, value)) = said.last() else {
             continue;
         };
@@ -40,7 +40,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// UUIDs of the swap in fstab; none when some of it is named otherwise, and could be the same.
+/// Returns the UUIDs of the swap in fstab; `None` if an entry has another kind of name and may be
+/// the same device.
 fn swaps(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim);
     let fields = lines

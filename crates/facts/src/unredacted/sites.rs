@@ -1,6 +1,6 @@
-//! Whether the certificate of a site is for its names: each `server` of nginx with a certificate, each
-//! VirtualHost of Apache. A client that asks for a name takes no certificate for another one (RFC 9525).
-//! Postfix is left out: its name need not be one that clients ask for (MX records decide, RFC 7672).
+//! Whether the certificate of a site matches its names: each `server` of nginx with a certificate, and each
+//! VirtualHost of Apache. A client rejects a certificate for another name (RFC 9525). Postfix is left out: clients of
+//! a mail server need not request its name (MX records decide, RFC 7672).
 
 use crate::collectors::nginx::FILE as NGINX;
 use crate::collectors::services::apache_reading::{self, Reading, Server};
@@ -17,7 +17,7 @@ use std::path::Path;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 
-/// A site: who serves it, under which names, with which certificates.
+/// A site: its server program, names and certificates.
 struct Site {
     program: &'static str,
     names: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut sites = nginx(g.host);
     sites.extend(apache(g.host));
     for (number, site) in sites.iter().enumerate() {
-        // A certificate that cannot be read is told by itself.
+        // Other facts report a certificate that cannot be read.
         let read = |path: &String| g.host.read(Path::new(path)).ok();
         let files: Vec<Vec<u8>> = site.certificates.iter().filter_map(read).collect();
         let read: Vec<Vec<String>> = files.iter().filter_map(|file| names(file)).collect();
@@ -74,7 +74,7 @@ fn nginx(host: &dyn Host) -> Vec<Site> {
     servers.filter_map(|id| server(&all, id)).collect()
 }
 
-/// The addresses that a server listens on, and whether TLS is asked for there.
+/// Returns the addresses on which a server listens, and whether they use TLS.
 fn listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
     let lines = all.get(id, "listen").into_iter();
     let words = lines.filter_map(|said| {
@@ -86,8 +86,9 @@ fn listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
     words.collect()
 }
 
-/// Whether clients of a server get a certificate: it listens with TLS, on an address of which any server says so, and does
-/// not refuse the handshake. Behind a socket of this machine another server answers them.
+/// Whether a server sends a certificate to clients: it listens with TLS, or on an address for which
+/// another server enables TLS, and it does not reject the handshake. On a local socket another
+/// server terminates TLS.
 fn sends_certificate(all: &Effective, id: ScopeId, with_tls: &BTreeSet<String>) -> bool {
     let on = |key: &str| all.value(id, key).and_then(|said| said.word()).as_deref() == Some("on");
     let tls =
@@ -123,7 +124,7 @@ fn server(all: &Effective, id: ScopeId) -> Option<Site> {
     })
 }
 
-/// The hosts of Apache that speak TLS.
+/// Returns the virtual hosts of Apache that use TLS.
 fn apache(host: &dyn Host) -> Vec<Site> {
     let reading = apache_reading::read(host);
     let servers = reading.servers.iter();
@@ -136,7 +137,7 @@ fn apache(host: &dyn Host) -> Vec<Site> {
 fn virtual_host(reading: &Reading, server: &Server) -> Option<Site> {
     let mut names: Vec<String> = Vec::new();
     for line in &server.lines {
-        // ServerName may have a scheme and a port.
+        // ServerName may contain a scheme and a port.
         let bare = |word: &str| {
             let word = word.rsplit_once("//").map_or(word, |(_, rest)| rest);
             word.split(':').next().unwrap_or_default().to_owned()
@@ -174,23 +175,24 @@ fn virtual_host(reading: &Reading, server: &Server) -> Option<Site> {
     })
 }
 
-/// A name that a client may ask for: no expression, no variable, and not the `_` that fits nothing.
+/// Whether a client may request the name: no regular expression, no variable, and not `_`, which
+/// matches nothing.
 fn is_name(name: &str) -> bool {
     let byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-.*".contains(&byte);
-    // A name without a dot is one of this network, `localhost` or of the machine.
+    // A name without a dot is local: `localhost`, or a machine of this network.
     name.contains('.')
         && !name.starts_with('.')
         && name.bytes().all(byte)
         && name.parse::<std::net::IpAddr>().is_err()
 }
 
-/// The names of the first certificate of a file; none when there is no certificate in it.
+/// Returns the names of the first certificate in a file; `None` if the file contains none.
 fn names(file: &[u8]) -> Option<Vec<String>> {
     let block = Pem::iter_from_buffer(file)
         .map_while(Result::ok)
         .find(|block| block.label.ends_with("CERTIFICATE"))?;
     let read = block.parse_x509().ok()?;
-    // Since RFC 9525 a common name names nobody.
+    // Since RFC 9525 the common name is ignored.
     let Ok(Some(extension)) = read.subject_alternative_name() else {
         return Some(Vec::new());
     };
@@ -202,8 +204,8 @@ fn names(file: &[u8]) -> Option<Vec<String>> {
     Some(dns.collect())
 }
 
-/// Whether a certificate's name is for a site's: the same, or with a star for the first label. A site that
-/// serves `*.example.org` needs a certificate that says so.
+/// Whether a certificate's name matches a site: it is equal, or has a wildcard as its first label.
+/// A site `*.example.org` needs a certificate with this name.
 fn covers(of: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.trim_end_matches('.');
@@ -285,7 +287,7 @@ mod tests {
         ] {
             assert_eq!(!sites(&server(inside)).is_empty(), found, "{inside}");
         }
-        // The address speaks TLS for all servers on it.
+        // TLS applies to all servers on the address.
         let two = server("listen 443 ssl;") + "server { server_name b.example.org; listen 443; }";
         assert_eq!(sites(&two), ["a.example.org", "b.example.org"]);
     }

@@ -1,9 +1,8 @@
-//! sshd's own reading beside ours: for each Match block a connection is made up to which it applies, and
-//! `sshd -T -C` says what it has in force for it. Where the two differ, findings of other pages may be
-//! wrong, and that is a finding of its own.
+//! Compares sshd's own interpretation of its files with that of assay: for each Match block a matching connection is
+//! constructed, and `sshd -T -C` prints the effective values. If they differ, other findings may be wrong, which is a
+//! finding itself.
 //!
-//! Of what sshd says no value is told, and of the connections neither user nor host: only which keywords
-//! differ.
+//! Only the keywords that differ are reported; no values of sshd, and no user or host of the connections.
 
 use crate::collectors::services::ssh::{SERVER, words_of_server};
 use crate::gather::Gather;
@@ -17,12 +16,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// It only reads; a name service that hangs may keep it.
+/// The command only reads; a name service that hangs may delay it.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(5),
 };
 
-/// More blocks than anybody writes; each is one start of sshd, about ten milliseconds.
+/// Most blocks; each needs one start of sshd, about ten milliseconds.
 const MOST: usize = 64;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -73,8 +72,8 @@ fn ask(host: &dyn Host, argv: &[&str]) -> Option<CommandOutput> {
     host.run(&argv, LIMITS).ok()
 }
 
-/// That sshd does not take its configuration. For other reasons, such as keys that this user may not read,
-/// it says nothing about it.
+/// Notes that sshd rejects its configuration. Other failures, such as unreadable keys, do not
+/// count.
 fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
     let says = String::from_utf8_lossy(&output.stderr);
     let bad = |line: &&str| {
@@ -107,7 +106,7 @@ fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
         .known("sshd.refused", true, FactKind::Runtime, place);
 }
 
-/// Values by keyword, as `sshd -T` prints them.
+/// Parses the output of `sshd -T`: values by keyword.
 fn dump(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .map(|line| line.split_once(' ').unwrap_or((line, "")))
@@ -120,11 +119,11 @@ fn differs(
     key: &str,
     theirs: &BTreeMap<&str, &str>,
 ) -> bool {
-    // A block that cannot be judged, such as one by a group that is not known, says nothing.
+    // A block whose condition cannot be evaluated, such as one for an unknown group, is skipped.
     let Ok(said) = all.get_for(connection, key) else {
         return false;
     };
-    // Without a line it has its default, which is not ours to know.
+    // Without a line sshd's default applies, which is not compared.
     let (Some(said), Some(theirs)) = (said.first(), theirs.get(key)) else {
         return false;
     };
@@ -136,7 +135,7 @@ fn differs(
     same(&ours) != same(theirs)
 }
 
-/// One spelling of what means the same.
+/// Normalises values with the same meaning.
 fn same(value: &str) -> String {
     let value = value.trim().to_ascii_lowercase();
     match value.as_str() {
@@ -147,7 +146,7 @@ fn same(value: &str) -> String {
     }
 }
 
-/// Accounts as the machine's files and its own `id` tell them.
+/// Accounts from the machine's files and its `id` command.
 struct OfMachine<'a> {
     host: &'a dyn Host,
     groups: String,
@@ -166,7 +165,7 @@ impl<'a> OfMachine<'a> {
 impl Accounts for OfMachine<'_> {
     fn groups_of(&self, user: &str) -> Option<Vec<String>> {
         let output = ask(self.host, &["id", "-nG", "--", user])?;
-        // Of a user that does not exist there are no groups.
+        // An unknown user has no groups.
         let text = output.text();
         Some(text.split_whitespace().map(str::to_owned).collect())
     }
@@ -178,7 +177,7 @@ impl Accounts for OfMachine<'_> {
         })?;
         let members = line.rsplit(':').next().unwrap_or_default();
         let first = members.split(',').find(|name| !name.is_empty());
-        // A group of one has the name of its user.
+        // A group of one member has the name of its user.
         Some(first.unwrap_or(group).to_owned())
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of sudo that give more than they seem to: sudoers(5). Rules that ask for no password at all are in `accounts`.
+//! Sudo rules that grant more than intended: sudoers(5). `accounts` has rules without a password.
 
 use super::lines_of_files::{Line, files, note, read};
 use crate::gather::Gather;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const SUDOERS: &str = "/etc/sudoers";
 const SUDOERS_DIR: &str = "/etc/sudoers.d";
-/// Variables by which the linker and interpreters load code.
+/// Environment variables from which the linker and interpreters load code.
 const LOADERS: [&str; 7] = [
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
@@ -16,7 +16,7 @@ const LOADERS: [&str; 7] = [
     "RUBYLIB",
     "BASH_ENV",
 ];
-/// Programs that start a shell when they are asked to.
+/// Programs from which a user can start a shell.
 const SHELLS: [&str; 26] = [
     "sh",
     "bash",
@@ -104,7 +104,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The commands of each Cmnd_Alias; one line may define several, with colons between.
+/// Returns the commands of each Cmnd_Alias; one line may define several, separated by colons.
 fn command_aliases(lines: &[Line]) -> BTreeMap<&str, Vec<&str>> {
     let mut aliases = BTreeMap::new();
     for line in lines {
@@ -140,7 +140,7 @@ fn lasts_forever(rest: &str) -> bool {
     value.trim_start().starts_with('-')
 }
 
-/// A command without who it runs as and without tags such as `NOPASSWD:`.
+/// Returns a command without its run-as user and tags such as `NOPASSWD:`.
 fn without_tags(command: &str) -> &str {
     let mut rest = command.trim();
     if rest.starts_with('(') {
@@ -162,7 +162,7 @@ fn without_tags(command: &str) -> &str {
     rest
 }
 
-/// A program that starts shells, with any arguments.
+/// Whether a command with any arguments can start a shell.
 fn is_shell(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let path = words.next().unwrap_or_default();
@@ -170,7 +170,7 @@ fn is_shell(command: &str) -> bool {
     path.starts_with('/') && words.next().is_none() && SHELLS.contains(&name)
 }
 
-/// A star within arguments also matches blanks and further arguments.
+/// Whether arguments contain a wildcard, which also matches blanks and further arguments.
 fn has_pattern(command: &str) -> bool {
     let Some((path, arguments)) = command.split_once(char::is_whitespace) else {
         return false;

@@ -1,5 +1,5 @@
-//! The state of the whole system: what waits for a reboot, units that failed, whether the clock is kept, mounts
-//! that the start waits for, files of the system that everybody may write, programs of which no rule speaks.
+//! State of the whole system: a pending reboot, failed units, time synchronisation, mounts that delay the boot,
+//! system files that everyone may write, and programs without rules.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::collectors::fstab::FSTAB;
@@ -7,7 +7,8 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// Written by packages of Debian and Ubuntu after an upgrade of the kernel or of libraries that all use.
+/// Files that packages of Debian and Ubuntu write after an upgrade of the kernel or of common
+/// libraries.
 const REBOOT: [&str; 2] = ["/run/reboot-required", "/var/run/reboot-required"];
 const FAILED: [&str; 5] = [
     "systemctl",
@@ -16,7 +17,7 @@ const FAILED: [&str; 5] = [
     "--plain",
     "--no-legend",
 ];
-/// Programs that keep the clock, as `/proc/PID/comm` names them (15 letters).
+/// Programs that synchronise the clock, by `/proc/PID/comm` (15 characters).
 const CLOCKS: [&str; 9] = [
     "chronyd",
     "ntpd",
@@ -28,7 +29,7 @@ const CLOCKS: [&str; 9] = [
     "vmtoolsd",
     "VBoxService",
 ];
-/// File systems that come over the network.
+/// Network file systems.
 const NETWORK: [&str; 9] = [
     "nfs",
     "nfs4",
@@ -40,9 +41,9 @@ const NETWORK: [&str; 9] = [
     "ceph",
     "9p",
 ];
-/// Any of these, and the start does not wait for the server.
+/// Options that let the boot continue without the server.
 const NO_WAIT: [&str; 3] = ["nofail", "noauto", "x-systemd.automount"];
-/// Directories in which root looks for programs, and files that decide who may do what.
+/// Directories from which root runs programs, and files that control access.
 const GUARDED: [&str; 12] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -65,7 +66,7 @@ const SCRIPTS: [&str; 5] = [
     "/etc/cron.monthly",
 ];
 
-/// Servers of which no rule speaks, by the name of their process (15 letters of it).
+/// Servers without any rule, by process name (first 15 characters).
 const WITHOUT_RULES: [(&str, &str); 31] = [
     ("dnsmasq", "DNS and DHCP server"),
     ("pdns_server", "DNS server"),
@@ -129,7 +130,7 @@ fn failed_units(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes programs without rules, and whether one keeps the clock.
+/// Notes programs without rules, and whether one synchronises the clock.
 fn processes(g: &mut Gather<'_>) {
     let mut clock = None;
     let mut first = None;
@@ -139,7 +140,7 @@ fn processes(g: &mut Gather<'_>) {
             continue;
         }
         let path = format!("/proc/{pid}/comm");
-        // Processes come and go.
+        // Processes may end at any time.
         let Ok(name) = g.host.read_text(Path::new(&path)) else {
             continue;
         };
@@ -155,7 +156,7 @@ fn processes(g: &mut Gather<'_>) {
                 .known(format!("running.{name}"), *what, FactKind::Runtime, &*path);
         }
     }
-    // A container has the clock of its machine, and no init of a whole system.
+    // A container has the clock of its host, and no init of a whole system.
     let contained = exists(g, "/run/systemd/container");
     if matches!(first.as_deref(), Some("systemd" | "init")) && !contained {
         let place = clock.clone().unwrap_or_else(|| "/proc".to_owned());
@@ -189,7 +190,7 @@ fn network_mounts(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes files and directories of the system that everybody may write.
+/// Notes system files and directories that everyone may write.
 fn writable(g: &mut Gather<'_>) {
     let mut all: Vec<String> = GUARDED
         .into_iter()

@@ -20,7 +20,7 @@ const EVENTS: usize = 10;
 const TAIL: f64 = 99.0;
 
 /// Returns the steps of a group that count.
-fn steps<'a>(group: &WorkloadGroup<'a>) -> Vec<&'a Step> {
+fn list_steps<'a>(group: &WorkloadGroup<'a>) -> Vec<&'a Step> {
     let valid = group
         .samples
         .iter()
@@ -30,7 +30,7 @@ fn steps<'a>(group: &WorkloadGroup<'a>) -> Vec<&'a Step> {
 
 /// Whether a group is a load on a web server.
 pub(super) fn is_load(group: &WorkloadGroup) -> bool {
-    !steps(group).is_empty()
+    !list_steps(group).is_empty()
 }
 
 /// Computes the server's CPU time per answer on both sides.
@@ -49,7 +49,7 @@ pub(super) fn cpu_per_answer(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Com
 }
 
 fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
-    let steps = steps(group);
+    let steps = list_steps(group);
     let each = steps
         .iter()
         .filter_map(|step| crate::web::per_cpu_second(step));
@@ -68,7 +68,7 @@ fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
 /// Sets the verdicts of all figures together. A figure is better or worse if its interval is beyond the margin
 /// at a level that all figures share; a percentile with too few events beyond it is undecided. Sorts the rows
 /// of one load together.
-pub(super) fn decide(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &WorkloadGroup)]) {
+pub(super) fn judge_rows(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &WorkloadGroup)]) {
     rows.sort_by_key(|row| {
         let same = |(a, _): &(&WorkloadGroup, &WorkloadGroup)| {
             a.workload == row.workload && a.target == row.target
@@ -103,7 +103,7 @@ fn has_enough_events(group: &WorkloadGroup, quantity: Quantity, value: f64) -> b
     }
     // The histogram of a stretch has coarse bins.
     let least = value * 0.95;
-    let steps = steps(group);
+    let steps = list_steps(group);
     let stretches = steps.iter().flat_map(|step| &step.measured.stretches);
     let slow = stretches.filter(|one| one.latency.bins().any(|(nanos, _)| nanos as f64 >= least));
     slow.count() >= EVENTS

@@ -1,6 +1,6 @@
 //! Doubts about the figures of an HTTP step.
 
-use super::limit::percent;
+use super::limit::format_percent;
 use super::many;
 use crate::doubts::{suspect_doubt, void_doubt};
 use assay_model::web::{FailureKind, Measured, Pace, StatusCount, Step};
@@ -56,7 +56,7 @@ const STOLEN: f64 = 0.05;
 pub fn doubts(step: &Step) -> Vec<Doubt> {
     const RULES: [fn(&Step) -> Option<Doubt>; 10] = [
         nothing_answered,
-        interrupted,
+        doubt_interruption,
         requests_failed,
         late_sends,
         generator_full,
@@ -64,7 +64,7 @@ pub fn doubts(step: &Step) -> Vec<Doubt> {
         rate_not_reached,
         few_answers,
         foreign_work,
-        super::drift::drift,
+        super::drift::doubt_drift,
     ];
     // With several generators, a doubt about one of them contains its name.
     const OWN: [fn(&Step) -> Option<Doubt>; 4] =
@@ -72,8 +72,11 @@ pub fn doubts(step: &Step) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = RULES.iter().filter_map(|rule| rule(step)).collect();
     if !step.parts.is_empty() {
         found.retain(|doubt| !["late-sends", "generator-full"].contains(&doubt.code.as_str()));
-        found.extend(OWN.iter().filter_map(|rule| many::named(step, *rule)));
-        found.extend(many::lost(step));
+        found.extend(
+            OWN.iter()
+                .filter_map(|rule| many::name_generator_in_doubt(step, *rule)),
+        );
+        found.extend(many::doubt_lost_generators(step));
         found.extend(many::not_together(step));
     }
     found
@@ -102,7 +105,7 @@ fn nothing_answered(step: &Step) -> Option<Doubt> {
     })
 }
 
-fn interrupted(step: &Step) -> Option<Doubt> {
+fn doubt_interruption(step: &Step) -> Option<Doubt> {
     step.measured.interrupted.then(|| {
         suspect_doubt(
             "interrupted",
@@ -194,7 +197,7 @@ impl Lateness {
             "p{:.0} of the lateness of the sends is {}, {} of the p{:.0} latency of {}",
             self.percent,
             self.late,
-            percent(self.share()),
+            format_percent(self.share()),
             self.percent,
             self.latency
         )
@@ -255,8 +258,8 @@ fn generator_full(step: &Step) -> Option<Doubt> {
             format!(
                 "the generator's threads (it has {}) were on a CPU for {} of the time and waited for one for {}",
                 step.measured.threads,
-                percent(busy),
-                percent(waited)
+                format_percent(busy),
+                format_percent(waited)
             ),
             "Give it more threads (--threads) or CPUs of its own, or measure from another machine.",
         )
@@ -267,7 +270,7 @@ fn generator_full(step: &Step) -> Option<Doubt> {
 /// At each edge there are at most as many such requests as connections. Each has at most the longest time of
 /// any request, and is counted only in the time or only in the answers. A machine that pauses at an edge
 /// causes this without an error.
-fn edges(step: &Step) -> f64 {
+fn count_edge_requests(step: &Step) -> f64 {
     let measured = &step.measured;
     // Requests that began before the window are in no histogram, but in the second in which they ended.
     let seconds = measured.seconds.iter().map(|second| second.longest.0);
@@ -284,14 +287,14 @@ fn littles_law(step: &Step) -> Option<Doubt> {
     }
     let law = measured.rate() * mean / 1e9;
     let off = (law - measured.under_way).abs();
-    (off > LITTLE * measured.under_way + edges(step)).then(|| {
+    (off > LITTLE * measured.under_way + count_edge_requests(step)).then(|| {
         void_doubt(
             "littles-law",
             format!(
                 "{:.2} requests were under way on average, and rate × time says {law:.2}; requests at the \
                  edges of the window explain {:.2} of it at most",
                 measured.under_way,
-                edges(step)
+                count_edge_requests(step)
             ),
             "A rate, a latency or a count is wrong; please report this with the --json output.",
         )
@@ -341,7 +344,7 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
     if let Some(foreign) = foreign.filter(|foreign| *foreign > FOREIGN) {
         let evidence = format!(
             "neither the server nor the generator used {} of this machine's CPUs",
-            percent(foreign)
+            format_percent(foreign)
         );
         return Some(suspect_doubt("foreign-work", evidence, remedy));
     }
@@ -350,12 +353,15 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
     if let Some(foreign) = there.filter(|foreign| *foreign > FOREIGN) {
         let evidence = format!(
             "others than the server used {} of the CPUs of its machine",
-            percent(foreign)
+            format_percent(foreign)
         );
         return Some(suspect_doubt("foreign-work", evidence, remedy));
     }
     if stolen > STOLEN {
-        let evidence = format!("the hypervisor took {} of the CPU time", percent(stolen));
+        let evidence = format!(
+            "the hypervisor took {} of the CPU time",
+            format_percent(stolen)
+        );
         return Some(suspect_doubt("foreign-work", evidence, remedy));
     }
     let server = step.server.as_ref().ok()?;
@@ -365,7 +371,7 @@ fn foreign_work(step: &Step) -> Option<Doubt> {
     (stolen > STOLEN).then(|| {
         let evidence = format!(
             "the hypervisor took {} of the CPU time of the server's machine",
-            percent(stolen)
+            format_percent(stolen)
         );
         suspect_doubt("foreign-work", evidence, remedy)
     })

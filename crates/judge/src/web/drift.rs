@@ -67,7 +67,7 @@ pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
 }
 
 /// Returns a doubt if the rate of a closed loop or the latency of any load shifts within a step.
-pub(super) fn drift(step: &Step) -> Option<Doubt> {
+pub(super) fn doubt_drift(step: &Step) -> Option<Doubt> {
     if step.measured.interrupted {
         return None;
     }

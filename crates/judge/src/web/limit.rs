@@ -29,38 +29,43 @@ const ANOTHER_TRY: u64 = 900_000_000;
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
     const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
-        ports,
+        limit_by_ports,
         accept_queue,
         generator_full,
-        network,
-        late,
-        rate,
-        waits::quota,
-        server,
-        waits::backend,
-        waits::unsent,
-        schedule,
+        limit_by_network,
+        limit_by_lateness,
+        limit_by_rate,
+        waits::limit_by_quota,
+        limit_by_server,
+        waits::limit_by_backend,
+        waits::limit_by_unsent_bytes,
+        limit_by_schedule,
     ];
     // With several generators, a limit of one generator limits all of them.
-    const OWN: [fn(&Step) -> Option<Limit>; 4] = [ports, generator_full, network, late];
-    let of_one = super::many::each(step).find_map(|(name, alone)| {
+    const OWN: [fn(&Step) -> Option<Limit>; 4] = [
+        limit_by_ports,
+        generator_full,
+        limit_by_network,
+        limit_by_lateness,
+    ];
+    let of_one = super::many::list_generator_steps(step).find_map(|(name, alone)| {
         let limit = OWN.iter().find_map(|decide| decide(&alone))?;
         let evidence = format!("{name}: {}", limit.evidence);
         Some(Limit { evidence, ..limit })
     });
     let found = of_one.or_else(|| DECISIONS.iter().find_map(|decide| decide(step)));
-    found.unwrap_or_else(|| rest(step))
+    found.unwrap_or_else(|| limit_by_the_rest(step))
 }
 
-pub(super) fn percent(share: f64) -> String {
+pub(super) fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-pub(super) fn because(who: Limited, evidence: String) -> Option<Limit> {
+pub(super) fn build_limit(who: Limited, evidence: String) -> Option<Limit> {
     Some(Limit { who, evidence })
 }
 
-fn ports(step: &Step) -> Option<Limit> {
+fn limit_by_ports(step: &Step) -> Option<Limit> {
     let measured = &step.measured;
     let none = measured.failed_by(FailureKind::NoPort);
     (none as f64 > MATTERS * measured.due as f64).then(|| Limit {
@@ -101,17 +106,17 @@ fn generator_full(step: &Step) -> Option<Limit> {
     if !is_full(busy, waited) {
         return None;
     }
-    because(
+    build_limit(
         Limited::Generator,
         format!(
             "its threads were on a CPU for {} of the time and waited for one for {}",
-            percent(busy),
-            percent(waited)
+            format_percent(busy),
+            format_percent(waited)
         ),
     )
 }
 
-fn network(step: &Step) -> Option<Limit> {
+fn limit_by_network(step: &Step) -> Option<Limit> {
     let link = step.link.as_ref().ok()?;
     let (used, speed) = (link.received.max(link.sent), link.speed?);
     (used >= LINK_FULL * speed).then(|| Limit {
@@ -119,27 +124,27 @@ fn network(step: &Step) -> Option<Limit> {
         evidence: format!(
             "{} carried {} of {}",
             link.interface,
-            mbit(used),
-            mbit(speed)
+            format_mbit(used),
+            format_mbit(speed)
         ),
     })
 }
 
-pub(super) fn mbit(bits: f64) -> String {
+pub(super) fn format_mbit(bits: f64) -> String {
     format!("{} Mbit/s", format_significant(bits / 1e6))
 }
 
 /// Checks for a generator that had a CPU and still sent late: it was stopped, or its timers are coarse.
-fn late(step: &Step) -> Option<Limit> {
+fn limit_by_lateness(step: &Step) -> Option<Limit> {
     let late = too_late(step)?;
-    because(
+    build_limit(
         Limited::Schedule,
         format!("{late}, with a connection at hand"),
     )
 }
 
 /// Checks whether the requested rate was reached.
-fn rate(step: &Step) -> Option<Limit> {
+fn limit_by_rate(step: &Step) -> Option<Limit> {
     let asked = step.pace.rate()?;
     let measured = &step.measured;
     let due = measured.due as f64 * 1e9 / measured.window.0.max(1) as f64;
@@ -153,21 +158,21 @@ fn rate(step: &Step) -> Option<Limit> {
     })
 }
 
-pub(super) fn busiest(server: &ServerUse) -> Option<f64> {
+pub(super) fn busiest_thread_share(server: &ServerUse) -> Option<f64> {
     server.busiest.filter(|busiest| *busiest >= BUSY)
 }
 
-fn server(step: &Step) -> Option<Limit> {
+fn limit_by_server(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
     let used = server.cpu.0 as f64 / server.window.0.max(1) as f64;
-    if let Some(busiest) = busiest(server) {
+    if let Some(busiest) = busiest_thread_share(server) {
         let evidence = format!(
             "{}: {used:.2} CPUs, its busiest of {} threads {}",
             server.what,
             server.active,
-            percent(busiest)
+            format_percent(busiest)
         );
-        return because(Limited::Server, evidence);
+        return build_limit(Limited::Server, evidence);
     }
     // Many threads, none of them full, and no CPU is left.
     let (cpus, busy) = step.server_cpus();
@@ -179,16 +184,21 @@ fn server(step: &Step) -> Option<Limit> {
         let evidence = format!(
             "{}: {used:.2} of {cpus} CPUs, all of which were {} busy; its threads waited {waited:.2} CPUs long",
             server.what,
-            percent(busy)
+            format_percent(busy)
         );
-        return because(Limited::Server, evidence);
+        return build_limit(Limited::Server, evidence);
     }
-    starved(step, server, used, waited)
+    limit_by_other_processes(step, server, used, waited)
 }
 
 /// Checks for server threads that wait for a CPU most of the time that they have work, because other programs
 /// use it.
-fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Limit> {
+fn limit_by_other_processes(
+    step: &Step,
+    server: &ServerUse,
+    used: f64,
+    waited: f64,
+) -> Option<Limit> {
     let busiest = server.busiest.filter(|busiest| *busiest >= STARVED)?;
     let (busy, lacked) = generator(&step.measured)?;
     (waited >= used && busiest > busy + lacked).then(|| Limit {
@@ -198,34 +208,34 @@ fn starved(step: &Step, server: &ServerUse, used: f64, waited: f64) -> Option<Li
              for {}",
             server.what,
             server.active,
-            percent(busiest)
+            format_percent(busiest)
         ),
     })
 }
 
-fn schedule(step: &Step) -> Option<Limit> {
+fn limit_by_schedule(step: &Step) -> Option<Limit> {
     step.pace.rate()?;
     let measured = &step.measured;
     // Without the server's CPU time, a slow server and too few connections are indistinguishable.
     let server = step.server.as_ref().ok()?;
-    (measured.waited as f64 > MATTERS * measured.due as f64 && busiest(server).is_none()).then(
-        || Limit {
-            who: Limited::Schedule,
-            evidence: format!(
-                "{} of {} requests waited for one of {} {}, while {} used {:.2} CPUs",
-                measured.waited,
-                measured.due,
-                step.places(),
-                places(step),
-                server.what,
-                server.cpu.0 as f64 / server.window.0.max(1) as f64
-            ),
-        },
-    )
+    (measured.waited as f64 > MATTERS * measured.due as f64
+        && busiest_thread_share(server).is_none())
+    .then(|| Limit {
+        who: Limited::Schedule,
+        evidence: format!(
+            "{} of {} requests waited for one of {} {}, while {} used {:.2} CPUs",
+            measured.waited,
+            measured.due,
+            step.places(),
+            name_places(step),
+            server.what,
+            server.cpu.0 as f64 / server.window.0.max(1) as f64
+        ),
+    })
 }
 
 /// Returns the name of the resource that each request occupies.
-fn places(step: &Step) -> &'static str {
+fn name_places(step: &Step) -> &'static str {
     match step.streams {
         1 => "connections",
         _ => "streams",
@@ -242,7 +252,7 @@ pub(super) fn own_share(step: &Step) -> Option<f64> {
 
 /// Returns the limit if nothing is full. In a closed loop every request is somewhere: with an idle generator
 /// and a network that cannot hold requests, they are in the server, or in a service on which the server waits.
-fn rest(step: &Step) -> Limit {
+fn limit_by_the_rest(step: &Step) -> Limit {
     let measured = &step.measured;
     let seen = |step: &Step| {
         let busy = generator(measured).map_or(0.0, |(busy, waited)| busy + waited);
@@ -264,12 +274,12 @@ fn rest(step: &Step) -> Limit {
                 sent,
                 ..
             }) => {
-                format!("the link {}", percent(received.max(*sent) / speed))
+                format!("the link {}", format_percent(received.max(*sent) / speed))
             }
             Ok(link) => format!("{} has no speed of its own", link.interface),
             Err(why) => format!("the link not known ({why})"),
         };
-        format!("generator {}, {server}, {link}", percent(busy))
+        format!("generator {}, {server}, {link}", format_percent(busy))
     };
     if measured.answers == 0 {
         let first = measured
@@ -297,8 +307,8 @@ fn rest(step: &Step) -> Limit {
                      of it: it waits for something else, such as {}; {}",
                     measured.under_way,
                     step.places(),
-                    places(step),
-                    waits::unexplained(step),
+                    name_places(step),
+                    waits::describe_unexplained_wait(step),
                     seen(step)
                 ),
             };
@@ -310,7 +320,7 @@ fn rest(step: &Step) -> Limit {
                  {}",
                 measured.under_way,
                 step.places(),
-                places(step),
+                name_places(step),
                 seen(step)
             ),
         };

@@ -10,15 +10,18 @@ use assay_model::{Doubt, Nanos};
 const APART: f64 = 0.05;
 
 /// Iterates over the generators with figures; each is returned as a step of its own.
-pub(super) fn each(step: &Step) -> impl Iterator<Item = (String, Step)> + '_ {
+pub(super) fn list_generator_steps(step: &Step) -> impl Iterator<Item = (String, Step)> + '_ {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
     there.map(|part| (clean_text(&part.generator), part.alone(step)))
 }
 
 /// Applies a rule to each generator. Returns one doubt with the names of all generators concerned.
-pub(super) fn named(step: &Step, rule: fn(&Step) -> Option<Doubt>) -> Option<Doubt> {
+pub(super) fn name_generator_in_doubt(
+    step: &Step,
+    rule: fn(&Step) -> Option<Doubt>,
+) -> Option<Doubt> {
     let mut found: Option<Doubt> = None;
-    for (name, alone) in each(step) {
+    for (name, alone) in list_generator_steps(step) {
         let Some(doubt) = rule(&alone) else {
             continue;
         };
@@ -36,7 +39,7 @@ pub(super) fn named(step: &Step, rule: fn(&Step) -> Option<Doubt>) -> Option<Dou
 }
 
 /// Checks for a generator without a result: the server had a load that was not counted.
-pub(super) fn lost(step: &Step) -> Option<Doubt> {
+pub(super) fn doubt_lost_generators(step: &Step) -> Option<Doubt> {
     let all: Vec<String> = step
         .parts
         .iter()
@@ -85,7 +88,7 @@ pub(super) fn not_together(step: &Step) -> Option<Doubt> {
 }
 
 /// Computes the mean load of each generator over these steps.
-pub(super) fn given(steps: &[&Step]) -> Vec<Given> {
+pub(super) fn sum_contributions(steps: &[&Step]) -> Vec<Given> {
     let mut all: Vec<(Given, u32)> = Vec::new();
     let answers: f64 = steps.iter().map(|step| step.measured.answers as f64).sum();
     for part in steps.iter().flat_map(|step| &step.parts) {

@@ -1,18 +1,18 @@
 //! Ranks several servers. Rounds were interleaved, so a disturbance of a round affected all servers in it;
 //! therefore servers are compared round by round.
 
-use super::{counts, estimate, per_cpu_second};
+use super::{estimate, is_counted, per_cpu_second};
 use crate::estimate::{compute_mean_and_error, interval_around_mean};
 use assay_model::web::result::{Capacity, Place, RankedBy, Ranking};
 use assay_model::web::{Pace, Step};
 
 /// Builds the rankings by capacity and by efficiency; empty for fewer than two targets.
-pub(super) fn rankings(steps: &[Step], capacity: &[Option<Capacity>]) -> Vec<Ranking> {
+pub(super) fn rank_targets(steps: &[Step], capacity: &[Option<Capacity>]) -> Vec<Ranking> {
     if capacity.len() < 2 {
         return Vec::new();
     }
     let by = |by: RankedBy, of: &dyn Fn(&Step) -> Option<f64>| {
-        let places = places(steps, capacity, of);
+        let places = rank_places(steps, capacity, of);
         (places.len() > 1).then_some(Ranking { by, places })
     };
     let rate = |step: &Step| Some(step.measured.rate());
@@ -25,7 +25,7 @@ pub(super) fn rankings(steps: &[Step], capacity: &[Option<Capacity>]) -> Vec<Ran
     .collect()
 }
 
-fn places(
+fn rank_places(
     steps: &[Step],
     capacity: &[Option<Capacity>],
     of: &dyn Fn(&Step) -> Option<f64>,
@@ -38,7 +38,7 @@ fn places(
             step.target == target
                 && step.pace == Pace::Closed
                 && step.connections == capacity.connections
-                && counts(step)
+                && is_counted(step)
         });
         let figures: Vec<(u32, f64)> = at
             .filter_map(|step| Some((step.round, of(step).filter(|value| *value > 0.0)?)))
@@ -60,13 +60,15 @@ fn places(
         .map(|at| Place {
             target: ranked[at].0,
             value: ranked[at].1,
-            apart: ranked.get(at + 1).map(|next| apart(&ranked[at].2, &next.2)),
+            apart: ranked
+                .get(at + 1)
+                .map(|next| are_distinguishable(&ranked[at].2, &next.2)),
         })
         .collect()
 }
 
 /// Whether the interval of the mean ratio, over the rounds that both have, excludes 1.
-fn apart(better: &[(u32, f64)], worse: &[(u32, f64)]) -> bool {
+fn are_distinguishable(better: &[(u32, f64)], worse: &[(u32, f64)]) -> bool {
     let ratios: Vec<f64> = better
         .iter()
         .filter_map(|(round, value)| {

@@ -2,7 +2,9 @@
 //! that does not accept its answers. All other limits are in `limit`.
 
 use super::doubts::generator;
-use super::limit::{MACHINE, OWN, because, busiest, mbit, own_share, percent};
+use super::limit::{
+    MACHINE, OWN, build_limit, busiest_thread_share, format_mbit, format_percent, own_share,
+};
 use crate::doubts::clean_text;
 use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited, StepResult};
@@ -21,7 +23,7 @@ const FLAT: f64 = 0.05;
 const RISEN: u32 = 2;
 
 /// Describes a quota that stopped a group in most of its periods.
-fn stopped(quota: Option<&QuotaUse>) -> Option<String> {
+fn describe_throttling(quota: Option<&QuotaUse>) -> Option<String> {
     let quota = quota?;
     let share = quota.throttled as f64 / quota.periods.max(1) as f64;
     let cpus = quota
@@ -38,27 +40,27 @@ fn stopped(quota: Option<&QuotaUse>) -> Option<String> {
 }
 
 /// Checks for a CPU quota that stops the server.
-pub(super) fn quota(step: &Step) -> Option<Limit> {
+pub(super) fn limit_by_quota(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
-    let stopped = stopped(server.quota.as_ref())?;
-    let used = cpus(server);
-    because(
+    let stopped = describe_throttling(server.quota.as_ref())?;
+    let used = count_used_cpus(server);
+    build_limit(
         Limited::Quota,
         format!("{}: {used:.2} CPUs; {stopped}", server.what),
     )
 }
 
-fn cpus(server: &ServerUse) -> f64 {
+fn count_used_cpus(server: &ServerUse) -> f64 {
     server.cpu.0 as f64 / server.window.0.max(1) as f64
 }
 
-fn sockets(step: &Step) -> Option<&SocketUse> {
+fn find_sockets(step: &Step) -> Option<&SocketUse> {
     step.server.as_ref().ok()?.sockets.as_ref()
 }
 
 /// Checks whether at least half of the requests wait for another server.
-pub(super) fn backend(step: &Step) -> Option<Limit> {
-    let (sockets, under_way) = (sockets(step)?, step.measured.under_way);
+pub(super) fn limit_by_backend(step: &Step) -> Option<Limit> {
+    let (sockets, under_way) = (find_sockets(step)?, step.measured.under_way);
     let all: f64 = sockets
         .upstreams
         .iter()
@@ -74,7 +76,7 @@ pub(super) fn backend(step: &Step) -> Option<Limit> {
         clean_text(&most.address),
         describe_upstream(step, most)
     );
-    because(Limited::Backend, evidence)
+    build_limit(Limited::Backend, evidence)
 }
 
 /// Describes an upstream server, and whether it is full itself.
@@ -83,14 +85,14 @@ fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
         Ok(used) => used,
         Err(why) => return format!("its CPU is not known ({})", clean_text(why)),
     };
-    let (name, own) = (clean_text(&used.what), cpus(used));
+    let (name, own) = (clean_text(&used.what), count_used_cpus(used));
     let (all, busy) = step.server_cpus();
     let busy = busy / f64::from(all.max(1));
-    if let Some(stopped) = stopped(used.quota.as_ref()) {
+    if let Some(stopped) = describe_throttling(used.quota.as_ref()) {
         return format!("{name}, {own:.2} CPUs; {stopped}");
     }
-    if let Some(busiest) = busiest(used) {
-        let busiest = percent(busiest);
+    if let Some(busiest) = busiest_thread_share(used) {
+        let busiest = format_percent(busiest);
         return format!(
             "{name}, {own:.2} CPUs, its busiest of {} threads {busiest}",
             used.active
@@ -99,15 +101,15 @@ fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
     match busy >= MACHINE {
         true => format!(
             "{name}, {own:.2} of {all} CPUs, all of which were {} busy",
-            percent(busy)
+            format_percent(busy)
         ),
         false => format!("{name}, {own:.2} CPUs: it waits for something itself"),
     }
 }
 
 /// Checks for answers that the network does not accept although the generator is ready to read them.
-pub(super) fn unsent(step: &Step) -> Option<Limit> {
-    let (sockets, under_way) = (sockets(step)?, step.measured.under_way);
+pub(super) fn limit_by_unsent_bytes(step: &Step) -> Option<Limit> {
+    let (sockets, under_way) = (find_sockets(step)?, step.measured.under_way);
     let (busy, waited) = generator(&step.measured)?;
     let idle = own_share(step).is_some_and(|share| share < OWN);
     if under_way <= 0.0 || sockets.sending < HALF * under_way || busy + waited >= BUSY || !idle {
@@ -119,27 +121,27 @@ pub(super) fn unsent(step: &Step) -> Option<Limit> {
             format!(
                 " while {} carried {}",
                 link.interface,
-                mbit(link.received.max(link.sent))
+                format_mbit(link.received.max(link.sent))
             )
         },
     );
-    because(
+    build_limit(
         Limited::Network,
         format!(
             "on {:.1} of {:.1} connections the server had sent what nobody had acknowledged{link}; its CPU was {:.2}, \
              the generator's {}",
             sockets.sending,
             sockets.clients,
-            step.server.as_ref().map_or(0.0, cpus),
-            percent(busy)
+            step.server.as_ref().map_or(0.0, count_used_cpus),
+            format_percent(busy)
         ),
     )
 }
 
 /// Describes possible reasons for waiting that were not examined, or that were excluded.
-pub(super) fn unexplained(step: &Step) -> &'static str {
+pub(super) fn describe_unexplained_wait(step: &Step) -> &'static str {
     match (
-        sockets(step),
+        find_sockets(step),
         step.server
             .as_ref()
             .is_ok_and(|server| server.quota.is_some()),

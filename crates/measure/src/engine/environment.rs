@@ -1,4 +1,4 @@
-//! What every measurement needs from outside.
+//! External resources of every measurement.
 
 use crate::engine::{Meter, Tools};
 use assay_changes::{ChangeError, Journal};
@@ -9,33 +9,33 @@ use assay_model::{FactKind, Facts, OPEN_CHANGES};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// What every measurement needs from outside.
+/// External resources of every measurement.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     /// The machine.
     pub host: &'a dyn HostMut,
-    /// fio, when it is not the one on PATH.
+    /// Path of fio, if it is not the one on PATH.
     pub fio: Option<&'a Path>,
-    /// Where scratch files are entered.
+    /// Registry of scratch files.
     pub state: &'a ScratchRegistry,
-    /// Where changes, and what is made, are entered.
+    /// Journal of changes and created objects.
     pub journal: &'a Journal,
-    /// Asks to stop.
+    /// Request to stop.
     pub cancel: &'a Cancel,
     /// The wall clock.
     pub now: &'a dyn Fn() -> Timestamp,
-    /// Version of assay, stored with what was measured.
+    /// Version of assay, stored with the results.
     pub version: &'static str,
 }
 
 impl<'a> Environment<'a> {
-    /// Enters in the facts of a measurement which settings assays that are gone left changed. The judge doubts
-    /// every sample with this fact.
+    /// Adds to the facts of a measurement the settings that terminated assay processes left
+    /// changed. The judge doubts every sample with this fact.
     pub fn enter_open_changes(&self, facts: &mut Facts) {
         enter_open_changes(self.journal.left_changed(), facts);
     }
 
-    /// What takes samples here; fio works in `work`.
+    /// Returns the meter of this environment; fio runs in `work`.
     #[must_use]
     pub fn meter(&self, work: &'a Path, tools: &'a Tools) -> Meter<'a> {
         Meter {
@@ -48,7 +48,7 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// As [`Environment::enter_open_changes`], of what the journal answered.
+/// Adds the result of the journal to the facts, as in [`Environment::enter_open_changes`].
 pub fn enter_open_changes(changed: Result<Vec<String>, ChangeError>, facts: &mut Facts) {
     let (kind, source) = (FactKind::Runtime, "the journal of assay");
     match changed {

@@ -1,10 +1,10 @@
-//! Why a load could not begin. A load that began and failed is a sample that says so.
+//! Reasons why a load could not begin. If a load begins and fails, its sample contains the error.
 
 use assay_fio::job::RenderError;
 use assay_host::HostError;
 use assay_loads::fio::FioError;
 
-/// Why a load could not begin.
+/// Reason why a load could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// fio cannot be used.
@@ -15,27 +15,27 @@ pub enum EngineError {
     Job {
         /// The workload.
         workload: String,
-        /// Why.
+        /// The cause.
         source: RenderError,
     },
     /// A password cannot be read.
     #[error(transparent)]
     Password(HostError),
-    /// There is no password in its file.
+    /// The password file contains no password.
     #[error("{0}: its first line is empty; write the password there")]
     NoPassword(String),
-    /// The work directory does not take a link.
+    /// A link in the work directory cannot be created.
     #[error("{}: no link can be made there: {source}", path.display())]
     Link {
         /// The link.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A web server cannot be loaded.
+    /// The web server must not be loaded, or cannot be.
     #[error(transparent)]
     Server(#[from] assay_web::AskedError),
-    /// The load and its place do not fit together.
+    /// The load is not suitable for its target.
     #[error("the load needs {0}")]
     Unfit(&'static str),
 }

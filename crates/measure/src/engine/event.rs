@@ -1,70 +1,70 @@
-//! What a measurement tells while it goes on.
+//! Events of a running measurement.
 
 use assay_loads::scratch::Astray;
 use assay_model::study::{NotTried, Observation};
 use assay_model::trial::{DurabilityProof, Judgement, PairOutcome, Side};
 use assay_model::{Bytes, Nanos, Sample};
 
-/// What happens.
+/// An event of a measurement.
 #[derive(Debug)]
 pub enum MeasureEvent<'a> {
-    /// Something is being made: an image, a guest, a file system, a layer in it.
+    /// An object is being created: an image, a guest, a file system, a layer in it.
     Making(&'a str),
     /// A test file is being laid out.
     Layout {
-        /// Where it lies.
+        /// Name of the target.
         target: &'a str,
-        /// Bytes on the device.
+        /// Bytes written so far.
         written: Bytes,
-        /// Bytes in all.
+        /// Total bytes.
         size: Bytes,
     },
-    /// Something to know about all figures.
+    /// A remark on all figures.
     Remark(&'a str),
-    /// A new estimate of what is left, from now.
+    /// A new estimate of the remaining time.
     Left(Nanos),
     /// A sample begins, or a step of a study.
     Begin {
-        /// How many are done.
+        /// Number of finished samples or steps.
         done: usize,
-        /// How many there are.
+        /// Total number.
         of: usize,
-        /// Workload; of a study the figures, for people.
+        /// Workload; for a study its figures, for people.
         workload: &'a str,
-        /// Target, rung or disk; of a study the configuration, for people.
+        /// Target, rung or disk; for a study the configuration, for people.
         target: &'a str,
         /// Round.
         round: u32,
     },
     /// A sample is stored.
     Stored(&'a Sample),
-    /// All that a study needs is there; its first step comes next.
+    /// All objects of a study are ready; its first step follows.
     Ready {
-        /// What it runs on.
+        /// Description of the machine.
         machine: &'a [(String, String)],
-        /// Whether that is an emulated guest.
+        /// Whether it is an emulated guest.
         emulated: bool,
-        /// What cannot be tried here.
+        /// Measurements that are not possible here.
         not_tried: &'a [NotTried],
     },
-    /// What a step of a study has given.
+    /// Results of a step of a study.
     Observed(&'a [Observation]),
-    /// A step of a study failed, and the others go on.
+    /// A step of a study failed, and the study continues.
     Failed(&'a [NotTried]),
     /// A flush test ended.
     Durability(&'a DurabilityProof),
-    /// Noise of the side as it is now, before anything is changed.
+    /// Noise of the baseline before any change.
     Noise {
-        /// Standard deviation of the log ratio of neighbours.
+        /// Standard deviation of the log ratio of neighbouring slots.
         pair_sd: f64,
-        /// How many neighbours.
+        /// Number of pairs of neighbours.
         pairs: u32,
-        /// The length of slots that was chosen from it.
+        /// Chosen slot length, if any.
         slot: Option<assay_model::Nanos>,
     },
-    /// A side of a pair is measured next.
+    /// Start of one side of a pair.
     Side {
-        /// 1-based pair; 0 while the noise is measured.
+        /// 1-based pair; 0 for the measurement of noise.
         pair: u32,
         /// Side.
         side: Side,
@@ -73,20 +73,20 @@ pub enum MeasureEvent<'a> {
     Judged {
         /// 1-based pair.
         pair: u32,
-        /// Which side was measured first.
+        /// The side that was measured first.
         first: Side,
         /// The deciding figure of A and of B, in base units.
         figures: [Option<f64>; 2],
-        /// What the judge makes of this pair.
+        /// Outcome of the pair.
         outcome: &'a PairOutcome,
-        /// Where the trial stands.
+        /// Current judgement of the trial.
         judgement: &'a Judgement,
     },
-    /// Somebody moved a scratch file meanwhile.
+    /// Another program moved a scratch file.
     Astray(&'a Astray),
-    /// Settings are set back and what was made is removed.
+    /// The change is being reverted and created objects are being removed.
     SettingBack,
 }
 
-/// Who is told.
+/// Receives events.
 pub type Tell<'a> = dyn FnMut(MeasureEvent<'_>) + 'a;

@@ -1,4 +1,4 @@
-//! What a load is pointed at.
+//! The target of a load.
 
 use crate::engine::EngineError;
 use assay_host::held::{Access, Held};
@@ -6,52 +6,52 @@ use assay_loads::file_state;
 use assay_model::target::FileState;
 use std::path::{Path, PathBuf};
 
-/// What a load is pointed at. File and socket are names below the work directory, links to the real
-/// ones, so that no load generator sees what a user called them.
+/// Target of a load. Files and sockets are links in the work directory, so that load generators
+/// never see names of the user.
 #[derive(Clone, Debug)]
 pub enum LoadTarget {
     /// A file or block device.
     File {
-        /// Its directory, where assay made the file system.
+        /// Directory of the file, if assay created the file system.
         dir: Option<PathBuf>,
-        /// Link to it.
+        /// Name of the link.
         link: String,
-        /// What it looked like after layout.
+        /// State after layout.
         state: Option<FileState>,
     },
     /// An NBD export.
     Nbd {
-        /// Link to its socket.
+        /// Name of the link to its socket.
         link: String,
-        /// Its name.
+        /// Name of the export.
         export: String,
     },
-    /// Something that listens.
+    /// A listening service.
     Address {
         /// Host.
         host: String,
         /// Port.
         port: u16,
     },
-    /// What the load says, word for word.
+    /// The target that the load itself defines.
     Itself,
-    /// A target that a command gets by its name.
+    /// A target whose name a command receives.
     Named {
-        /// The target, for `{path}` of a command.
+        /// Value of `{path}` in the command.
         path: PathBuf,
     },
-    /// A file or device in a guest of assay's own.
+    /// A file or device in a temporary guest.
     Guest {
-        /// Its path there.
+        /// Path in the guest.
         path: PathBuf,
     },
 }
 
-/// Gives `to` the plain name `name` in the work directory, so that no load generator has to
-/// understand a path, however hostile. A name that leads elsewhere is led here.
+/// Creates the link `name` to `to` in the work directory, so that load generators need not support
+/// hostile paths. Replaces an existing link with another destination.
 ///
 /// # Errors
-/// The link cannot be made.
+/// The link cannot be created.
 #[allow(
     clippy::disallowed_methods,
     reason = "the work directory is assay's own"
@@ -72,10 +72,10 @@ pub fn link(work: &Path, name: &str, to: &Path) -> Result<String, EngineError> {
 }
 
 impl LoadTarget {
-    /// A file or device that is held, by the plain name `name` in the work directory.
+    /// Returns a target for an open file or device through the link `name` in the work directory.
     ///
     /// # Errors
-    /// The link cannot be made.
+    /// The link cannot be created.
     pub fn held(work: &Path, name: &str, held: &Held) -> Result<Self, EngineError> {
         Ok(Self::File {
             dir: None,
@@ -84,10 +84,10 @@ impl LoadTarget {
         })
     }
 
-    /// As [`Place::held`], for what assay made where nobody else may exchange it.
+    /// Like [`LoadTarget::held`], for a file that assay created where no other user can replace it.
     ///
     /// # Errors
-    /// The link cannot be made.
+    /// The link cannot be created.
     pub fn at(work: &Path, name: &str, path: &Path) -> Result<Self, EngineError> {
         Ok(Self::File {
             dir: None,
@@ -99,7 +99,7 @@ impl LoadTarget {
         })
     }
 
-    /// What the file looked like after layout, where it is one.
+    /// Returns the state after layout of a file target.
     #[must_use]
     pub fn state(&self) -> Option<&FileState> {
         match self {
@@ -109,7 +109,7 @@ impl LoadTarget {
     }
 }
 
-/// What a file looks like. A device has no size there, and nothing to look at.
+/// Reads the state of a file; `None` for a device, which has none.
 fn read_file_state(held: &Held) -> Option<FileState> {
     let state = file_state::look(held.file()).ok();
     state.filter(|state| state.size.0 > 0)

@@ -1,4 +1,4 @@
-//! One file for each load: its request to the instrument that does it.
+//! Runs each kind of load: one module converts its parameters for the load generator.
 
 mod attributes;
 mod command;
@@ -13,21 +13,21 @@ use assay_loads::{LoadError, LoadResult, Timing};
 use assay_model::sample::{Outcome, RatePoint, Worker};
 use assay_model::{Load, Nanos};
 
-/// Longest that one request, login or command may take where nobody says more.
+/// Default time limit of one request, login or command.
 pub const OPERATION_LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// What a load gave.
+/// Result of a load.
 pub(crate) struct Taken {
     pub outcome: Outcome,
     pub workers: Vec<Worker>,
-    /// From start to end. None: as long as it was between the two readings of the counters.
+    /// Duration; `None` means the time between the two readings of the counters.
     pub wall: Option<Nanos>,
     pub cpu: Option<Nanos>,
     pub tool: String,
     pub series: Vec<RatePoint>,
 }
 
-/// Does the load of a slot.
+/// Runs the load of a slot.
 pub(crate) fn run<E: From<EngineError>>(
     meter: &Meter<'_>,
     slot: &MeterSlot<'_>,
@@ -77,7 +77,7 @@ fn to_sample(name: &str, measured: Result<LoadResult, LoadError>) -> Taken {
     }
 }
 
-/// Operations that failed make the figure of those that did not one of other work.
+/// Failed operations change the work of the successful ones, so the sample counts as failed.
 fn to_outcome(measured: &LoadResult) -> Outcome {
     match (measured.cancelled, measured.errors.first()) {
         (true, _) => Outcome::Interrupted,

@@ -1,4 +1,4 @@
-//! With what a slot is measured, and what is done in it.
+//! The meter, and the definition of a slot.
 
 use crate::engine::{LoadTarget, Tools};
 use assay_host::Host;
@@ -8,45 +8,45 @@ use assay_model::{Bytes, Load, Nanos};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// What takes samples.
+/// Takes samples.
 #[derive(Clone, Copy)]
 pub struct Meter<'a> {
     /// The machine.
     pub host: &'a dyn Host,
-    /// Asks to stop.
+    /// Request to stop.
     pub cancel: &'a Cancel,
     /// The wall clock.
     pub now: &'a dyn Fn() -> Timestamp,
-    /// Where fio works, and where the links of places are.
+    /// Work directory of fio and of the links to targets.
     pub work: &'a Path,
-    /// What the loads need.
+    /// Tools of the loads.
     pub tools: &'a Tools,
 }
 
-/// What is done, to what, and where it belongs.
+/// A slot: load, target and position.
 #[derive(Clone, Copy)]
 pub struct MeterSlot<'a> {
-    /// What is done.
+    /// The load.
     pub load: &'a Load,
     /// Its name in the plan.
     pub name: &'a str,
-    /// Operations that begin in this time are not counted.
+    /// Operations that begin within this time are not counted.
     pub ramp: Nanos,
-    /// Operations begin during this time.
+    /// Operations are counted for this time.
     pub runtime: Nanos,
-    /// An operation that takes longer has failed; fio has a limit of its own.
+    /// An operation that takes longer counts as failed; fio has its own limit.
     pub limit: Nanos,
-    /// On how much fio works.
+    /// Size of the data that fio uses.
     pub size: Bytes,
-    /// Chooses fio's offsets and data.
+    /// Seed of fio's offsets and data.
     pub seed: u64,
-    /// To what it is done.
+    /// Target of the load.
     pub place: &'a LoadTarget,
-    /// What is counted meanwhile.
+    /// Counters that are read.
     pub sources: &'a Sources,
     /// Name of the target.
     pub target: &'a str,
-    /// Round, or pair.
+    /// Round or pair.
     pub round: u32,
     /// Position in the plan.
     pub number: u32,

@@ -7,34 +7,34 @@ use assay_loads::counters::Sources;
 use assay_model::sample::Outcome;
 use assay_model::{Bytes, Nanos, Plan, Sample, plan};
 
-/// Failures in a row after which going on is pointless.
+/// Number of consecutive failures after which a run stops.
 const FAILURES: u32 = 3;
 
 /// Several samples in a row failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{count} {} failed, so the run ended; the last one: {last}", if *count == 1 { "sample" } else { "samples in a row" })]
 pub struct Stopped {
-    /// How many.
+    /// Number of failures.
     pub count: u32,
-    /// What the last one said.
+    /// Error of the last one.
     pub last: String,
 }
 
-/// A slot of a plan whose turn it is.
+/// The next slot of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    /// Its position in the plan's order.
+    /// Position in the plan's order.
     pub number: u32,
     /// The slot.
     pub slot: &'a plan::Slot,
-    /// What is done.
+    /// The workload.
     pub workload: &'a plan::Planned,
     /// Name of the target.
     pub target: &'a str,
 }
 
 impl<'a> Turn<'a> {
-    /// What is measured: `size` bytes of a place.
+    /// Returns a slot for `size` bytes of a target.
     #[must_use]
     pub fn measured(
         &self,
@@ -59,29 +59,29 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Where samples go when they are measured.
+/// Measures and stores the samples of a plan.
 pub trait SampleSink<E> {
     /// Takes the sample of a slot.
     ///
     /// # Errors
-    /// The load cannot begin. One that fails is a sample that says so.
+    /// The load cannot begin. If it begins and fails, the sample contains the error.
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, E>;
 
-    /// Stores it, durably.
+    /// Stores the sample durably.
     ///
     /// # Errors
-    /// The store refuses.
+    /// The store fails.
     fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), E>;
 
-    /// How long the slots from here on take; the last time none is left.
+    /// Estimates the time of the remaining slots; the last call has no remaining slot.
     fn left(&self, todo: &[(u32, plan::Slot)]) -> Nanos;
 }
 
-/// Does the slots `todo` of a plan in order.
+/// Measures the slots `todo` of a plan in order.
 ///
 /// # Errors
-/// A load cannot begin, what was taken cannot be kept, or too many samples in a row failed. What was
-/// kept until then stays.
+/// A load cannot begin, a sample cannot be stored, or too many consecutive samples failed. Stored
+/// samples are kept.
 pub fn carry_out_plan<E: From<Stopped>>(
     plan: &Plan,
     todo: &[(u32, plan::Slot)],
@@ -145,7 +145,7 @@ impl<'a, E: From<Stopped>> Steps<E> for Slots<'a, '_, E> {
             Outcome::Completed => 0,
             _ => self.failures + 1,
         };
-        // All of them failed, or enough of them in a row.
+        // All samples failed, or enough consecutive ones.
         if self.failures == FAILURES || self.failures as usize == self.todo.len() {
             return Err(E::from(Stopped {
                 count: self.failures,

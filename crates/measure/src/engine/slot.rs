@@ -1,4 +1,4 @@
-//! One slot: counters before, load, counters after, a sample.
+//! Measures one slot: counters before, load, counters after, a sample.
 
 use crate::engine::EngineError;
 use crate::engine::loads::{self, Taken};
@@ -13,18 +13,18 @@ impl Meter<'_> {
     /// Measures a slot on this machine.
     ///
     /// # Errors
-    /// The load cannot begin. One that fails is a sample that says so.
+    /// The load cannot begin. If it begins and fails, the sample contains the error.
     pub fn take(&self, slot: &MeterSlot<'_>) -> Result<Sample, EngineError> {
         self.take_in(slot, &mut |_, _| {
             Err(EngineError::Unfit("a guest that is running"))
         })
     }
 
-    /// As [`Meter::take`]; a place in a guest is loaded by `guest`, which gets fio's job and how long
-    /// it loads.
+    /// Like [`Meter::take`]; for a target in a guest, `guest` runs the load and receives fio's job
+    /// and its duration.
     ///
     /// # Errors
-    /// The load cannot begin, or what `guest` says.
+    /// The load cannot begin, or an error of `guest`.
     pub fn take_in<E: From<EngineError>>(
         &self,
         slot: &MeterSlot<'_>,

@@ -1,48 +1,47 @@
-//! One step after the other. What was taken is kept before the next begins.
+//! Measures steps in sequence. Each result is stored before the next step begins.
 
 use crate::engine::Tell;
 use assay_loads::Cancel;
 
-/// How far it got.
+/// How a sequence ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// Every step was done.
+    /// All steps are finished.
     Complete,
     /// The user interrupted it.
     Interrupted,
 }
 
-/// Things that are measured one after the other: the slots of a plan, the sides of pairs, the steps of a
-/// study.
+/// A sequence of steps: the slots of a plan, the sides of pairs, the steps of a study.
 pub trait Steps<E> {
-    /// What is done next.
+    /// A step.
     type Step;
-    /// What it gives.
+    /// Result of a step.
     type Taken;
 
-    /// Says what comes next; none when nothing is left to do.
+    /// Returns the next step; `None` if no step is left.
     ///
     /// # Errors
-    /// Nothing can come next.
+    /// The next step cannot be determined.
     fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, E>;
 
-    /// Measures it; none when the user interrupted, so that it says nothing.
+    /// Measures a step; `None` if the user interrupted it, so that its result is invalid.
     ///
     /// # Errors
-    /// The load cannot begin. One that fails is a sample that says so.
+    /// The load cannot begin. If it begins and fails, the sample contains the error.
     fn take(&mut self, step: &Self::Step) -> Result<Option<Self::Taken>, E>;
 
-    /// Stores what was taken, durably.
+    /// Stores the result durably.
     ///
     /// # Errors
-    /// The store refuses, or going on is pointless.
+    /// The store fails, or continuing is pointless.
     fn keep(&mut self, step: Self::Step, taken: Self::Taken, tell: &mut Tell<'_>) -> Result<(), E>;
 }
 
-/// Does one step after the other.
+/// Measures all steps in sequence.
 ///
 /// # Errors
-/// What a step says. What was kept until then stays.
+/// An error of a step. Stored results are kept.
 pub fn carry_out<E, S: Steps<E> + ?Sized>(
     steps: &mut S,
     cancel: &Cancel,

@@ -1,5 +1,5 @@
-//! What loads need besides their place: fio, passwords, and web servers that may be loaded and answer. It
-//! is found before anything begins.
+//! Tools of loads: fio, passwords, and web servers that respond and may be loaded. They are found before the first
+//! slot.
 
 use crate::engine::loads::OPERATION_LIMIT;
 use crate::engine::{EngineError, Environment};
@@ -13,22 +13,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the loads of a plan need.
+/// Tools of the loads of a plan.
 #[derive(Default)]
 pub struct Tools {
-    /// For loads of fio.
+    /// fio, for its loads.
     pub fio: Option<Fio>,
-    /// By the file that holds them; they reach no sample and no report.
+    /// Passwords by file; no sample or report contains them.
     passwords: BTreeMap<String, Secret>,
-    /// By what is kept of the load.
+    /// Checked servers by the stored form of their load.
     servers: Vec<(Http, Ready)>,
-    /// What is a good answer is looked up before each slot: a server whose configuration changes in
-    /// between may give another.
+    /// Whether the expected response is read before each slot, because the configuration of the
+    /// server changes in between.
     changing: bool,
 }
 
 impl Tools {
-    /// fio alone.
+    /// Creates tools with fio only.
     #[must_use]
     pub fn fio(fio: Fio) -> Self {
         Self {
@@ -37,10 +37,11 @@ impl Tools {
         }
     }
 
-    /// Finds what these loads need.
+    /// Finds the tools of these loads.
     ///
     /// # Errors
-    /// fio is missing, a password cannot be read, or a web server does not answer or may not be loaded.
+    /// fio is missing, a password cannot be read, or a web server does not respond or must not be
+    /// loaded.
     pub fn find<'a>(
         env: &Environment<'_>,
         seed: u64,
@@ -67,14 +68,14 @@ impl Tools {
         Ok(found)
     }
 
-    /// The same for a server whose configuration changes between slots.
+    /// Marks the servers as changing their configuration between slots.
     #[must_use]
     pub fn changing(mut self) -> Self {
         self.changing = true;
         self
     }
 
-    /// The server of a load.
+    /// Returns the server of a load.
     pub(crate) fn server(&self, kept: &Http) -> Option<&Ready> {
         let found = self
             .servers
@@ -83,12 +84,12 @@ impl Tools {
         found.map(|(_, ready)| ready)
     }
 
-    /// Whether a good answer may be another in each slot.
+    /// Whether the expected response may differ between slots.
     pub(crate) fn is_changing(&self) -> bool {
         self.changing
     }
 
-    /// What a reader must know of the servers.
+    /// Returns remarks on the servers.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let each = self.servers.iter().flat_map(|(load, ready)| {
@@ -98,13 +99,14 @@ impl Tools {
         each.collect()
     }
 
-    /// The password of a file that was read.
+    /// Returns the password of a file.
     pub(crate) fn password(&self, file: &str) -> Option<&Secret> {
         self.passwords.get(file)
     }
 }
 
-/// Whether two loads ask the same of the same server, however fast and over however many connections.
+/// Whether two loads send the same requests to the same server, independent of rate and
+/// connections.
 fn is_same_load(a: &Http, b: &Http) -> bool {
     let asked = |load: &Http| Http {
         connections: 1,
@@ -130,7 +132,7 @@ fn prepare_server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready
     Ok(Ready::find(load, asked, today, &stop)?)
 }
 
-/// The first line of the user's file.
+/// Reads the first line of the user's file.
 fn read_password(host: &dyn Host, file: &str) -> Result<Secret, EngineError> {
     let named = Path::new(file);
     let bytes = std::path::absolute(named)

@@ -1,27 +1,27 @@
-//! How long a run takes: layout + Σ (ramp + runtime + what fio itself needs).
+//! Estimates the duration of a run: layout + Σ (ramp + runtime + overhead of fio).
 
 use assay_model::plan::{Plan, Slot};
 use assay_model::{Bytes, Nanos};
 
-/// What is known about speed. Refined as the run goes on.
+/// Known speeds, refined during the run.
 #[derive(Clone, Copy, Debug)]
 pub struct PaceEstimate {
-    /// Bytes per second of layout; none before anything was laid out.
+    /// Bytes per second of layout; `None` before any layout.
     pub layout: Option<f64>,
     /// Time per sample beyond its ramp and runtime.
     pub overhead: Nanos,
 }
 
-/// Layout rate assumed before any was measured: a single hard disk, 150 MB/s.
+/// Assumed layout rate before any measurement: a single hard disk, 150 MB/s.
 const UNKNOWN_LAYOUT: f64 = 150e6;
 
-/// Time to lay out that much.
+/// Returns the time to lay out this much.
 #[must_use]
 pub fn layout(bytes: Bytes, pace: &PaceEstimate) -> Nanos {
     Nanos::from_secs_f64(bytes.0 as f64 / pace.layout.unwrap_or(UNKNOWN_LAYOUT).max(1.0))
 }
 
-/// Time for these slots.
+/// Returns the time of these slots.
 #[must_use]
 pub fn estimate_slots<'a>(
     plan: &Plan,
@@ -36,8 +36,8 @@ pub fn estimate_slots<'a>(
 }
 
 impl PaceEstimate {
-    /// Takes a finished sample's overhead into account: an exponential mean, so that a slow start
-    /// or a loaded machine shows in the time left.
+    /// Updates the overhead from a finished sample by an exponential mean, so that a slow start or
+    /// a busy machine changes the remaining time.
     pub fn learn(&mut self, wall: Nanos, load: Nanos) {
         let seen = wall.0.saturating_sub(load.0);
         self.overhead = Nanos(

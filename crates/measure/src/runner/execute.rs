@@ -1,4 +1,5 @@
-//! Layout, then the slots in order. Every sample is durable in the store before the next begins.
+//! Lays out the targets, then measures the slots in order. Every sample is durable in the store before the next one
+//! begins.
 
 use crate::engine::{Carried, Environment, MeasureEvent, Meter, SampleSink, Tell, Turn};
 use crate::runner::RunError;
@@ -22,26 +23,25 @@ pub struct Finished {
     pub run: Run,
     /// Samples taken now.
     pub taken: u32,
-    /// Why it ended early, when it did.
+    /// Reason for an early end.
     pub stopped: Option<RunError>,
-    /// Scratch files that somebody moved meanwhile.
+    /// Scratch files that another program moved.
     pub astray: Vec<Astray>,
 }
 
-/// A target that is ready for load.
+/// A target that is ready for loads.
 struct Ready {
     sources: Sources,
-    /// For loads on a file.
+    /// Target for loads on a file.
     place: crate::engine::LoadTarget,
-    /// For loads that know their place: the target by its name.
+    /// Target for loads that use its name.
     named: crate::engine::LoadTarget,
 }
 
-/// Carries out what was prepared.
+/// Executes a prepared run.
 ///
 /// # Errors
-/// Only when the store refuses; how far the run got otherwise is in the result, and what was
-/// measured until then is stored.
+/// Only errors of the store; other errors are in the result. Samples so far are stored.
 pub fn execute(
     prepared: PreparedRun,
     env: &Environment<'_>,
@@ -119,7 +119,7 @@ fn carry_out(
                 made.push(session.scratch(directory)?);
                 made[new].held()
             }
-            // Refused before: the plan needs a file, and a server is none.
+            // Not possible: a plan with a file load refuses servers.
             None => continue,
         };
         let place = Place {
@@ -204,7 +204,7 @@ impl SampleSink<RunError> for Keeper<'_> {
     }
 }
 
-/// One target on its way to being ready.
+/// A target that is being prepared.
 struct Place<'a> {
     index: usize,
     info: &'a assay_model::TargetInfo,
@@ -235,8 +235,8 @@ impl Place<'_> {
         named: crate::engine::LoadTarget,
         env: &Environment<'_>,
     ) -> Result<Ready, RunError> {
-        // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
-        // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
+        // fio splits file names at ':' and has its own escapes, so it gets a plain name. The name
+        // refers to the open descriptor, so fio opens exactly the checked file.
         let link = format!("target{}", self.index);
         Ok(Ready {
             named,

@@ -1,4 +1,4 @@
-//! Everything that is settled before the first byte is written.
+//! Decides everything before the first byte is written.
 
 use crate::engine::{Environment, Tools};
 use crate::runner::RunError;
@@ -15,29 +15,29 @@ use assay_model::workload::Engine;
 use assay_model::{Nanos, Planned, Sample};
 use std::path::PathBuf;
 
-/// What a run is made of besides its plan.
+/// Inputs of a run besides its plan.
 #[derive(Clone, Debug)]
 pub struct Begin {
-    /// 128 random bits in hex: names the run.
+    /// Id of the run: 128 random bits in hex.
     pub uid: String,
-    /// Seed for a plan that has none.
+    /// Seed for a plan without a seed.
     pub seed: u64,
-    /// What the user allowed.
+    /// Permissions of the user.
     pub permission: Permission,
 }
 
-/// What a load without fio takes to start and to end.
+/// Time in which a load other than fio starts and ends.
 const START_AND_END: Nanos = Nanos(10_000_000);
 
 /// A run that can begin.
 pub struct PreparedRun {
     /// The run as it will be stored.
     pub run: Run,
-    /// Slots that are still to do, with their position in the plan's order.
+    /// Remaining slots with their position in the plan's order.
     pub todo: Vec<(u32, Slot)>,
-    /// Scratch files that were found abandoned in the targets and removed now.
+    /// Abandoned scratch files in the targets that were removed.
     pub swept: Vec<Swept>,
-    /// Estimate of the whole, from what is known before anything is written.
+    /// Estimated duration before anything is written.
     pub estimate: Nanos,
     pub(crate) tools: Tools,
     pub(crate) session: ScratchSession,
@@ -46,10 +46,10 @@ pub struct PreparedRun {
     pub(crate) pace: PaceEstimate,
 }
 
-/// Checks a plan against this machine and settles what it left open.
+/// Checks a plan against this machine and fills in its open choices.
 ///
 /// # Errors
-/// Nothing has been touched when it fails.
+/// If it fails, nothing was changed.
 pub fn prepare(
     spec: &PlanSpec,
     targets: Vec<String>,
@@ -102,10 +102,10 @@ pub fn prepare(
     finish(run, todo, swept, tools, session, checked, env)
 }
 
-/// Checks whether an interrupted run can go on where it stopped.
+/// Checks whether an interrupted run can be continued.
 ///
 /// # Errors
-/// It is complete, imported, going on elsewhere, or its targets are no longer what they were.
+/// The run is complete, imported or still running, or its targets changed.
 pub fn prepare_resume(
     mut run: Run,
     samples: &[Sample],
@@ -235,7 +235,7 @@ fn finish(
     })
 }
 
-/// What the loads of a plan need.
+/// Finds the tools of the plan's loads.
 fn find_tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
     let loads: Vec<Load> = plan
         .workloads
@@ -245,7 +245,7 @@ fn find_tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
     Ok(Tools::find(env, plan.seed, &loads)?)
 }
 
-/// The load on each target: one that names no server loads those that are URLs.
+/// Returns the load for each target: a load without a server applies to targets that are URLs.
 fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     match load.http() {
         Some(http) if http.url.is_empty() => targets
@@ -262,8 +262,8 @@ fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     }
 }
 
-/// Whether the file or device is filled before it is measured: always our own scratch file, and
-/// what the user gave up with `--destroy-data`; never something that is only read.
+/// Whether the file or device is filled before measuring: scratch files always, and targets that
+/// the user released with `--destroy-data`; never a read-only target.
 pub(crate) fn lays_out(plan: &Plan, target: &assay_model::TargetInfo) -> bool {
     plan.needs_file() && (target.kind == TargetKind::Directory || plan.writes())
 }

@@ -1,4 +1,4 @@
-//! A target that another verb than `run` measures in its own way.
+//! A target that a verb other than `run` measures.
 
 use crate::runner::TargetRefused;
 use crate::runner::target_lock::{Claim, take};
@@ -9,8 +9,8 @@ use assay_model::{Bytes, TargetInfo};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A directory of the user's, or a file or device that is only read. Its name was looked up once:
-/// what was shown to the user is what is measured, whatever takes its name meanwhile.
+/// A directory of the user, or a read-only file or device. The name is resolved once: the object
+/// that the user saw is measured, even if its name is reused.
 #[derive(Debug)]
 pub struct Ground {
     place: Place,
@@ -18,22 +18,22 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Opens a target, and finds out what lies below it.
+    /// Opens a target and finds the layers below it.
     ///
     /// # Errors
-    /// Nothing is there, it cannot be opened or looked at, or it changed meanwhile.
+    /// The target does not exist, cannot be opened or read, or was replaced during the check.
     pub fn open(host: &dyn Host, target: &str) -> Result<Self, TargetRefused> {
         let (place, info) = targets::look(host, target)?;
         Ok(Self { place, info })
     }
 
-    /// What it was when it was opened.
+    /// Returns the description at the time of opening.
     #[must_use]
     pub fn info(&self) -> &TargetInfo {
         &self.info
     }
 
-    /// The directory, when it is one.
+    /// Returns the directory, if it is one.
     #[must_use]
     pub fn directory(&self) -> Option<&Arc<Directory>> {
         match &self.place {
@@ -42,7 +42,7 @@ impl Ground {
         }
     }
 
-    /// The file or device, when it is one.
+    /// Returns the file or device, if it is one.
     #[must_use]
     pub fn file(&self) -> Option<&Held> {
         match &self.place {
@@ -51,7 +51,7 @@ impl Ground {
         }
     }
 
-    /// A path that leads to it as long as it is held.
+    /// Returns a path that refers to the open target.
     #[must_use]
     pub fn through(&self) -> PathBuf {
         match &self.place {
@@ -60,7 +60,7 @@ impl Ground {
         }
     }
 
-    /// Takes the right to measure it.
+    /// Locks the target for a measurement.
     ///
     /// # Errors
     /// Another assay measures it.
@@ -70,10 +70,10 @@ impl Ground {
         take(&key.map_err(|error| target_changed(name, error))?, name)
     }
 
-    /// Whether files of `size` in all may be made in the directory.
+    /// Checks that files of `size` in total can be created in the directory.
     ///
     /// # Errors
-    /// It may not be written to, or there is no room.
+    /// It is not writable, or too full.
     pub fn fits(&self, size: Bytes) -> Result<(), TargetRefused> {
         let info = TargetInfo {
             size,

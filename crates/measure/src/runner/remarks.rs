@@ -1,10 +1,10 @@
-//! Things to know about a run as a whole: said before it starts, stored with it.
+//! Remarks on a whole run: printed before it starts, and stored with it.
 
 use crate::runner::targets::Checked;
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Plan, Planned, TargetInfo};
 
-/// What a reader of the figures must know about where they come from.
+/// Returns remarks that readers of the figures need.
 pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
     let mut remarks: Vec<String> = targets
         .iter()
@@ -14,7 +14,8 @@ pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts
     remarks
 }
 
-/// A small part of a disk has shorter seeks and fits better into caches than the whole.
+/// Describes that only a part of a disk is measured: it has shorter seeks and fits better into
+/// caches.
 pub(crate) fn part_of(target: &Checked) -> Option<String> {
     let (size, whole, name) = (target.info.size, target.whole, &target.info.name);
     (size < whole).then(|| {

@@ -1,11 +1,10 @@
-//! One assay at a time measures a target: two would measure each other.
+//! Locks a target, so that only one assay process measures it: two would disturb each other.
 //!
-//! Where root measures, the sign is a lock in a directory that only root may write (`/run/assay`):
-//! nobody else can take it first, or write another process's number there. Beside it there is the name
-//! of an abstract socket (unix(7)), which every user sees and anybody may take. A user believes it;
-//! root believes it only when the kernel says that its owner is root too, as an assay in a container
-//! that shares this machine's network but not its `/run`. Both leave the target itself alone and end
-//! with the process. Containers with a network of their own do not see each other's.
+//! For root the lock is a file in a directory that only root can write (`/run/assay`), so other users cannot take it
+//! first or forge the process number. In addition there is an abstract socket (unix(7)), which every user can see and
+//! create. Unprivileged users trust the socket. Root trusts it only if the kernel reports that its owner is root too,
+//! such as an assay in a container that shares the network but not `/run`. Both locks do not touch the target and end
+//! with the process. Containers with separate networks do not see each other's locks.
 
 use crate::runner::TargetRefused;
 use assay_host::lockdir::{Attempt, Lock, LockDirectory};
@@ -14,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The right to measure a target, until it is dropped.
+/// A lock on a target until it is dropped.
 #[derive(Debug)]
 pub struct Claim {
     lock: Option<Lock>,
@@ -23,7 +22,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What a reader of the figures must know, when somebody else may have measured the same.
+    /// Returns a remark if another process may have measured the same target.
     #[must_use]
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
@@ -33,27 +32,27 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if let Some(lock) = self.lock.take() {
-            // Its file lies in memory until the next boot if this fails, and locks nothing.
+            // If this fails, the file stays in memory until the next boot, and locks nothing.
             let _ = lock.release();
         }
     }
 }
 
-/// What is measured, by whatever name: a device, or a file or directory.
+/// Identity of the target: a device, a file or a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key(String);
 
 impl Key {
-    /// Of a server, by its name: two names of one are not seen to be the same.
+    /// Returns the key of a server by its name; two names of one server are different keys.
     pub(crate) fn of_server(url: &str) -> Self {
         let end = url.find("://").map_or(0, |at| at + 3);
         let host = url[end..].split(['/', '?', '#']).next().unwrap_or_default();
-        // The names of locks and sockets are short.
+        // Names of locks and sockets must be short.
         let short: String = host.chars().take(60).collect();
         Self(format!("assay loads {}", short.to_ascii_lowercase()))
     }
 
-    /// Of something that is open.
+    /// Returns the key of an open object.
     pub(crate) fn of(fd: impl AsFd) -> Result<Self, Errno> {
         let found = rustix::fs::fstat(fd)?;
         Ok(Self(match FileType::from_raw_mode(found.st_mode) {
@@ -63,13 +62,13 @@ impl Key {
     }
 }
 
-/// Takes the right to measure what is open; `target` is its name in messages.
+/// Locks an open object; `target` is its name in messages.
 ///
 /// # Errors
 /// Another assay measures it.
 pub(crate) fn take(key: &Key, target: &str) -> Result<Claim, TargetRefused> {
     let root = rustix::process::geteuid().is_root();
-    // Where /run cannot be written the socket has to do.
+    // If /run is not writable, only the socket is used.
     let locks = root.then(LockDirectory::of_machine).and_then(Result::ok);
     take_in(key, target, locks.as_ref(), root)
 }
@@ -92,7 +91,7 @@ fn take_in(
             }));
         }
         Some(Ok(Attempt::Taken(lock))) => {
-            // For the message of the next one only.
+            // Only for the error message of another process.
             let _ = lock.note(&std::process::id().to_string());
             Some(lock)
         }
@@ -118,7 +117,7 @@ fn take_in(
                 "somebody without root's rights holds the sign of an assay that measures {target}{by}: if that is one, the two have measured each other"
             ));
         }
-        // Where the kernel has no such sockets, nobody else has one either.
+        // A kernel without such sockets has none of other processes either.
         Err(_) => {}
     }
     Ok(claim)
@@ -140,7 +139,7 @@ fn socket_address(key: &Key) -> Result<SocketAddrUnix, Errno> {
     SocketAddrUnix::new_abstract_name(key.0.as_bytes())
 }
 
-/// Numbers of the process that listens there and of its user, as the kernel noted them.
+/// Returns the ids of the listening process and of its user, as the kernel recorded them.
 fn find_holder(key: &Key) -> Option<(i32, u32)> {
     let socket = create_socket().ok()?;
     rustix::net::connect(&socket, &socket_address(key).ok()?).ok()?;
@@ -187,7 +186,7 @@ mod tests {
         take_in(&key, "it", None, root).unwrap();
     }
 
-    /// Any user may take the name of the socket, and keep silent or listen.
+    /// Any user may take the name of the socket, with or without listening on it.
     #[test]
     fn attack_a_squatter_does_not_keep_root_out() {
         if !rustix::process::geteuid().is_root() {
@@ -202,11 +201,11 @@ mod tests {
             let squatter = squat(&key, listens);
             let ours = take_in(&key, "it", Some(&locks), true).unwrap();
             assert!(ours.remark().is_some());
-            // Another of root's is refused with the number of the one that holds it.
+            // Another lock of root is reported with the id of its holder.
             let refused = take_in(&key, "it", Some(&locks), true).unwrap_err();
             let us = format!("(process {})", std::process::id());
             assert!(refused.to_string().contains(&us), "{refused}");
-            // Who is not root has only the socket to go by.
+            // Unprivileged users see only the socket.
             assert!(take_in(&key, "it", None, false).is_err());
             drop((ours, squatter));
             held += 1;
@@ -214,7 +213,7 @@ mod tests {
         assay_testing::attacked("squatted sign of a measurement", 2, held);
     }
 
-    /// A socket of another user that has the name: made by a thread with the rights of nobody.
+    /// Creates a socket with the name for another user: a thread with the rights of `nobody`.
     fn squat(key: &Key, listens: bool) -> OwnedFd {
         let key = key.clone();
         let thread = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Whether a target may be used, and for what: said before anything is touched.
+//! Checks whether a target may be used, and for which loads, before anything is touched.
 
 use crate::runner::target_lock::{Claim, Key, take};
 use assay_facts::TargetError;
@@ -13,23 +13,23 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the user allowed.
+/// Permissions of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// `--destroy-data`: overwrite the files and devices that are named as targets, when nothing but
-    /// zeroes is found on them.
+    /// `--destroy-data`: overwrite files and devices that are named as targets, if they contain
+    /// only zeroes.
     pub destroy_data: bool,
-    /// `--destroy-unknown-data`: also when there is something that assay does not know to be unused.
+    /// `--destroy-unknown-data`: overwrite them also if they contain unrecognised data.
     pub destroy_unknown_data: bool,
 }
 
-/// Why a target was refused. Each names the target and the way out.
+/// Reason why a target was refused. Each message contains the target and the way out.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetRefused {
-    /// No target at all.
+    /// No target was named.
     #[error("name a directory to measure, such as `assay run quick .`")]
     None,
-    /// Nothing is there.
+    /// The target does not exist.
     #[error(
         "{target}: there is no such file or directory; fio would create it and measure whatever is mounted above: create it, or check that the file system is mounted"
     )]
@@ -37,7 +37,7 @@ pub enum TargetRefused {
         /// Target.
         target: String,
     },
-    /// Its layers could not be found out.
+    /// The layers below cannot be determined.
     #[error(transparent)]
     Unreadable(#[from] TargetError),
     /// Read-only, or no permission.
@@ -47,10 +47,10 @@ pub enum TargetRefused {
     NotWritable {
         /// Target.
         target: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// No room.
+    /// There is too little space.
     #[error(
         "{target}: the test file needs {needed} and {spare} must stay free, but {free} is free: use a smaller --size (at most {most}) or another directory"
     )]
@@ -59,14 +59,14 @@ pub enum TargetRefused {
         target: String,
         /// Size of the test file.
         needed: Bytes,
-        /// What must stay free.
+        /// Bytes that must stay free.
         spare: Bytes,
         /// Free bytes.
         free: Bytes,
         /// Largest size that would be accepted.
         most: Bytes,
     },
-    /// The plan writes to data of the user's.
+    /// The plan would write to data of the user.
     #[error(
         "{target} is {what} of yours and the plan `{plan}` writes: name a directory instead (assay then makes and removes a file of its own), use a plan that only reads, or say --destroy-data if everything in it may be lost"
     )]
@@ -78,7 +78,7 @@ pub enum TargetRefused {
         /// Plan.
         plan: String,
     },
-    /// A file or device was named by a link.
+    /// A link to a file or device was named.
     #[error(
         "{target} is a link to {device}: with --destroy-data, name that itself, so that there is no doubt which one is overwritten"
     )]
@@ -88,7 +88,7 @@ pub enum TargetRefused {
         /// The file or device.
         device: String,
     },
-    /// It is in use, holds data that nobody gave up, or that could not be ruled out.
+    /// It is in use, contains data that were not released, or a check failed.
     #[error("{target} will not be overwritten: {refused}")]
     InUse {
         /// Target.
@@ -100,14 +100,14 @@ pub enum TargetRefused {
     /// It cannot be opened.
     #[error("{0}")]
     NotOpened(#[source] HostError),
-    /// Somebody exchanged it while it was looked at.
+    /// The target was replaced during the check.
     #[error(
         "{target} changed while it was looked at ({source}): see what happens there, and start again"
     )]
     Changed {
         /// Target.
         target: String,
-        /// What was found.
+        /// The difference.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Another assay measures it.
@@ -117,16 +117,16 @@ pub enum TargetRefused {
     Measured {
         /// Target.
         target: String,
-        /// Which process, when that is known.
+        /// Description of the process, if known.
         by: String,
     },
-    /// Neither directory, file nor block device.
+    /// The target is not a directory, a file or a block device.
     #[error("{target} is neither a directory, a regular file nor a block device")]
     WrongKind {
         /// Target.
         target: String,
     },
-    /// Too small for the plan.
+    /// The target is too small for the plan.
     #[error(
         "{target} has {size}, less than one block of {block}: use a smaller block size or a larger file"
     )]
@@ -138,7 +138,7 @@ pub enum TargetRefused {
         /// Largest block of the plan.
         block: Bytes,
     },
-    /// A web server, and a load that is not for one.
+    /// The target is a web server, and the load is for files.
     #[error(
         "{target} is a web server, and `{workload}` of the plan `{plan}` works on files: name a directory, or use the plan `http`"
     )]
@@ -150,7 +150,7 @@ pub enum TargetRefused {
         /// Plan.
         plan: String,
     },
-    /// A directory, and a load that is for a web server.
+    /// The target is not a web server, and the load is for web servers.
     #[error(
         "{target} is no web server, and `{workload}` of the plan `{plan}` asks one: name a URL as target, or give the load its url"
     )]
@@ -162,7 +162,7 @@ pub enum TargetRefused {
         /// Plan.
         plan: String,
     },
-    /// Two names for one place.
+    /// Two names of the same target.
     #[error("{first} and {second} are the same place: name it once")]
     Same {
         /// First name.
@@ -172,30 +172,28 @@ pub enum TargetRefused {
     },
 }
 
-/// A target that may be used.
+/// A usable target.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// What it is and what lies below.
+    /// Description of the target and the layers below.
     pub info: TargetInfo,
-    /// Where it really is, for facts; what is read and written is [`Checked::place`]. Of a web server
-    /// its URL.
+    /// Resolved path, for facts; I/O uses [`Checked::place`]. For a web server its URL.
     pub path: PathBuf,
     /// Size of the whole file or device, of which `info.size` is measured.
     pub whole: Bytes,
-    /// The target itself, held until the run ends; none for a web server, which whoever loads it has
-    /// looked up.
+    /// The open target until the end of the run; `None` for a web server, which the load resolves.
     pub place: Option<Place>,
-    /// Keeps other assays off.
+    /// Lock against other assay processes.
     pub measuring: Claim,
 }
 
-/// A target that is held: its name was looked up once and is not looked up again.
+/// An open target, whose name is resolved only once.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// A directory, in which assay makes a file of its own.
+    /// A directory in which assay creates a file.
     Directory(Arc<Directory>),
-    /// A file or block device of the user's. A device that will be overwritten is held exclusively,
-    /// so that nobody mounts it or adds it to an array in between.
+    /// A file or block device of the user. A device that will be overwritten is held exclusively,
+    /// so that no other program can mount it or add it to an array.
     File(Held),
 }
 
@@ -215,7 +213,7 @@ impl Place {
     }
 }
 
-/// Stays free on the file system: 5 % of the test file and at least 64 MiB.
+/// Returns the bytes that stay free on the file system: 5 % of the test file, at least 64 MiB.
 fn spare_space(size: Bytes) -> Bytes {
     Bytes((size.0 / 20).max(64 << 20))
 }
@@ -266,7 +264,7 @@ pub(crate) fn check(
     Ok(checked.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Whether every load that works on the target can.
+/// Checks that all loads on the target are suitable.
 fn suits(plan: &Plan, target: &str) -> Result<(), TargetRefused> {
     let url = is_url(target);
     let misfit = plan.workloads.iter().find(|planned| match url {
@@ -300,7 +298,7 @@ pub(crate) fn target_changed(
     }
 }
 
-/// Looks the target up, once. Says where it really is, too.
+/// Opens the target once. Returns its resolved path too.
 fn open(
     host: &dyn Host,
     plan: &Plan,
@@ -320,7 +318,7 @@ fn open(
     Ok((place, real))
 }
 
-/// Where a target really is, and what.
+/// Returns the resolved path of a target and its type.
 fn find(target: &str) -> Result<(PathBuf, FileType), TargetRefused> {
     let missing = |_| TargetRefused::Missing {
         target: target.to_owned(),
@@ -352,7 +350,7 @@ fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefuse
     })
 }
 
-/// Opens a target that is a directory, or that is only read, and finds out what lies below it.
+/// Opens a target that is a directory, or that is only read, and finds the layers below it.
 pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo), TargetRefused> {
     let (real, kind) = find(target)?;
     let place = hold(target, &real, kind)?;
@@ -360,7 +358,7 @@ pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo),
     Ok((place, info))
 }
 
-/// What lies below a target that is held at `path`.
+/// Finds the layers below a target that is open at `path`.
 fn read_layers_below(
     host: &dyn Host,
     target: &str,
@@ -368,7 +366,7 @@ fn read_layers_below(
     path: &Path,
 ) -> Result<TargetInfo, TargetRefused> {
     let mut info = assay_facts::target(host, path)?;
-    // What was looked at by name must be what is held.
+    // The object checked by name must be the open one.
     let (held, named) = (place.identity(), assay_host::held::read_identity(path));
     match (held, named) {
         (Ok(held), Ok(named)) if held == named => {}
@@ -379,7 +377,7 @@ fn read_layers_below(
     Ok(info)
 }
 
-/// Whether it is large enough, and what lies below it.
+/// Checks the size, and finds the layers below.
 fn check_size(
     host: &dyn Host,
     plan: &Plan,
@@ -422,7 +420,7 @@ fn check_size(
     })
 }
 
-/// Whether a scratch file of `info.size` may be made in the directory.
+/// Checks that a scratch file of `info.size` can be created in the directory.
 pub(crate) fn scratch_fits(info: &TargetInfo, real: &Path) -> Result<(), TargetRefused> {
     writable(real, &info.name)?;
     space(info)

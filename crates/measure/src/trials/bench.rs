@@ -1,4 +1,4 @@
-//! What the pairs need from the machine.
+//! Interface between the pairs of a trial and the machine.
 
 use crate::trials::TrialError;
 use assay_model::Nanos;
@@ -7,44 +7,44 @@ use assay_model::trial::Side;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// The machine, or a stand-in with a known truth.
+/// The machine, or a simulation with a known effect.
 pub trait TrialBench {
-    /// Puts a side into effect, also when it is in effect already, so that both sides have the same
-    /// history; returns what was read back.
+    /// Puts a side into effect, also if it is in effect already, so that both sides have the same
+    /// history. Returns the value that was read back.
     ///
     /// # Errors
-    /// The change cannot be made, or does not do what it says.
+    /// The change cannot be applied, or has no effect.
     fn enter(&mut self, side: Side) -> Result<String, TrialError>;
 
-    /// Does the load to a side that was entered.
+    /// Runs the load on the current side.
     ///
     /// # Errors
-    /// The load generator cannot be started at all; a load that fails is a sample that says so.
+    /// The load generator cannot be started. If a load fails, the sample contains the error.
     fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError>;
 
-    /// How long the slots from now on measure.
+    /// Sets the length of the following slots.
     fn slots_last(&mut self, length: Nanos);
 
-    /// The three clocks, read together.
+    /// Returns the three clocks, read together.
     fn clocks(&self) -> Clocks;
 }
 
-/// Three clocks that run alike unless the machine is suspended or somebody sets the time.
+/// Three clocks that advance equally unless the machine is suspended or the time is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
     /// Time of day.
     pub wall: jiff::Timestamp,
     /// CLOCK_MONOTONIC: stands still while the machine is suspended (clock_gettime(2)).
     pub monotonic: Duration,
-    /// CLOCK_BOOTTIME: goes on.
+    /// CLOCK_BOOTTIME: continues while the machine is suspended.
     pub boottime: Duration,
 }
 
-/// Disagreement of clocks that is no longer ordinary slewing.
+/// Largest difference of clocks that counts as normal slewing.
 const TOLERANCE: Duration = Duration::from_millis(500);
 
 impl Clocks {
-    /// Reads all three; `now` is the time of day.
+    /// Reads all three clocks; `now` returns the time of day.
     pub(crate) fn read(now: &dyn Fn() -> jiff::Timestamp) -> Self {
         Self {
             wall: now(),
@@ -53,7 +53,7 @@ impl Clocks {
         }
     }
 
-    /// What went wrong between two readings, when something did.
+    /// Returns the disagreement between two readings, if there is one.
     #[must_use]
     pub fn disagree(&self, later: &Self) -> Option<Disagreement> {
         let elapsed = later.monotonic.saturating_sub(self.monotonic);
@@ -77,17 +77,17 @@ fn read_clock(clock: ClockId) -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Time since some moment before assay began, without the time that the machine slept.
+/// Returns the time since an arbitrary start, without the time in which the machine was suspended.
 pub(crate) fn monotonic_time() -> Duration {
     read_clock(ClockId::Monotonic)
 }
 
-/// What the clocks say happened.
+/// Event that explains a disagreement of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disagreement {
     /// The machine was suspended this long.
     Suspended(Duration),
-    /// The time of day was set by this much.
+    /// The time of day was changed by this amount.
     Jumped(jiff::SignedDuration),
 }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn clocks_that_run_alike_say_nothing() {
         assert_eq!(at(0, 0, 0).disagree(&at(5_100, 5_000, 5_000)), None);
-        // Suspended before, not in between.
+        // Suspended before the interval, not within it.
         assert_eq!(at(0, 0, 9_000).disagree(&at(5_000, 5_000, 14_000)), None);
     }
 

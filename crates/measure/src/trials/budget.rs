@@ -1,4 +1,4 @@
-//! What fits into the time that a user gives: what is made before, the noise of the machine, pairs.
+//! Plans a trial within the user's time: preparation, noise measurement, pairs.
 
 use crate::runner::estimate::{self, PaceEstimate};
 use crate::trials::noise::NOISE_PAIRS;
@@ -7,7 +7,7 @@ use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::trial::TrialPlan;
 use assay_model::{Bytes, Change, Load, Nanos};
 
-/// Time to write what is measured on, before anything was written: at the rate of one hard disk.
+/// Estimates the time to create the objects, at the rate of one hard disk.
 fn estimate_preparation(plan: &TrialPlan) -> Nanos {
     let Load::Fio { size, .. } = &plan.load else {
         return Nanos(0);
@@ -28,8 +28,9 @@ fn remaining_budget(plan: &TrialPlan, budget: Nanos) -> Nanos {
     Nanos(budget.0.saturating_sub(estimate_preparation(plan).0))
 }
 
-/// Pairs that are planned within a budget. The noise before them is measured when it leaves enough
-/// pairs for a verdict; the time of preparation is only estimated, so that it never takes the last six.
+/// Returns the number of pairs within a budget. The noise is measured first if enough pairs for a
+/// verdict remain. The time of preparation is only an estimate, so it never reduces the last six
+/// pairs.
 pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
     let least = count_least_pairs(plan.alpha);
     let fit = count_pairs_within(plan, remaining_budget(plan, budget));
@@ -39,7 +40,7 @@ pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
     }
 }
 
-/// Whether the noise of the machine may be measured before the pairs.
+/// Whether there is time to measure the noise before the pairs.
 pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     plan.budget.is_none_or(|budget| {
         count_pairs_within(plan, remaining_budget(plan, budget))
@@ -47,8 +48,8 @@ pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     })
 }
 
-/// The budget that would do, where no verdict is possible within the one given: not even the fewest pairs
-/// fit. None when it does, or when fewer pairs were asked for.
+/// Returns a sufficient budget if no verdict is possible within the given one, because it has too
+/// few pairs. `None` if it suffices, or if the user requested fewer pairs.
 #[must_use]
 pub fn too_small(plan: &TrialPlan, asked: Option<u32>) -> Option<Nanos> {
     let least = count_least_pairs(plan.alpha);
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn noise_counts_and_gives_way_to_the_fewest_pairs() {
-        // A pair takes ten seconds; nothing has to be made for this load.
+        // A pair takes ten seconds; this load needs no objects.
         let ample = plan(120);
         assert_eq!((ample.max_pairs, affords_noise(&ample)), (9, true));
         let tight = plan(75);
@@ -102,9 +103,9 @@ mod tests {
         let needed = too_small(&small, None).unwrap();
         assert_eq!(needed, Nanos(60 * S));
         assert_eq!(too_small(&plan(needed.0 / S), None), None);
-        // Who asks for three pairs gets them.
+        // A user who requests three pairs gets them.
         assert_eq!(too_small(&small, Some(3)), None);
-        // With one error rate for many pieces of advice, six pairs are no longer enough.
+        // With one error rate for many pieces of advice, six pairs do not suffice.
         let mut strict = plan(60);
         strict.alpha = 0.05 / 8.0;
         assert_eq!(too_small(&strict, None), Some(Nanos(80 * S)));

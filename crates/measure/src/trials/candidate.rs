@@ -1,4 +1,4 @@
-//! One piece of advice and what it is tried on, settled before anything is touched.
+//! One piece of advice and its target, decided before anything is touched.
 
 use crate::runner::Ground;
 use crate::trials::plan::{TrialOptions, settle};
@@ -11,24 +11,24 @@ use assay_model::{Advice, Facts, TargetInfo};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One piece of advice and what it is tried on.
+/// One piece of advice and its target.
 pub struct Candidate {
-    /// What will be done.
+    /// The plan.
     pub plan: TrialPlan,
-    /// The target, held from here on: what is shown is what is measured.
+    /// The open target: the object that the user saw is measured.
     pub ground: Option<Ground>,
-    /// What is known of machine and target.
+    /// Facts of machine and target.
     pub facts: Facts,
-    /// Whether the advice applies here.
+    /// Whether the advice applies to this machine.
     pub applies: Applicability,
 }
 
 impl Candidate {
-    /// Settles advice with the values that the user gave its parameters; the target is the advice's own
-    /// where none is named. Storage is opened, and nothing else is touched.
+    /// Creates a candidate with the user's parameters; without a named target the default of the
+    /// advice is used. Opens storage targets and changes nothing.
     ///
     /// # Errors
-    /// A value or a target that does not fit the advice, or a target that cannot be opened.
+    /// A parameter or target is not suitable for the advice, or the target cannot be opened.
     pub fn new(
         advice: &Advice,
         given: &BTreeMap<String, String>,
@@ -66,7 +66,8 @@ impl Candidate {
         })
     }
 
-    /// The trial, not begun yet, with its target. `campaign` names the trials beside it.
+    /// Creates the trial and returns it with its target. `campaign` contains the ids of the other
+    /// trials.
     #[must_use]
     pub fn begin(
         self,
@@ -90,7 +91,7 @@ impl Candidate {
     }
 }
 
-/// `.` means nothing in a stored trial: a target is named by where it is.
+/// Returns the absolute path of a target, because `.` has no meaning in a stored trial.
 fn absolute_target(target: &str) -> Result<String, TrialError> {
     let refuse = |why: &str| TrialError::Name(format!("{}: {why}", target.escape_debug()));
     let path = std::path::absolute(target).map_err(|_| refuse("not a path"))?;

@@ -1,4 +1,4 @@
-//! Why a trial could not begin, or ended early, and the way out.
+//! Reasons why a trial could not begin, or ended early, with the way out.
 
 use crate::engine::EngineError;
 use crate::runner::TargetRefused;
@@ -10,72 +10,72 @@ use assay_loads::layout::LayoutError;
 use assay_loads::scratch::ScratchError;
 use assay_store::StoreError;
 
-/// Why a trial could not begin, or ended early.
+/// Reason why a trial could not begin, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// The store refused.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The advice cannot be tried with these values, or on this target.
     #[error(transparent)]
     Resolve(#[from] assay_advice::ResolveError),
-    /// The target has no name that can be kept.
+    /// The name of the target cannot be stored.
     #[error("{0}")]
     Name(String),
-    /// A setting cannot be changed, set back or entered in the journal.
+    /// A setting cannot be changed, reverted or recorded in the journal.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// What is to be measured cannot be made.
+    /// An object for measuring cannot be created.
     #[error(transparent)]
     Arm(#[from] ArmError),
-    /// No scratch space.
+    /// There is no scratch space.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
     /// fio cannot be used.
     #[error(transparent)]
     Fio(#[from] FioError),
-    /// A scratch file may not be made there.
+    /// A scratch file must not be created there.
     #[error(transparent)]
     Refused(#[from] TargetRefused),
     /// The test file could not be laid out.
     #[error("laying out the test file stopped {0}")]
     Layout(#[source] LayoutError),
-    /// The load does not work as the machine is now, so there is nothing to compare with.
+    /// The load fails on the baseline, so a comparison is impossible.
     #[error("the load fails before anything is changed: {error}")]
     LoadFails {
-        /// What it said.
+        /// Error of the load.
         error: String,
     },
-    /// fio would not understand it.
+    /// fio would reject the job.
     #[error(transparent)]
     Job(RenderError),
-    /// The load writes, and the target is not assay's.
+    /// The load writes, and the target belongs to the user.
     #[error(
         "{0} is yours and the load writes: name a directory instead, in which assay makes a file of its own"
     )]
     WouldDestroy(String),
-    /// The target cannot be looked at.
+    /// The target cannot be read.
     #[error("{target}: {source}")]
     Target {
         /// The target.
         target: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// The catalogue asks for something that does not fit together.
+    /// The page of the catalogue is inconsistent.
     #[error("the advice does not fit together: its load needs {0}")]
     Unfit(&'static str),
-    /// A password cannot be read, or the work directory refuses.
+    /// A password cannot be read, or the work directory cannot be used.
     #[error(transparent)]
     Slot(EngineError),
-    /// Something could not be set back or removed.
+    /// A setting could not be reverted, or an object not removed.
     #[error(
         "{what} could not be set back: {error}. It is in the journal; `assay trial --recover` tries again"
     )]
     NotSetBack {
-        /// What.
+        /// The setting or object.
         what: String,
-        /// Why.
+        /// The cause.
         error: String,
     },
 }
@@ -84,7 +84,7 @@ impl From<EngineError> for TrialError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Fio(source) => Self::Fio(source),
-            // A trial has one workload, so its name says nothing.
+            // A trial has one workload, so its name is no information.
             EngineError::Job { source, .. } => Self::Job(source),
             EngineError::Unfit(what) => Self::Unfit(what),
             other => Self::Slot(other),

@@ -1,4 +1,4 @@
-//! One trial from its first file to its last: made, measured, judged, set back.
+//! Executes one trial: creates the objects, measures, judges and reverts.
 
 use crate::engine::{Environment, MeasureEvent, Tell};
 use crate::runner::Ground;
@@ -23,30 +23,30 @@ use std::path::Path;
 /// How a trial ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// As stored.
+    /// The trial as stored.
     pub trial: Trial,
     /// All its slots.
     pub slots: Vec<Slot>,
-    /// The answer.
+    /// The judgement.
     pub judgement: Judgement,
-    /// Why it ended.
+    /// Reason for the end.
     pub stop: Stop,
 }
 
-/// What the user wants beyond the measurement.
+/// Options of the user besides the measurement.
 pub struct Wish<'a> {
-    /// Keep the change when it is better.
+    /// Keep the change if it is better.
     pub keep: bool,
-    /// Keep it although a figure beside the deciding one got clearly worse.
+    /// Keep the change even if a figure other than the deciding one is clearly worse.
     pub despite_worse: bool,
     /// Measure the noise of the machine first.
     pub noise: bool,
-    /// Asked after a change that could lock the user out was put into effect; without a yes it is
-    /// taken back.
+    /// Asks for confirmation after a change that could lock the user out; without confirmation the
+    /// change is reverted.
     pub confirm: &'a mut dyn FnMut() -> bool,
 }
 
-/// A new trial that was not begun.
+/// Creates a trial that has not begun.
 #[must_use]
 pub fn new_trial(
     plan: TrialPlan,
@@ -72,7 +72,7 @@ pub fn new_trial(
     }
 }
 
-/// Why a change would never be kept, whatever it gains.
+/// Returns the reason why a change is never kept, if there is one.
 #[must_use]
 pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
     if plan.aa {
@@ -97,18 +97,18 @@ pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
     }
 }
 
-/// Figures that got clearly worse, whatever the verdict says: no change that has any is kept without
-/// a second word.
+/// Returns the figures that are clearly worse, independent of the verdict: a change with such a
+/// figure is kept only with `--despite-worse`.
 pub fn clearly_worse(judgement: &Judgement) -> impl Iterator<Item = &FigureJudgement> {
     judgement.figures.iter().filter(|figure| figure.worse)
 }
 
-/// Carries a trial out, or goes on with one that holds `slots` already. A trial with a target has it
-/// open as `ground` since it was looked at.
+/// Executes a trial, or continues one that has `slots` already. `ground` is the open target of a
+/// trial with a target.
 ///
 /// # Errors
-/// What could not be made, changed, started, stored or set back. What was measured until then is
-/// stored, and the machine is as it was, unless the error says otherwise.
+/// An object, change, load, store or revert failed. Measured slots are stored, and the machine is
+/// unchanged unless the error reports otherwise.
 pub fn execute(
     mut trial: Trial,
     mut slots: Vec<Slot>,
@@ -121,8 +121,8 @@ pub fn execute(
     if trial.target.is_some() && ground.is_none() {
         return Err(TrialError::Unfit("its target, opened"));
     }
-    // Taken before anything is stored: another assay on the same target is refused here. Services and
-    // commands have no file to measure; the journal tells two trials of them apart.
+    // Locked before anything is stored: another assay on the same target is refused here. Services
+    // and commands have no file to lock; the journal distinguishes two trials of them.
     let _claim = ground.map(Ground::claim).transpose()?;
     let session = env
         .journal
@@ -130,7 +130,7 @@ pub fn execute(
     let scratch = env.state.begin(&trial.uid)?;
     trial.state = TrialState::Running;
     trial.ended = None;
-    // Of a trial that goes on: not known again until its end.
+    // For a continued trial the state is unknown until its end.
     trial.kept = trial.kept.filter(|kept| *kept == Kept::Kept);
     match trial.id.0 {
         0 => store.create_trial(&mut trial)?,
@@ -209,7 +209,8 @@ fn on_machine(
             None => format!("noise before the change: neighbouring slots differed by about {percent:.1} %"),
         });
         if let Some(slot) = seen.slot {
-            // Before any coin was looked at, so that the coins are still coins.
+            // Decided before the random order is used, so that the order stays independent of the
+            // data.
             crate::trials::plan::with_slots(
                 &mut trial.plan,
                 slot,
@@ -228,7 +229,7 @@ fn on_machine(
     }
     let id = trial.id;
     let mut keep = |slot: &Slot| Ok(store.add_slot(id, slot)?);
-    // What was made and measured before the first pair is part of the time that was given.
+    // Preparation and measurements before the first pair are part of the user's time.
     let mut timed = trial.clone();
     let spent = Nanos::from(monotonic_time().saturating_sub(began));
     timed.plan.budget = (timed.plan.budget).map(|budget| Nanos(budget.0.saturating_sub(spent.0)));
@@ -275,7 +276,7 @@ fn session_label(trial: &Trial) -> String {
     format!("trial of {}", trial.plan.advice)
 }
 
-/// Two trials on one target would measure each other.
+/// Returns the key that prevents two trials on one target.
 fn target_key(trial: &Trial) -> String {
     let path = Path::new(&trial.plan.target).canonicalize();
     match path {

@@ -1,4 +1,4 @@
-//! The load of trials: what it needs, where it goes, and one slot of it.
+//! The load of trials: its tools, its target, and one slot of it.
 
 use crate::engine::{
     Environment, LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell, Tools,
@@ -15,31 +15,31 @@ use assay_model::workload::Engine;
 use assay_model::{Bytes, Load, Nanos};
 use std::path::{Path, PathBuf};
 
-/// What does the load.
+/// Runs the load.
 pub(crate) struct Loader<'a> {
     pub(crate) env: Environment<'a>,
-    /// With nothing left open.
+    /// The load without open choices.
     pub(crate) load: Load,
     tools: Tools,
     pub(crate) work: PathBuf,
     sources: Sources,
 }
 
-/// Where both sides are made.
+/// Where both sides are created.
 pub(crate) struct On<'a> {
-    /// The user's directory, file or device, when the advice is about storage.
+    /// The user's directory, file or device, if the advice is about storage.
     pub(crate) ground: Option<&'a Ground>,
-    /// Where scratch files are entered.
+    /// Registry of scratch files.
     pub(crate) scratch: &'a scratch::ScratchSession,
-    /// The scratch file, once there is one; whoever lends this removes it when the machine is gone.
+    /// The scratch file, once it exists; its owner removes it after the machine is dropped.
     pub(crate) made: &'a mut Option<Scratch>,
 }
 
 impl<'a> Loader<'a> {
-    /// Finds what the load of a trial needs; it works in `work`.
+    /// Finds the tools of a trial's load, which runs in `work`.
     ///
     /// # Errors
-    /// fio or a password is missing, or a web server does not answer or may not be loaded.
+    /// fio or a password is missing, or a web server does not respond or must not be loaded.
     pub(crate) fn new(
         trial: &Trial,
         env: &Environment<'a>,
@@ -87,7 +87,7 @@ impl<'a> Loader<'a> {
             runtime: length,
             limit: OPERATION_LIMIT,
             size: load_size(&self.load),
-            // The same seed for both sides of a pair: the same offsets and data.
+            // Both sides of a pair have the same seed: the same offsets and data.
             seed: plan.seed ^ u64::from(pair),
             place,
             sources: &self.sources,
@@ -97,8 +97,8 @@ impl<'a> Loader<'a> {
         })?)
     }
 
-    /// Where the load goes when a setting makes the difference: a scratch file in a directory, a device
-    /// or file that is only read, or what the load names itself.
+    /// Returns the target of the load if the change is a setting: a scratch file in a directory, a
+    /// read-only device or file, or the target of the load itself.
     pub(crate) fn find_own_place(
         &self,
         plan: &TrialPlan,
@@ -133,7 +133,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// On how much the load works.
+/// Returns the size of the load's data.
 pub(crate) fn load_size(load: &Load) -> Bytes {
     match load {
         Load::Fio { size, .. } => size.unwrap_or(DEFAULT_FILE_SIZE),
@@ -141,7 +141,7 @@ pub(crate) fn load_size(load: &Load) -> Bytes {
     }
 }
 
-/// The load with an engine of fio's, where it leaves that open.
+/// Sets fio's engine if the load leaves it open.
 fn with_engine(load: &Load, engine: Engine) -> Load {
     let mut load = load.clone();
     if let Load::Fio { workload, .. } = &mut load

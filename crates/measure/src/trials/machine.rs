@@ -1,5 +1,4 @@
-//! The machine itself as a bench: a setting that is set and set back, or two things that assay
-//! made, alive side by side.
+//! The machine as a bench: a setting that is applied and reverted, or two objects that exist side by side.
 
 use crate::engine::{Environment, LoadTarget, MeasureEvent, Tell, link};
 use crate::runner::Ground;
@@ -14,7 +13,7 @@ use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
 use assay_model::{Change, Nanos, change};
 use std::path::Path;
 
-/// Both sides, ready to be measured.
+/// Both sides, ready for measuring.
 pub(crate) struct Machine<'a> {
     plan: &'a TrialPlan,
     /// Measured time of a slot.
@@ -24,15 +23,15 @@ pub(crate) struct Machine<'a> {
 }
 
 enum Sides<'a> {
-    /// One place; a setting makes the difference.
+    /// One target; the setting differs.
     Setting {
         switch: Box<Switch<'a>>,
         value: Option<String>,
         place: LoadTarget,
-        /// Which side is in effect.
+        /// The side in effect.
         now: Side,
     },
-    /// Two places.
+    /// Two targets.
     Arms(Box<[Arm<'a>; 2]>),
 }
 
@@ -42,8 +41,8 @@ struct Arm<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Makes what has to be made. A setting is changed and set back once, which tells a missing
-    /// privilege before anything else is done.
+    /// Creates the objects. Applies and reverts a setting once, which detects missing privileges
+    /// before anything else is done.
     pub(crate) fn new(
         trial: &'a Trial,
         env: &Environment<'a>,
@@ -62,10 +61,12 @@ impl<'a> Machine<'a> {
         let loader = Loader::new(trial, env, on.scratch.dir(), over_nbd)?;
         let sides = match &plan.change {
             Change::Set { setting, value } => {
-                // First of all: it tells what cannot be changed before anything is written.
+                // Comes first: it detects settings that cannot be changed before anything is
+                // written.
                 let switch = Switch::open(session, env.host, setting)?;
                 if !plan.aa {
-                    // And what may not: there and back once, before a file is laid out for nothing.
+                    // Detects missing permissions: applied and reverted once, before a file is laid
+                    // out for nothing.
                     switch.set(value.as_deref())?;
                     switch.restore()?;
                 }
@@ -78,8 +79,8 @@ impl<'a> Machine<'a> {
                 }
             }
             Change::SideBySide { now, changed } => {
-                // Against itself: two of the same, so that what differs between two of a kind is
-                // part of the noise.
+                // For A/A two equal objects, so that the difference of two equal objects is part of
+                // the noise.
                 let changed = if plan.aa { now } else { changed };
                 let mut build =
                     |arm, side| build(trial, env, session, on.ground, &loader, arm, side, tell);
@@ -97,7 +98,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// The flush test of both sides, when the plan asks for one.
+    /// Runs the flush test of both sides, if the plan requires it.
     pub(crate) fn durability(&mut self) -> Result<Vec<DurabilityProof>, TrialError> {
         let cancel = self.loader.env.cancel;
         match (self.plan.safety, &mut self.sides) {
@@ -110,7 +111,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Sets the setting back, and takes away what was made.
+    /// Reverts the setting, and removes the objects.
     pub(crate) fn set_back(self) -> Result<(), TrialError> {
         match self.sides {
             Sides::Setting { switch, .. } => drop(switch.restore()?),
@@ -133,7 +134,8 @@ impl TrialBench for Machine<'_> {
                     Side::Now => switch.restore(),
                     Side::Changed => switch.set(value.as_deref()),
                 };
-                // In effect already: away and back, so that every slot begins just after a change.
+                // Already in effect: switched away and back, so that every slot begins after a
+                // change.
                 if *now == side {
                     put(side.other())?;
                 }
@@ -181,7 +183,7 @@ fn build<'a>(
     };
     tell(MeasureEvent::Making(name));
     let place = assay_changes::side_by_side::ArmSite {
-        // A service has no place of its own: its copy lives where scratch files are entered.
+        // A service has no directory; its copy is beside the scratch files.
         dir: ground.map_or_else(|| loader.work.clone(), Ground::through),
         name: name.to_owned(),
         size: load_size(&trial.plan.load),

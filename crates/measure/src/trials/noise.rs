@@ -1,4 +1,4 @@
-//! The machine as it is, before anything is changed: how noisy it is, and how long slots are best.
+//! Measures the noise of the baseline before any change, and chooses the length of slots.
 
 use crate::engine::{MeasureEvent, Tell};
 use crate::trials::TrialError;
@@ -12,20 +12,21 @@ use assay_model::Nanos;
 use assay_model::sample::Outcome;
 use assay_model::trial::{PairOutcome, Side, Slot, Trial};
 
-/// Neighbours measured to see the noise, where slots have a length already.
+/// Number of pairs of neighbours for the noise if the slot length is fixed.
 pub(crate) const NOISE_PAIRS: u32 = 3;
 
-/// What was seen.
+/// The measured noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// Standard deviation of the log ratio of neighbouring slots.
     pub pair_sd: f64,
-    /// The length of slots that was chosen, where the plan leaves it open.
+    /// Chosen slot length, if the plan leaves it open.
     pub slot: Option<Nanos>,
 }
 
-/// Measures neighbours of the side as it is now. Where the plan lets slots be shorter, these are the shortest,
-/// and their noise decides. Nothing is stored. None when nothing can be said: interrupted, or no figure.
+/// Measures neighbouring slots of the baseline. If the plan permits shorter slots, the shortest
+/// ones are measured, and their noise determines the length. Stores nothing. Returns `None` if it
+/// was interrupted, or there is no figure.
 ///
 /// # Errors
 /// As [`crate::trials::pairs::measure`].
@@ -78,13 +79,13 @@ pub fn measure_noise(
     Ok(Some(seen))
 }
 
-/// Of pairs side by side.
+/// Returns the noise of pairs side by side.
 fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     let (firsts, seconds) = (slots.iter().step_by(2), slots.iter().skip(1).step_by(2));
     let effects: Vec<f64> = neighbour_effects(trial, firsts.zip(seconds))
         .flatten()
         .collect();
-    // The mean is known: both sides are the same.
+    // The mean is known to be zero, because both sides are the same.
     let squares = effects.iter().map(|x| x * x).sum::<f64>();
     (!effects.is_empty()).then(|| Noise {
         pair_sd: (squares / effects.len() as f64).sqrt(),
@@ -92,10 +93,10 @@ fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     })
 }
 
-/// Returns the noise at the best slot length, from short slots that took so long each.
+/// Returns the noise at the best slot length, from short slots of this duration.
 fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<Noise> {
     let plan = &trial.plan;
-    // Each slot against the one before: ln of the figure, but for a constant.
+    // Each slot relative to the previous one: ln of the figure, up to a constant.
     let mut log = 0.0;
     let neighbours = slots.iter().zip(&slots[1..]);
     let mut logs = vec![log];
@@ -116,7 +117,8 @@ fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos
     })
 }
 
-/// The log ratio of each two slots; both are the machine as it is, labelled so that the judge pairs them.
+/// Returns the log ratio of neighbouring slots; both are the baseline, labelled as A and B for the
+/// judge.
 fn neighbour_effects<'a>(
     trial: &Trial,
     all: impl Iterator<Item = (&'a Slot, &'a Slot)>,

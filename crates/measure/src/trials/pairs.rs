@@ -1,5 +1,5 @@
-//! The pairs: a coin's order, both sides, judged, again; until the judge, the budget or the user
-//! says stop. What is measured is stored before the next slot begins.
+//! Measures pairs: both sides in randomised order, then a judgement, until the judge, the budget or the user stops.
+//! Each slot is stored before the next one begins.
 
 use crate::engine::{Carried, MeasureEvent, Steps, Tell, carry_out};
 use crate::trials::bench::{Clocks, Disagreement, TrialBench};
@@ -11,28 +11,28 @@ use assay_model::trial::{Judgement, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
 use std::time::Duration;
 
-/// Why the pairs ended.
+/// Reason why the pairs ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The judge has its answer, or all pairs are measured.
+    /// The judge has a verdict, or all pairs are measured.
     Verdict,
     /// The user interrupted.
     Cancelled,
-    /// The time the user gave is over.
+    /// The user's time is over.
     Budget,
     /// No pair gave a figure.
     Fruitless(String),
 }
 
-/// Where slots are kept.
+/// Stores slots.
 pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
 
-/// Measures the pairs that `slots` does not hold yet and adds them to it. On a `host` it looks
-/// whether anything was stopped meanwhile.
+/// Measures the pairs that are missing in `slots`, and adds them. With a `host` it detects whether
+/// a process was stopped in the meantime.
 ///
 /// # Errors
-/// A change that cannot be made, a load generator that cannot be started, a store that refuses.
-/// What was measured until then is stored.
+/// A change cannot be applied, a load generator cannot be started, or the store fails. Measured
+/// slots are stored.
 pub fn measure(
     trial: &Trial,
     slots: &mut Vec<Slot>,
@@ -44,7 +44,7 @@ pub fn measure(
 ) -> Result<(Judgement, Stop), TrialError> {
     drop_halves(slots);
     let now = bench.clocks();
-    // Before any was seen, a pair takes what its slots take.
+    // Before the first pair, its time is that of its slots.
     let slot = Duration::from(trial.plan.slot.and(trial.plan.washout));
     let mut pairs = Pairs {
         trial,
@@ -68,7 +68,7 @@ pub fn measure(
     })
 }
 
-/// The sides of the pairs, one after the other.
+/// The sides of the pairs in sequence.
 struct Pairs<'a> {
     trial: &'a Trial,
     slots: &'a mut Vec<Slot>,
@@ -77,18 +77,18 @@ struct Pairs<'a> {
     cancel: &'a Cancel,
     keep: &'a mut Keep<'a>,
     judgement: Judgement,
-    /// By the monotonic clock.
+    /// Start by the monotonic clock.
     began: Duration,
-    /// What the clocks do between the two slots of a pair matters too.
+    /// Events between the two slots of a pair matter too.
     pair_began: Clocks,
-    /// The longest pair so far.
+    /// Duration of the longest pair so far.
     longest: Duration,
-    /// Why nothing comes next.
+    /// Reason why no slot follows.
     stop: Stop,
 }
 
 impl Pairs<'_> {
-    /// Whether all is known, or the time is over.
+    /// Whether the verdict is final, or the time is over.
     fn is_over(&mut self) -> bool {
         let plan = &self.trial.plan;
         let measured = self.slots.last().map_or(0, |slot| slot.pair);
@@ -105,7 +105,7 @@ impl Pairs<'_> {
         false
     }
 
-    /// Judges the pair that is complete now.
+    /// Judges the pair that is now complete.
     fn judge(&mut self, tell: &mut Tell<'_>) {
         let (outcomes, judgement) = judge_trial(self.trial, self.slots);
         self.judgement = judgement;
@@ -158,7 +158,7 @@ impl Steps<TrialError> for Pairs<'_> {
         let read_back = self.bench.enter(*side)?;
         let of = (*pair, *side, *side, *number);
         let slot = one_slot(of, read_back, self.pair_began, self.bench, self.host)?;
-        // Interrupted in the middle: the slot says nothing.
+        // Interrupted within the slot: its sample is invalid.
         Ok((!self.cancel.is_cancelled()).then_some(slot))
     }
 
@@ -173,7 +173,7 @@ impl Steps<TrialError> for Pairs<'_> {
     }
 }
 
-/// The deciding figure of A and of B.
+/// Returns the deciding figure of A and of B.
 fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     let judged = judge_slots_for_display(trial, pair, &[]).samples;
     [Side::Now, Side::Changed].map(|side| {
@@ -182,8 +182,8 @@ fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     })
 }
 
-/// A pair of which only one side was measured is measured again as a whole: its two sides must be
-/// neighbours.
+/// Drops a pair with only one measured side: it is measured again completely, because its sides
+/// must be neighbours.
 fn drop_halves(slots: &mut Vec<Slot>) {
     let whole: Vec<u32> = slots
         .windows(2)
@@ -193,8 +193,8 @@ fn drop_halves(slots: &mut Vec<Slot>) {
     slots.retain(|slot| whole.contains(&slot.pair));
 }
 
-/// A slot of a pair: `real` is the side that is in effect, `side` what it counts as. `since` is when the
-/// pair began.
+/// Creates a slot of a pair: `real` is the side in effect, `side` is the side as which it counts.
+/// `since` is the start of the pair.
 pub(crate) fn one_slot(
     (pair, real, side, number): (u32, Side, Side, u32),
     read_back: String,

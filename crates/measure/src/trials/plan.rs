@@ -1,4 +1,4 @@
-//! From advice to a plan that leaves nothing to choose: how many pairs at most, which side first.
+//! Converts advice to a plan without open choices: the most pairs, and the randomised order.
 
 use crate::trials::budget;
 use assay_judge::trial::forecast::count_pairs_within;
@@ -9,32 +9,32 @@ use assay_model::{Bytes, Nanos};
 use rand::{RngExt as _, SeedableRng};
 use std::collections::BTreeMap;
 
-/// What the user may say differently from the advice.
+/// Options of the user that override the advice.
 #[derive(Clone, Debug, Default)]
 pub struct TrialOptions {
-    /// Smallest ratio that matters.
+    /// Smallest relevant ratio.
     pub margin: Option<f64>,
-    /// Guardrails that replace those of the advice for the same figure, or come on top.
+    /// Guardrails that replace those of the advice for the same figure, or are added.
     pub guards: Vec<Guard>,
     /// Measured time of one slot.
     pub slot: Option<Nanos>,
-    /// Load before measuring.
+    /// Time of load before measuring.
     pub washout: Option<Nanos>,
     /// Size of the scratch file.
     pub size: Option<Bytes>,
-    /// Pairs at most.
+    /// Most pairs.
     pub max_pairs: Option<u32>,
-    /// Time at most.
+    /// Time limit.
     pub budget: Option<Nanos>,
-    /// Both sides as they are now.
+    /// Whether both sides are the baseline.
     pub aa: bool,
-    /// Level of a false "better".
+    /// Highest accepted probability of the verdict "better" when there is no difference.
     pub alpha: f64,
-    /// Seed of the coins and of the judge.
+    /// Seed of the randomised order and of the judge.
     pub seed: u64,
 }
 
-/// Settles a plan.
+/// Creates a plan.
 #[must_use]
 pub fn settle(
     advice: &Advice,
@@ -62,7 +62,7 @@ pub fn settle(
         guards: trial_guards(spec, &options.guards),
         margin: options.margin.unwrap_or(spec.margin),
         slot: options.slot.unwrap_or_else(|| seconds(spec.slot_seconds)),
-        // Who names a length gets it.
+        // A length of the user is fixed.
         slot_min: (spec.slot_seconds_min)
             .filter(|least| options.slot.is_none() && *least < spec.slot_seconds)
             .map(seconds),
@@ -85,7 +85,7 @@ pub fn settle(
         first: Vec::new(),
     };
     if let Some(budget) = plan.budget {
-        // Planned so from the start, the judge has a last look at what fits.
+        // Planned from the start, so that the judge's last analysis is at the last pair that fits.
         let fit = budget::affordable_pairs(&plan, budget);
         plan.max_pairs = plan.max_pairs.min(fit).max(1);
     }
@@ -93,7 +93,7 @@ pub fn settle(
     plan
 }
 
-/// Slots of this length: more of them may fit into the time that was given, of which some was spent.
+/// Sets the slot length: more pairs may then fit into the remaining time.
 pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     plan.slot = slot;
     if let Some(budget) = plan.budget {
@@ -103,12 +103,12 @@ pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     }
 }
 
-/// The same plan with other coins, for a second session.
+/// Returns the same plan with another randomised order, for a second session.
 #[must_use]
 pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
     let mut again = plan.clone();
     (again.seed, again.budget) = (seed, budget);
-    // What was chosen then stays.
+    // The chosen length is kept.
     again.slot_min = None;
     if let Some(budget) = budget {
         again.max_pairs = again
@@ -120,8 +120,8 @@ pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPl
     again
 }
 
-/// The guardrails of the advice and of the user, and one of the slowest operations where nobody named
-/// one and the page does not say why not.
+/// Returns the guardrails of the advice and of the user, plus a tail latency if neither has one and
+/// the page does not exclude it.
 fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     let replaced = |guard: &Guard| asked.iter().any(|other| other.metric == guard.metric);
     let kept = spec.guards.iter().filter(|guard| !replaced(guard));
@@ -132,8 +132,8 @@ fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     guards
 }
 
-/// One coin for each pair. The whole error rate rests on these being fair and independent of what
-/// is measured, so they are thrown before anything is.
+/// Draws the order of each pair. The error rate assumes that the order is fair and independent of
+/// the measurements, so it is drawn before anything is measured.
 #[must_use]
 pub fn draw_order(seed: u64, pairs: u32) -> Vec<Side> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
@@ -172,7 +172,7 @@ mod tests {
             .flat_map(|seed| draw_order(seed, 60))
             .filter(|side| *side == Side::Now)
             .count();
-        // 12,000 fair coins: sd 54.8, so this is within four of them.
+        // 12,000 fair draws: standard deviation 54.8, so this is within four of them.
         assert!((5_780..=6_220).contains(&heads), "{heads}");
     }
 

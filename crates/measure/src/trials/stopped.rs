@@ -1,10 +1,9 @@
-//! Was assay, or a program of its load, stopped while a slot was measured?
+//! Detects whether assay or its load was stopped while a slot was measured.
 //!
-//! Whoever stops a process (SIGSTOP, Ctrl-Z, a frozen container) stops its work and not its clock:
-//! a slot of 5 s that was stopped for 20 s counts as one 42 times slower. Its length alone does not
-//! tell, because a device that stalls looks the same, and that is what a trial is there to see. So
-//! a thread looks meanwhile: at the state of every process below this one, and at its own sleep. A
-//! sleep that lasted far too long, while the thread was not waiting for a processor, was a stop.
+//! A stopped process (SIGSTOP, Ctrl-Z, a frozen container) does no work while its clock runs on: a slot of 5 s with a
+//! stop of 20 s would count as 42 times slower. The duration alone does not prove a stop, because a stalling device
+//! looks the same, and a trial must measure such stalls. A thread therefore watches the state of every child process
+//! and its own sleep. A sleep that is much too long, while the thread did not wait for a processor, was a stop.
 
 use crate::trials::void_doubt;
 use assay_host::Host;
@@ -14,23 +13,23 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Name of the doubt.
+/// Code of the doubt.
 pub const CODE: &str = "load-stopped";
-/// How often it looks.
+/// Interval of the checks.
 const TICK: Duration = Duration::from_millis(100);
-/// A sleep that is longer than asked for by this much, with a processor to be had, was a stop.
+/// A sleep that exceeds its length by this much, with a free processor, was a stop.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What was seen.
+/// A detected stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stop {
     /// assay did not run for this long.
     Assay(Duration),
-    /// This process below assay was stopped by a signal.
+    /// This child process was stopped by a signal.
     Load { pid: String, name: String },
 }
 
-/// Does the work and looks meanwhile. Without a host nobody looks.
+/// Does the work and watches for stops; without a host it does not watch.
 pub(crate) fn watch_for_stops<T>(
     host: Option<&dyn Host>,
     work: impl FnOnce() -> T,
@@ -45,13 +44,13 @@ pub(crate) fn watch_for_stops<T>(
             .spawn_scoped(scope, move || watch(host, &ended));
         let worked = work();
         drop(done);
-        // A thread that could not be started saw nothing, as one that panicked.
+        // A thread that could not be started, or that panicked, detected nothing.
         let seen = watch.ok().and_then(|watch| watch.join().ok()).flatten();
         (worked, seen.map(|stop| stop_doubt(&stop)))
     })
 }
 
-/// Until the work is done; the first stop that was seen.
+/// Watches until the work is done; returns the first stop.
 fn watch(host: &dyn Host, ended: &Receiver<()>) -> Option<Stop> {
     let mut seen = None;
     let mut waited = waited_for_processor(host);
@@ -65,7 +64,7 @@ fn watch(host: &dyn Host, ended: &Receiver<()>) -> Option<Stop> {
             .saturating_sub(waits.saturating_sub(waited));
         waited = waits;
         if late > LATE {
-            // It says more than what stopped with it.
+            // It contains more information than a stop of a child at the same time.
             seen = Some(Stop::Assay(late));
         }
         seen = seen.or_else(|| stopped_below(host));
@@ -98,18 +97,18 @@ fn monotonic_time() -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Time that this thread was ready to run and had no processor (proc(5), `schedstat`); none where
-/// the kernel does not count it.
+/// Returns the time in which this thread was runnable without a processor (proc(5), `schedstat`);
+/// zero if the kernel does not count it.
 fn waited_for_processor(host: &dyn Host) -> Duration {
     let text = read(host, "/proc/thread-self/schedstat").unwrap_or_default();
     let waited = text.split_whitespace().nth(1);
     Duration::from_nanos(waited.and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// A process below this one that is stopped.
+/// Returns a stopped child process.
 fn stopped_below(host: &dyn Host) -> Option<Stop> {
     let mut next = thread_children(host, "self");
-    // What is started meanwhile comes to the next look; a tree is finite, a race might not be.
+    // New processes are found at the next check; the limit bounds a race with processes that fork.
     let mut left = 10_000;
     while let Some(pid) = next.pop() {
         left -= 1;
@@ -126,14 +125,15 @@ fn stopped_below(host: &dyn Host) -> Option<Stop> {
     None
 }
 
-/// The name in a line of `stat` whose process is stopped. The name may hold brackets and blanks.
+/// Returns the name in a line of `stat` if its process is stopped. The name may contain brackets
+/// and blanks.
 fn find_stopped(stat: &str) -> Option<String> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     (after.split_whitespace().next() == Some("T")).then(|| name.escape_debug().to_string())
 }
 
-/// What all threads of a process have started.
+/// Returns the children of all threads of a process.
 fn thread_children(host: &dyn Host, pid: &str) -> Vec<String> {
     let tasks = format!("/proc/{pid}/task");
     let threads = host.list(Path::new(&tasks)).unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// One test: what one thread starts, a watch in another would see as well.
+    /// One test, because the watch of one thread would detect stops of another test.
     #[test]
     fn a_stopped_program_is_seen_and_a_slow_one_is_not() {
         let ((), doubt) = watch_for_stops(Some(&LiveHost), || {

@@ -247,7 +247,7 @@ impl<'a> MachineDriver<'a> {
         Ok(failure)
     }
 
-    /// Waits, and looks for a signal meanwhile.
+    /// Waits, and checks for a signal.
     fn wait(&self, time: Nanos) -> Result<(), TuneError> {
         let until = monotonic_time() + Duration::from(time);
         loop {
@@ -410,7 +410,7 @@ impl Driver for MachineDriver<'_> {
 
     fn revert(&mut self) -> Result<(), TuneError> {
         (self.lent.tell)(TuneEvent::Step(&Step::Revert));
-        // What somebody else changed is left alone, and told at the end.
+        // Settings that another program changed are not reverted, and are listed at the end.
         match self.board.revert_all() {
             Err(error) if find_meddling(&error).is_none() => Err(error.into()),
             _ => Ok(()),
@@ -469,7 +469,7 @@ pub(super) fn describe_to_judge(record: &TuneRecord) -> Trial {
         predicts: String::new(),
         parameters: std::collections::BTreeMap::new(),
         target: record.target.clone(),
-        // Nothing reads it: the rows of each pair say what differs.
+        // Not used: the rows of each pair define the difference.
         change: assay_model::Change::Set {
             setting: assay_model::change::Setting::Sysctl { key: String::new() },
             value: None,

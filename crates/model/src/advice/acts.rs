@@ -1,12 +1,12 @@
-//! What a change acts on: the `[acts]` table of a page, by which `assay tune` chooses and orders
-//! candidates. The mapping to candidates is in `assay-tune`.
+//! Object of a change: the `[acts]` table of a page, by which `assay tune` selects and orders candidates.
+//! `assay-tune` maps it to candidates.
 
 use crate::criterion::Metric;
 use crate::result::LimitKind;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What a change acts on, which operations it can move, and what is expected of it.
+/// Object of a change, the operations that it can affect, and its expected gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActsOn {
@@ -17,19 +17,19 @@ pub struct ActsOn {
     /// Loads that the change can move; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadName>,
-    /// How the change is switched on and off.
+    /// How the change is applied and reverted.
     pub toggle: ToggleCost,
-    /// Ids of other pages that cannot be on beside this one. Pages that change the same setting exclude
-    /// each other without being named.
+    /// Ids of pages that cannot be combined with this one. Pages that change the same setting
+    /// exclude each other without being listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
-    /// Why `assay tune` never keeps the change, where that is so.
+    /// Reason why `assay tune` never keeps the change, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never: Option<String>,
-    /// Which operations it can move; all when absent.
+    /// Operations that the change can affect; all if absent.
     #[serde(default, skip_serializing_if = "MovedOperations::is_any")]
     pub moves: MovedOperations,
-    /// What is expected before anything is measured.
+    /// Expected gain before any measurement.
     pub prior: ExpectedGain,
 }
 
@@ -55,9 +55,9 @@ pub enum MachinePart {
     Journal,
     /// The page cache and writeback.
     PageCache,
-    /// A file that is a disk: its format.
+    /// A disk image: its format.
     Image,
-    /// The virtual disk of a guest: cache mode and submission.
+    /// The virtual disk of a guest: cache mode and I/O backend.
     VirtualDisk,
     /// A ZFS file system or volume.
     Dataset,
@@ -75,21 +75,21 @@ pub enum MachinePart {
     DeviceFlush,
     /// Memory management.
     Memory,
-    /// Frequency, idle states and scheduling of the CPUs.
+    /// Frequency, idle states and scheduling of CPUs.
     Cpu,
     /// The kernel's network stack.
     NetworkStack,
-    /// The queue of connections that wait to be accepted.
+    /// The queue of connections that are not accepted yet.
     AcceptQueue,
-    /// A server's processes and their work.
+    /// Processes of a server.
     Server,
-    /// A database: its cache, its log, its plans.
+    /// A database: its cache, log and plans.
     Database,
     /// Authentication and the start of a session.
     Login,
 }
 
-/// A kind of load, as `kind` of a load names it.
+/// A kind of load, named like `kind` of a load.
 #[derive(
     Clone,
     Copy,
@@ -117,7 +117,7 @@ pub enum LoadName {
     Command,
 }
 
-/// What switching costs.
+/// Cost of switching between the sides.
 #[derive(
     Clone,
     Copy,
@@ -133,49 +133,49 @@ pub enum LoadName {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ToggleCost {
-    /// Written to the kernel, in effect at once.
+    /// Written to the kernel, effective at once.
     Live,
     /// A file system is remounted.
     Remount,
-    /// A service reads its configuration again.
+    /// A service reloads its configuration.
     Reload,
     /// A service is restarted.
     Restart,
-    /// Things are made anew and measured side by side.
+    /// Two objects are created and measured side by side.
     Recreate,
-    /// Takes effect at the next boot.
+    /// Effective after the next boot.
     Reboot,
 }
 
-/// Which operations a change can move. What is absent is not restricted.
+/// Operations that a change can affect. An absent field does not restrict them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MovedOperations {
     /// Reads, writes or flushes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<MovedOperation>,
-    /// Figures: `iops`, `p99`.
+    /// Metrics: `iops`, `p99`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
-    /// Only operations through the page cache, or only those past it.
+    /// Only operations through the page cache, or only direct ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CachePath>,
     /// Only random or only sequential operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessOrder>,
-    /// Only writes that are flushed, or only those that are not.
+    /// Only writes with a flush, or only those without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
     /// Only blocks of these sizes, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Between<Bytes>>,
-    /// Only with so many operations in flight.
+    /// Only with this number of operations in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<Between<u32>>,
 }
 
 impl MovedOperations {
-    /// Whether nothing is restricted.
+    /// Whether there is no restriction.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self == Self::default()
@@ -200,7 +200,7 @@ impl MovedOperations {
 pub enum MovedOperation {
     /// Reads.
     Read,
-    /// Writes, the flush that follows them included.
+    /// Writes, including the flush after them.
     Write,
     /// Flushes.
     Flush,
@@ -212,7 +212,7 @@ pub enum MovedOperation {
 pub enum CachePath {
     /// Through the page cache.
     Buffered,
-    /// Past the page cache, with O_DIRECT.
+    /// Direct, with O_DIRECT.
     Direct,
 }
 
@@ -226,14 +226,14 @@ pub enum AccessOrder {
     Sequential,
 }
 
-/// A range; both ends belong to it, and one may be open.
+/// An inclusive range; one end may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Between<T> {
-    /// The smallest.
+    /// Smallest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<T>,
-    /// The largest.
+    /// Largest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<T>,
 }
@@ -245,7 +245,7 @@ impl<T: PartialOrd + Copy> Between<T> {
         self.from.is_none_or(|from| from <= value) && self.to.is_none_or(|to| value <= to)
     }
 
-    /// Whether no value can lie in the range, or the range has no end at all.
+    /// Whether the range is empty, or open at both ends.
     #[must_use]
     pub fn is_empty_or_open(&self) -> bool {
         match (self.from, self.to) {
@@ -256,15 +256,17 @@ impl<T: PartialOrd + Copy> Between<T> {
     }
 }
 
-/// What is expected of a change before anything is measured. It decides an order and no verdict.
+/// Expected gain of a change before any measurement. It determines the order of trials and no
+/// verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedGain {
     /// Probability that the change helps where it applies, 0 to 1.
     pub helps: f64,
-    /// Smallest and largest usual gain where it helps, 0.1 for 10 % more or a time shorter by 1 − 1/1.1.
+    /// Smallest and largest usual gain if it helps; 0.1 is 10 % more, or a time shorter by 1 −
+    /// 1/1.1.
     pub gain: [f64; 2],
-    /// Who measured that, or from what it was derived.
+    /// Source of the figures, or their derivation.
     pub from: String,
 }
 

@@ -1,11 +1,11 @@
-//! The `[acts]` table of a page in words, for the terminal and the book.
+//! Formats the `[acts]` table of a page for the terminal and the book.
 
 use super::acts::{AccessOrder, ActsOn, Between, CachePath, MovedOperations, ToggleCost};
 use std::fmt::Display;
 
 impl ActsOn {
-    /// Labels and texts, in the order of the table: parts and limits, operations, switching, exclusions,
-    /// expectation, and why it is never kept.
+    /// Returns labels and texts in the order of the table: parts and limits, operations, switching,
+    /// exclusions, expectation, and the reason why it is never kept.
     #[must_use]
     pub fn describe(&self) -> Vec<(&'static str, String)> {
         let parts = join(self.on.iter().map(|part| part.name()));

@@ -1,80 +1,81 @@
-//! A load of HTTP requests as files and the store say it.
+//! An HTTP load as in files and the store.
 
 use crate::secrets::{self, WITHHELD};
 use crate::web::Pace;
 use serde::{Deserialize, Serialize};
 
-/// HTTP requests, in a closed loop over several connections or at times that are fixed before.
+/// HTTP requests, in a closed loop over several connections or in an open loop at fixed times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// `http://HOST:PORT/PATH` or `https://…`; the target when left out.
+    /// `http://HOST:PORT/PATH` or `https://…`; the target if absent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Connections at once; in an open loop at most.
+    /// Concurrent connections; the most in an open loop.
     #[serde(default = "default_one")]
     pub connections: u32,
-    /// HTTP/2 is spoken: agreed on in the handshake of TLS, or known before without TLS.
+    /// Whether to use HTTP/2, negotiated in the TLS handshake, or without TLS by prior knowledge.
     #[serde(default, skip_serializing_if = "is_no")]
     pub http2: bool,
-    /// Requests at once on each connection of HTTP/2: there are so many times the connections at once.
+    /// Concurrent requests on each connection of HTTP/2; the concurrency is multiplied by it.
     #[serde(default = "default_one", skip_serializing_if = "is_one")]
     pub streams: u32,
-    /// Many requests over one connection; otherwise a new connection for each.
+    /// Whether connections are reused; otherwise each request makes a new one.
     #[serde(default = "default_true")]
     pub keep_alive: bool,
-    /// Requests per second, at times that are fixed before the start; a closed loop when left out.
+    /// Requests per second of an open loop; a closed loop if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// The times are random with exponential gaps.
+    /// Whether the intervals are random and exponential.
     #[serde(default, skip_serializing_if = "is_no")]
     pub poisson: bool,
-    /// The rate is this share of the capacity that was found; `assay web` alone finds one.
+    /// Fraction of the measured capacity as the rate; only `assay web` measures a capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// A file with a URL or path on each line, which are asked in turn.
+    /// A file with one URL or path per line, requested in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// An access log whose requests are sent at its own times.
+    /// An access log whose requests are replayed at their own times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// The log is replayed so many times as fast.
+    /// Speed factor of the replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Paths that are asked in turn instead of the URL's own.
+    /// Paths that are requested in turn instead of the URL's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Paths are picked at random.
+    /// Whether the paths are picked at random.
     #[serde(default, skip_serializing_if = "is_no")]
     pub shuffle: bool,
-    /// GET when left out.
+    /// Method; GET if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// `Name: value`. What is stored has no values of headers that may be secret.
+    /// Headers as `Name: value`. Values of possibly secret headers are not stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
     /// Body of each request. It is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Status of a good answer; 200 when left out.
+    /// Expected status; 200 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Every body must be the first one's, byte for byte.
+    /// Whether every body must equal the first one.
     #[serde(default, skip_serializing_if = "is_no")]
     pub same_body: bool,
-    /// A connection is closed after so many requests.
+    /// Number of requests after which a connection is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<u32>,
-    /// Any certificate is believed.
+    /// Whether to accept any certificate.
     #[serde(default, skip_serializing_if = "is_no")]
     pub insecure: bool,
-    /// Certificates of the authorities in this PEM file are believed, instead of the system's.
+    /// PEM file of certificate authorities that replaces the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
-    /// Later connections resume the TLS session of earlier ones.
+    /// Whether later connections resume TLS sessions.
     #[serde(default, skip_serializing_if = "is_no")]
     pub tls_resume: bool,
-    /// Threads of the generator; half of the CPUs for a server on this machine, else all.
+    /// Threads of the generator; by default half of the CPUs if the server is on this machine, else
+    /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
 }
@@ -127,7 +128,7 @@ impl Default for Http {
     }
 }
 
-/// Headers whose values say nothing that anybody keeps to himself.
+/// Headers whose values are never secret.
 const HARMLESS: [&str; 9] = [
     "accept",
     "accept-encoding",
@@ -141,7 +142,7 @@ const HARMLESS: [&str; 9] = [
 ];
 
 impl Http {
-    /// When requests are sent. A log's own times follow from the log, which is not known here.
+    /// Returns the schedule. That of a log depends on the log, which is not read here.
     #[must_use]
     pub fn pace(&self) -> Pace {
         match (self.rate, self.poisson) {
@@ -151,8 +152,8 @@ impl Http {
         }
     }
 
-    /// What may be stored and shown: without the body, the query of the URL, and the values of
-    /// headers that are not known to be harmless. What is kept of this is the same again.
+    /// Returns the load for storing and printing: without the body, the query of the URL, and
+    /// values of other than harmless headers. Applying it twice changes nothing.
     #[must_use]
     pub fn kept(&self) -> Self {
         let header = |header: &String| {
@@ -178,7 +179,7 @@ impl Http {
         }
     }
 
-    /// The part that was not kept, when there is one: such a load cannot be carried out again.
+    /// Returns the name of a removed part, if there is one: such a load cannot be executed again.
     #[must_use]
     pub fn missing(&self) -> Option<&'static str> {
         let gone = |text: &str| text.contains(WITHHELD);
@@ -190,10 +191,10 @@ impl Http {
         }
     }
 
-    /// What does not go together, or is out of range.
+    /// Checks that the values are in range and consistent.
     ///
     /// # Errors
-    /// One sentence that names the key.
+    /// One sentence with the name of the key.
     pub fn check(&self) -> Result<(), String> {
         let per_s = |rate: f64| rate > 0.0 && rate <= 1e8;
         let wrong = |why: &str| Err(why.to_owned());
@@ -257,7 +258,7 @@ impl Http {
         }
     }
 
-    /// One line for people.
+    /// Returns a description on one line.
     #[must_use]
     pub fn describe(&self) -> String {
         let method = self.method.as_deref().unwrap_or("GET");

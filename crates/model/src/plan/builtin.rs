@@ -1,8 +1,8 @@
-//! The plans that come with assay: the files in `plans/` at the root of the repository.
+//! The built-in plans: the files in `plans/` at the root of the repository.
 
 use super::PlanSpec;
 
-/// Name and text of each built-in plan, in the order they are listed.
+/// Name and text of each built-in plan in the order of lists.
 pub const BUILTIN: [(&str, &str); 9] = [
     ("quick", include_str!("../../../../plans/quick.toml")),
     ("matrix", include_str!("../../../../plans/matrix.toml")),
@@ -18,7 +18,7 @@ pub const BUILTIN: [(&str, &str); 9] = [
     ("http", include_str!("../../../../plans/http.toml")),
 ];
 
-/// The built-in plan of that name.
+/// Returns the built-in plan with this name.
 #[must_use]
 pub fn builtin_plan(name: &str) -> Option<PlanSpec> {
     let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;

@@ -1,34 +1,34 @@
-//! Plans from and to TOML, with errors that name the line, the key and the nearest known one.
+//! Parses and prints plans as TOML; errors contain the line, the key and the most similar known key.
 
 use super::{Plan, PlanSpec};
 use crate::load::Load;
 use crate::workload::Workload;
 use std::fmt::Write as _;
 
-/// Why a plan cannot be used.
+/// Error of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Not TOML, an unknown key, or a value that does not fit.
+    /// Not TOML, an unknown key, or an invalid value.
     #[error("{file}:{line}: {message}")]
     Syntax {
         /// File name as given.
         file: String,
         /// 1-based line.
         line: usize,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
-    /// It reads well but cannot be carried out.
+    /// The syntax is valid, but the plan cannot be executed.
     #[error("plan `{plan}`: {message}")]
     Content {
         /// Plan name.
         plan: String,
-        /// What is wrong and what would be right.
+        /// The error and its correction.
         message: String,
     },
 }
 
-/// Turns serde's "unknown field `a`, expected one of `b`, `c`" into a hint with the nearest name.
+/// Adds the most similar name to serde's "unknown field `a`, expected one of `b`, `c`".
 fn with_hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown_key = message.starts_with("unknown field");
@@ -50,10 +50,10 @@ fn with_hint(message: &str) -> String {
 }
 
 impl PlanSpec {
-    /// Reads a plan; `file` is only named in errors.
+    /// Parses a plan; `file` is used in errors only.
     ///
     /// # Errors
-    /// Names the line and the key.
+    /// The line and the key.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, PlanError> {
         toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start).min(text.len());
@@ -151,7 +151,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What fio's workload must be to fit the plan.
+/// Checks that a fio workload is consistent with the plan.
 fn fits(workload: &Workload, plan: &Plan) -> Result<(), String> {
     let size = workload.block_size.0;
     if size == 0 || !size.is_multiple_of(512) || size > 1 << 30 {
@@ -190,9 +190,9 @@ fn fits(workload: &Workload, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints a plan so that a person can edit it.
+/// Prints a plan in an editable form.
 pub(super) fn print(spec: &PlanSpec) -> String {
-    // serde writes sizes and times as plain numbers; people edit the short forms.
+    // serde writes sizes and times as plain numbers; the short forms are easier to edit.
     let mut out = String::new();
     let quote = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let list = |items: Vec<String>| {
@@ -226,7 +226,7 @@ pub(super) fn print(spec: &PlanSpec) -> String {
         if let Some(name) = &w.name {
             let _ = writeln!(out, "name = {}", quote(name));
         }
-        // A table in one line: what follows is the workload's again.
+        // An inline table, because the following keys belong to the workload.
         if let Some(load) = w
             .load
             .as_ref()

@@ -1,5 +1,5 @@
-//! A load in a plan, and its written form. fio's workloads are written as ever, key by key, other loads
-//! in a table of their own; the store and JSON documents hold the same.
+//! A load in a plan, and its stored form. fio workloads are stored key by key, other loads in their own table; the
+//! store and JSON documents use the same form.
 
 use super::{DEFAULT_RAMP, DEFAULT_RUNTIME, WorkloadSpec};
 use crate::load::Load;
@@ -7,13 +7,13 @@ use crate::units::Nanos;
 use crate::workload::{Engine, Workload};
 use serde::{Deserialize, Serialize};
 
-/// A load as a plan names it, with nothing left open.
+/// A load of a plan without open choices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "WorkloadSpec", into = "WorkloadSpec")]
 pub struct Planned {
     /// Name in results and criteria: letters, digits, `-` and `_`.
     pub name: String,
-    /// What is done.
+    /// The load.
     pub load: Load,
     /// Measured time.
     pub runtime: Nanos,
@@ -22,7 +22,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A workload of fio's under its own name, with the default times where it has none.
+    /// Creates a load from a fio workload with its own name; absent times get the defaults.
     #[must_use]
     pub fn of_fio(workload: Workload) -> Self {
         Self {
@@ -36,19 +36,19 @@ impl Planned {
         }
     }
 
-    /// What fio does, when the load is fio's.
+    /// Returns the fio workload of a fio load.
     #[must_use]
     pub fn fio(&self) -> Option<&Workload> {
         self.load.fio()
     }
 
-    /// How long it loads.
+    /// Returns the total time of a sample.
     #[must_use]
     pub fn time(&self) -> Nanos {
         Nanos(self.runtime.0.saturating_add(self.ramp.0))
     }
 
-    /// One line for people.
+    /// Returns a description on one line.
     #[must_use]
     pub fn describe(&self) -> String {
         match self.fio() {
@@ -59,10 +59,10 @@ impl Planned {
 }
 
 impl WorkloadSpec {
-    /// Nothing left open.
+    /// Fills in all open choices.
     ///
     /// # Errors
-    /// What is missing, or does not go together.
+    /// A missing or inconsistent value.
     pub(super) fn settle(self, auto: Engine, times: [Nanos; 2]) -> Result<Planned, String> {
         let [runtime, ramp] = times;
         let (runtime, ramp) = (self.runtime.unwrap_or(runtime), self.ramp.unwrap_or(ramp));
@@ -98,7 +98,7 @@ impl WorkloadSpec {
         })
     }
 
-    /// Whether nothing of fio's is said.
+    /// Whether no key of fio is set.
     fn bare(&self) -> bool {
         let rest = Self {
             name: self.name.clone(),

@@ -1,10 +1,10 @@
-//! What the kernel counted while a sample was taken.
+//! Kernel counters during a sample.
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Kernel counters over one sample: differences between its start and its end (layout excluded,
-/// ramp included).
+/// Kernel counters of one sample: differences between its start and its end (without layout, with
+/// ramp).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {
     /// Time between the two readings.
@@ -13,7 +13,7 @@ pub struct Counters {
     /// The devices directly under the target (`TargetInfo::devices`), from /proc/diskstats.
     #[serde(default)]
     pub devices: Vec<DeviceDelta>,
-    /// The whole machine's CPU, from /proc/stat.
+    /// CPU time of the whole machine, from /proc/stat.
     #[serde(default)]
     pub cpu: Option<CpuDelta>,
     /// CPU time of the load generator's process (user + system), from wait4.
@@ -54,8 +54,8 @@ pub struct DeviceDelta {
     pub busy_ms: u64,
     /// Milliseconds × requests in flight.
     pub weighted_ms: u64,
-    /// Flush requests completed. Those of a partition are its whole disk's: the kernel counts them
-    /// there alone (block/blk-flush.c, `blk_account_io_flush`).
+    /// Completed flush requests. For a partition those of its whole disk, where the kernel counts
+    /// them (block/blk-flush.c, `blk_account_io_flush`).
     pub flushes: u64,
     /// Milliseconds spent flushing.
     pub flush_ms: u64,
@@ -63,7 +63,7 @@ pub struct DeviceDelta {
     pub discards: u64,
 }
 
-/// CPU time of the whole machine as shares of all CPU time in the interval, 0–1.
+/// CPU time of the whole machine as fractions of all CPU time in the interval, 0–1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuDelta {
     /// CPUs online.
@@ -91,10 +91,10 @@ pub struct ArcDelta {
     pub demand_data_hits: u64,
     /// Demand data misses.
     pub demand_data_misses: u64,
-    /// Data read ahead of the demand.
+    /// Data that were prefetched.
     #[serde(default)]
     pub prefetch_data_misses: u64,
-    /// Misses that a cache device (L2ARC) answered.
+    /// Misses that a cache device (L2ARC) served.
     #[serde(default)]
     pub l2_hits: u64,
     /// ARC size at the end.
@@ -108,15 +108,15 @@ pub struct ArcDelta {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct ZilDelta {
-    /// Times that somebody waited for what was logged to be durable.
+    /// Number of waits until logged data were durable.
     pub commits: u64,
     /// Transactions written to the log.
     pub itxs: u64,
-    /// Bytes of them in log blocks on the pool's own devices.
+    /// Their bytes in log blocks on the pool's own devices.
     pub normal_bytes: Bytes,
-    /// Bytes of them in log blocks on a log device.
+    /// Their bytes in log blocks on a log device.
     pub slog_bytes: Bytes,
-    /// Bytes of them written in place, with a pointer in the log.
+    /// Their bytes written in place, with a pointer in the log.
     pub indirect_bytes: Bytes,
 }
 
@@ -125,8 +125,8 @@ pub struct ZilDelta {
 pub struct Throttle {
     /// Increase of `thermal_throttle/core_throttle_count` over all CPUs.
     pub cpu_events: Option<u64>,
-    /// Mean current over maximum frequency, 0–1.
+    /// Mean current frequency ÷ maximum frequency, 0–1.
     pub cpu_freq_share: Option<f64>,
-    /// Hottest NVMe composite temperature seen, °C, with its limit (`temp1_max`).
+    /// Highest NVMe composite temperature in °C, with its limit (`temp1_max`).
     pub nvme_celsius: Option<(f64, f64)>,
 }

@@ -1,6 +1,5 @@
-//! Workers and rates as they are stored. assay 0.1 wrote reads, writes, trims and flushes as fields of
-//! an fio job, counted requests, logins, files and commands as reads, and knew rates of reads and writes
-//! alone.
+//! The stored form of workers and rates. assay 0.1 stored reads, writes, trims and flushes as fields of a fio job,
+//! counted requests, logins, files and commands as reads, and stored rates of reads and writes only.
 
 use super::{FioJob, Latency, Operation, Operations, Rate};
 use crate::units::Nanos;
@@ -8,7 +7,7 @@ use crate::web::Step;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A worker in any form.
+/// A worker in any stored form.
 #[derive(Deserialize)]
 pub(super) struct Worker {
     name: String,
@@ -24,7 +23,7 @@ pub(super) struct Worker {
     fio: FioJob,
     #[serde(default)]
     http: Option<Box<Step>>,
-    // As 0.1 wrote it.
+    // Form of 0.1.
     read: Option<Operations>,
     write: Option<Operations>,
     trim: Option<Operations>,
@@ -41,7 +40,7 @@ pub(super) struct Worker {
     group: u32,
 }
 
-/// What the "reads" of a load of assay 0.1 were, by the name of the load.
+/// Returns the operation that assay 0.1 counted as "reads", by the name of the load.
 fn operation_of_load(name: &str) -> Operation {
     match name {
         "http" => Operation::Request,
@@ -93,13 +92,13 @@ impl From<Worker> for super::Worker {
     }
 }
 
-/// A point of rate over time in any form.
+/// A point of the rate over time in any stored form.
 #[derive(Deserialize)]
 pub(super) struct RatePoint {
     at_ms: u64,
     #[serde(default)]
     rates: BTreeMap<Operation, Rate>,
-    // As 0.1 wrote it.
+    // Form of 0.1.
     #[serde(default)]
     read_iops: f64,
     #[serde(default)]
@@ -132,7 +131,7 @@ impl From<RatePoint> for super::RatePoint {
 }
 
 impl Operations {
-    /// Flushes of this latency. fio tells neither their bytes nor their time.
+    /// Creates flushes with this latency. fio reports neither their bytes nor their duration.
     #[must_use]
     pub fn flushes(lat: Latency) -> Self {
         Self {
@@ -203,7 +202,7 @@ mod tests {
             );
             assert_eq!(read(&old).of(kind).unwrap().count, 2, "{name}");
         }
-        // fio's own job of such a name has options, and reads.
+        // A fio job of this name has options, and reads.
         let fio = read(
             r#"{"name":"http","options":{"rw":"read"},
                 "read":{"bytes":0,"ios":2,"runtime":5,"iops":3.0,"bytes_per_s":0.0}}"#,

@@ -1,4 +1,4 @@
-//! What came of a study: raw, and judged.
+//! Results of a study: raw and judged.
 
 use super::{Claim, Published, Study};
 use crate::result::Estimate;
@@ -9,65 +9,65 @@ use std::collections::BTreeMap;
 /// One figure of one configuration in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Observation {
-    /// Which configuration.
+    /// The configuration.
     pub configuration: String,
-    /// Which figure.
+    /// The figure.
     pub figure: String,
     /// 1-based round.
     pub round: u32,
-    /// In the unit of the figure.
+    /// Value in the unit of the figure.
     pub value: f64,
-    /// Why it may not mean what it says; empty when nothing speaks against it.
+    /// Reasons why it may be misleading; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// It does not mean what it says: kept and shown, and nothing rests on it.
+    /// Whether it is invalid: it is stored and shown, but no result uses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub void: bool,
 }
 
-/// What could not be tried here, and why.
+/// A measurement that was not possible here, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotTried {
-    /// Which configuration.
+    /// The configuration.
     pub configuration: String,
-    /// Which figure of it; all when none.
+    /// The figure; all if `None`.
     pub figure: Option<String>,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// A study that was carried out, raw.
+/// An executed study with raw results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyRun {
-    /// Its name in every store.
+    /// Id, the same in every store.
     pub uid: String,
-    /// Which assay.
+    /// Version of assay.
     pub assay_version: String,
-    /// When it began.
+    /// Start time.
     pub started: Timestamp,
-    /// When it ended; none while it goes on.
+    /// End time; `None` while it runs.
     pub ended: Option<Timestamp>,
-    /// The study as it was then.
+    /// The study at that time.
     pub study: Study,
     /// `quick` or `full`.
     pub form: String,
-    /// On what: machine, guest, versions; a line each.
+    /// The machine: one line each for hardware, guest and versions.
     pub machine: BTreeMap<String, String>,
     /// Seed of order, offsets and data.
     pub seed: u64,
-    /// Whether what was measured ran in an emulated guest (TCG): figures that depend on what its
-    /// instructions cost say nothing about real machines then.
+    /// Whether it ran in an emulated guest (TCG): figures that depend on the speed of instructions
+    /// are then not valid for real machines.
     #[serde(default)]
     pub emulated: bool,
-    /// Everything that was observed.
+    /// All observations.
     pub observations: Vec<Observation>,
-    /// What could not be tried.
+    /// Measurements that were not possible.
     pub not_tried: Vec<NotTried>,
-    /// Whether it went to its end.
+    /// Whether it was completed.
     pub complete: bool,
 }
 
-/// What became of a conclusion or a claim; later ones outweigh earlier ones.
+/// Support for a conclusion or claim; a later variant outweighs an earlier one.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -75,102 +75,101 @@ pub struct StudyRun {
 pub enum Support {
     /// The figures support it.
     Supported,
-    /// It could not be tried here.
+    /// It could not be measured here.
     NotTried,
-    /// The figures do not tell: intervals are too wide, or the machine is none that could.
+    /// The figures do not decide it: intervals are too wide, or the machine is unsuitable.
     Unresolved,
     /// The figures contradict it.
     Contradicted,
 }
 
-/// A claim as judged.
+/// A claim with its judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedClaim {
     /// The claim.
     pub claim: Claim,
-    /// What became of it.
+    /// The judgement.
     pub finding: Support,
-    /// The ratio or value it rests on, with its interval; none for an order or where nothing was
-    /// measured.
+    /// The ratio or value with its interval; `None` for an order, or without measurements.
     pub estimate: Option<Estimate>,
     /// The same from the published figures.
     pub published: Option<f64>,
-    /// What the published figures say to it; none where there are none.
+    /// Judgement by the published figures; `None` without them.
     pub published_finding: Option<Support>,
-    /// Why, in a sentence.
+    /// Reason in one sentence.
     pub why: String,
 }
 
-/// A conclusion as judged.
+/// A conclusion with its judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedConclusion {
-    /// In our words.
+    /// The conclusion in our words.
     pub says: String,
-    /// The weightiest finding among its claims.
+    /// The weightiest judgement of its claims.
     pub finding: Support,
-    /// The same from the published figures; none where they do not cover every claim.
+    /// The same from the published figures; `None` if they do not cover every claim.
     pub published_finding: Option<Support>,
-    /// Why it cannot be decided here whatever the claims say; else empty.
+    /// Reason why it cannot be decided here, independent of the claims; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Its claims.
     pub claims: Vec<JudgedClaim>,
-    /// What is known today from primary sources.
+    /// Answer of primary sources today.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub today: String,
 }
 
-/// One figure of one configuration: ours beside the published one.
+/// One figure of one configuration: measured and published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
-    /// Which configuration.
+    /// The configuration.
     pub configuration: String,
-    /// Which figure.
+    /// The figure.
     pub figure: String,
-    /// Ours, over the rounds that count.
+    /// Our estimate over the valid rounds.
     pub estimate: Option<Estimate>,
-    /// Rounds left out because their observation is void.
+    /// Number of void rounds.
     pub rounds_void: u32,
-    /// Doubts and how many observations carry them.
+    /// Doubts with the number of observations.
     pub doubts: BTreeMap<String, u32>,
-    /// The published one; computed from published ones where the figure is derived.
+    /// The published figure; for a derived figure computed from published ones.
     pub published: Option<Published>,
 }
 
 /// A configuration in a ranking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
-    /// Which configuration.
+    /// The configuration.
     pub configuration: String,
     /// Its figure.
     pub estimate: Estimate,
-    /// Whether it is told apart from the next one: the interval of their ratio leaves out 1. None for
-    /// the last one.
+    /// Whether it differs significantly from the next one: the interval of their ratio excludes 1.
+    /// `None` for the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<bool>,
-    /// Its 1-based rank among the published figures of the configurations that are ranked here; none
-    /// where nothing is published.
+    /// Its rank from 1 among the published figures of the ranked configurations; `None` without
+    /// published figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<usize>,
 }
 
-/// The configurations that were measured, best first.
+/// The measured configurations, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
-    /// By which figure.
+    /// The figure.
     pub figure: String,
     /// Best first.
     pub places: Vec<Place>,
 }
 
-/// What a study came to: derived on read, never stored.
+/// Results of a study: derived on read, never stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyResult {
-    /// Every configuration × figure of which something is known, in the order of the study.
+    /// Every configuration × figure with a measured or published value, in the order of the study.
     pub cells: Vec<Cell>,
-    /// Every conclusion.
+    /// Judged conclusions.
     pub conclusions: Vec<JudgedConclusion>,
-    /// By each figure that is ranked, where two or more configurations have it.
+    /// One ranking for each ranked figure that at least two configurations have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
 }

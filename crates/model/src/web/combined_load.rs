@@ -1,4 +1,4 @@
-//! One load from several machines at once: what each of them gave, and what they gave together.
+//! A load from several machines at once: the contribution of each, and the combined result.
 
 use super::{
     FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, StatusCount, Step, Stretch,
@@ -8,39 +8,40 @@ use crate::histogram::Histogram;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What one of several generators did of a step.
+/// Contribution of one of several generators to a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// Which machine, as the user calls it.
+    /// The machine, as the user names it.
     pub generator: String,
-    /// Its connections, at most.
+    /// Most connections.
     pub connections: u32,
-    /// Its share of the pace.
+    /// Its part of the schedule.
     pub pace: Pace,
-    /// Its clock beside that of the machine that directs all, just before the start; none when it was gone by then.
+    /// Offset of its clock against the coordinating machine just before the start; `None` if it had
+    /// failed by then.
     pub clock: Option<Offset>,
-    /// By how much it began after its time, as its own clock said, in microseconds.
+    /// Delay of its start in microseconds, by its own clock.
     pub late_us: i64,
-    /// Why nothing is known of what it did: it died, or the way to it was cut.
+    /// Reason why it has no result: the process died, or the connection was lost.
     pub lost: Option<String>,
-    /// What it saw.
+    /// Its measurements.
     pub measured: Measured,
-    /// Its link, or why it is not known.
+    /// Its link, or why it is unknown.
     pub link: Result<LinkUse, String>,
-    /// The machine itself.
+    /// Its machine.
     pub machine: MachineUse,
 }
 
 impl Part {
-    /// At most so much later than the others it was, in microseconds: how late it began, and how well its clock
-    /// was known.
+    /// Returns the largest possible delay against the other generators in microseconds: its late
+    /// start, plus the error of its clock.
     #[must_use]
     pub fn apart_us(&self) -> i64 {
         let error = self.clock.map_or(0, |clock| clock.error_us);
         self.late_us.saturating_abs().saturating_add(error)
     }
 
-    /// The same as if it had been alone.
+    /// Returns the step as if this generator had run alone.
     #[must_use]
     pub fn alone(&self, step: &Step) -> Step {
         Step {
@@ -56,8 +57,8 @@ impl Part {
     }
 }
 
-/// Time in which was counted, by all of them. Where some ended before others, it is so long that the rate of all is
-/// the sum of their rates: the longest time would make it of less than they gave.
+/// Returns the common window. If some generators ended early, it is chosen so that the total rate
+/// is the sum of their rates; the longest window would give less.
 fn counted_time(all: &[&Measured]) -> Nanos {
     let longest = all.iter().map(|one| one.window).max().unwrap_or_default();
     let there = all.iter().filter(|one| one.window.0 > 0);
@@ -71,8 +72,8 @@ fn counted_time(all: &[&Measured]) -> Nanos {
 }
 
 impl Measured {
-    /// What several generators saw as if it had been one: counts are added, histograms as well, bin by bin. All of
-    /// them have the same bins, so nothing is lost.
+    /// Combines the measurements of several generators: adds counts and histograms, bin by bin. All
+    /// have the same bins, so nothing is lost.
     #[must_use]
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut out = Self {
@@ -130,7 +131,7 @@ impl Measured {
         self.add_statuses(&one.statuses);
     }
 
-    /// Adds rate and latency over time. Where the stretches are not of one length there is none of all.
+    /// Adds rate and latency over time. Drops both if the intervals have different lengths.
     fn add_stretches(&mut self, one: &Self) {
         if self.stretches.is_empty() {
             self.stretch = one.stretch;
@@ -147,7 +148,7 @@ impl Measured {
         }
     }
 
-    /// Adds answers with an unexpected status, by status.
+    /// Adds responses with an unexpected status, by status.
     pub fn add_statuses(&mut self, more: &[StatusCount]) {
         for one in more {
             match self
@@ -190,11 +191,11 @@ mod tests {
         let together = |all: &[Measured]| Measured::together(all);
         let even = together(&[one(8, 800), one(8, 400)]);
         assert_eq!((even.window, even.rate()), (Nanos(8_000_000_000), 150.0));
-        // Interrupted: 100 and 50 per second, of which the second ended a second earlier.
+        // Interrupted: 100 and 50 per second, and the second generator ended one second earlier.
         let cut = together(&[one(4, 400), one(3, 150)]);
         assert!((cut.rate() - 150.0).abs() < 1e-6, "{}", cut.rate());
         assert!(cut.window < Nanos(4_000_000_000));
-        // Ended before anything was counted.
+        // Ended before the window.
         let none = together(&[one(4, 400), one(0, 0)]);
         assert_eq!((none.window, none.rate()), (Nanos(4_000_000_000), 100.0));
         assert_eq!(

@@ -1,26 +1,26 @@
-//! Rate and latency of a load over time, from the stretches that its counted time is divided into.
+//! Rate and latency of a load over time, from the intervals of its window.
 
 use super::Measured;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Fewest latencies that have a 99th percentile.
+/// Least number of latencies for a 99th percentile.
 const FEW: u64 = 100;
 
-/// One stretch of a load.
+/// One interval of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
-    /// Its middle, from the start of the counted time.
+    /// Its middle, from the start of the window.
     pub at: Nanos,
-    /// Good answers per second that ended in it.
+    /// Successful responses per second that ended in it.
     pub rate: f64,
     /// Failures per second.
     pub failures: f64,
-    /// Latency of half of the answers to requests that were due in it; at least two.
+    /// Median latency of responses to requests due in it; needs two.
     pub p50: Option<Nanos>,
-    /// Of nine in ten; at least ten.
+    /// 90th percentile; needs ten.
     pub p90: Option<Nanos>,
-    /// Of 99 in a hundred; at least a hundred.
+    /// 99th percentile; needs a hundred.
     pub p99: Option<Nanos>,
 }
 
@@ -31,7 +31,7 @@ impl Measured {
         let length = self.stretch.0;
         let starts = (0u64..).map(|at| at.saturating_mul(length));
         let points = starts.zip(&self.stretches).filter_map(|(from, stretch)| {
-            // The last one ends with the counted time.
+            // The last interval ends with the window.
             let lasted = length.min(self.window.0.saturating_sub(from));
             let per_s = |count: u64| count as f64 * 1e9 / lasted as f64;
             let percentile = |percent: f64, fewest: u64| {

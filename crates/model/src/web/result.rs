@@ -1,4 +1,4 @@
-//! What the steps of a load mean, derived from them on read.
+//! Results of the steps of a load, derived on read.
 
 use super::{Failures, Pace, Point, StatusCount};
 use crate::doubt::Doubt;
@@ -7,7 +7,7 @@ use crate::result::{Estimate, Interval};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Who kept a load from going faster.
+/// Cause that limited a load.
 #[derive(
     Clone,
     Copy,
@@ -23,30 +23,30 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
-    /// Nobody: the rate that was asked for was served.
+    /// None: the requested rate was reached.
     Rate,
     /// The server.
     Server,
-    /// The server's queue of connections that wait to be accepted (`listen` backlog).
+    /// The server's queue of connections that are not accepted yet (`listen` backlog).
     AcceptQueue,
-    /// What the server waits for: another server, such as a backend or a database.
+    /// Another server that the server waits for, such as a backend or a database.
     Backend,
     /// A CPU quota of the server's control group.
     Quota,
     /// assay itself.
     Generator,
-    /// The link.
+    /// The network link.
     Network,
-    /// The schedule could not be kept: too few connections, or a generator that was not there in time.
+    /// The schedule could not be kept: too few connections, or a late generator.
     Schedule,
     /// Local ports of the generator's machine.
     Ports,
-    /// It cannot be told from what was seen.
+    /// Unknown: the observations do not show it.
     NotKnown,
 }
 
 impl Limited {
-    /// For people.
+    /// Returns the name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,165 +64,165 @@ impl Limited {
     }
 }
 
-/// Who limited, and what shows it.
+/// The limiting cause with evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
-    /// Who.
+    /// Cause.
     pub who: Limited,
-    /// Figures, not opinions.
+    /// Evidence: figures, no opinions.
     pub evidence: String,
 }
 
-/// Latencies that shares of all requests did not exceed. One that is missing falls among the requests
-/// that failed, or rests on too few.
+/// Latency percentiles of all requests. A percentile is missing if it falls among the failed
+/// requests, or if there are too few.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Percentiles {
-    /// Half of the requests.
+    /// Median.
     pub p50: Option<Nanos>,
-    /// Nine in ten; at least ten requests.
+    /// 90th percentile; needs ten requests.
     pub p90: Option<Nanos>,
-    /// At least a hundred.
+    /// 99th percentile; needs a hundred requests.
     pub p99: Option<Nanos>,
-    /// At least a thousand.
+    /// 99.9th percentile; needs a thousand requests.
     pub p999: Option<Nanos>,
 }
 
-/// One shape of a load on one target, over its rounds.
+/// One kind of step on one target, over its rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepResult {
-    /// Which of the URLs, from 0.
+    /// Index of the URL.
     pub target: usize,
-    /// Connections, at most.
+    /// Most connections.
     pub connections: u32,
-    /// When requests were sent; of the first round.
+    /// Schedule of the first round.
     pub pace: Pace,
-    /// In an open loop: the share of the capacity.
+    /// In an open loop: fraction of the capacity.
     pub share: Option<f64>,
-    /// Rounds that count.
+    /// Number of valid rounds.
     pub rounds: u32,
-    /// Rounds that are void.
+    /// Number of void rounds.
     pub rounds_void: u32,
-    /// Good answers per second; none when no round counts.
+    /// Successful responses per second; `None` without a valid round.
     pub rate: Option<Estimate>,
     /// Bytes of bodies per second.
     pub bytes_per_s: f64,
-    /// From the intended time in an open loop.
+    /// Latency from the intended time in an open loop.
     pub latency: Percentiles,
-    /// From the first byte out.
+    /// Latency from the first byte sent.
     pub service: Percentiles,
-    /// All latencies of the rounds that count.
+    /// All latencies of the valid rounds.
     pub histogram: Histogram,
-    /// Rate and latency over time, of each round that is shown.
+    /// Rate and latency over time of each round in the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<OverTime>,
-    /// Requests due.
+    /// Number of requests that were due.
     pub due: u64,
-    /// Of these, failed or never sent.
+    /// Number of requests that failed or were never sent.
     pub failed: u64,
-    /// By kind.
+    /// Failures by kind.
     pub failures: Vec<Failures>,
-    /// Answers with an unexpected status, by status.
+    /// Responses with an unexpected status, by status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusCount>,
-    /// What each of several generators gave.
+    /// Contributions of several generators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<Given>,
-    /// CPUs that the server used, on average.
+    /// CPUs that the server used on average.
     pub server_cpus: Option<f64>,
     /// CPUs that the generator used.
     pub generator_cpus: f64,
-    /// Good answers for each second of the server's CPU time.
+    /// Successful responses per second of the server's CPU time.
     pub per_cpu_second: Option<Estimate>,
-    /// Good answers per second for each percent of all CPUs of the machine that the server used, the
-    /// figure that studies publish.
+    /// Successful responses per second for each percent of all CPUs of the machine that the server
+    /// used; studies publish this figure.
     pub per_percent: Option<f64>,
-    /// Bits per second on the link, the busier direction.
+    /// Bits per second on the link in the busier direction.
     pub link: Option<f64>,
-    /// Who limited.
+    /// Limiting cause.
     pub limit: Limit,
-    /// Doubts of all rounds, each once.
+    /// Doubts of all rounds without duplicates.
     pub doubts: Vec<Doubt>,
 }
 
 /// Rate and latency of one round over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OverTime {
-    /// From 0.
+    /// Round, from 0.
     pub round: u32,
-    /// About forty; none in runs stored before 0.3.
+    /// About forty points; none in runs stored before 0.3.
     pub points: Vec<Point>,
 }
 
-/// What one of several generators gave, on average over the rounds that are shown.
+/// Contribution of one of several generators, averaged over the rounds in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Given {
-    /// Which machine, as the user calls it.
+    /// The machine, as the user names it.
     pub generator: String,
-    /// Good answers per second that it had.
+    /// Its successful responses per second.
     pub rate: f64,
-    /// Share of all good answers.
+    /// Its fraction of all successful responses.
     pub share: f64,
-    /// CPUs that it used for it.
+    /// CPUs that it used.
     pub cpus: f64,
-    /// Requests of its that failed or were never sent, in all rounds.
+    /// Its requests that failed or were never sent, in all rounds.
     pub failed: u64,
 }
 
-/// How much a server can do.
+/// Capacity of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capacity {
-    /// Fewest connections that reach it within 5 %.
+    /// Smallest number of connections that reaches it within 5 %.
     pub connections: u32,
-    /// Good answers per second there.
+    /// Successful responses per second at that number.
     pub rate: f64,
-    /// Interval of that rate over the rounds; none with fewer than two.
+    /// Interval of the rate over the rounds; `None` with fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// The most connections that were tried brought more than 5 % over fewer: the server can do more than
-    /// `rate`, which then is a lower bound.
+    /// Whether the largest tested number of connections gave over 5 % more than fewer ones: then
+    /// the capacity is at least `rate`.
     #[serde(default)]
     pub rising: bool,
 }
 
-/// What a ranking goes by.
+/// Figure of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankedBy {
-    /// Good answers per second at capacity.
+    /// Successful responses per second at capacity.
     Capacity,
-    /// Good answers per CPU-second at capacity.
+    /// Successful responses per CPU-second at capacity.
     Efficiency,
 }
 
 /// A place in a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
-    /// Which of the URLs.
+    /// Index of the URL.
     pub target: usize,
     /// Its figure.
     pub value: Estimate,
-    /// Whether it is told apart from the next place; none for the last.
+    /// Whether it differs significantly from the next place; `None` for the last.
     pub apart: Option<bool>,
 }
 
 /// Targets in order, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
-    /// By what.
+    /// The figure.
     pub by: RankedBy,
     /// Best first.
     pub places: Vec<Place>,
 }
 
-/// All that steps mean.
+/// Results of all steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// Each shape on each target, in the order of the first round.
+    /// Each kind of step on each target, in the order of the first round.
     pub steps: Vec<StepResult>,
-    /// Of each target, from its closed loops; none when no round counts.
+    /// Capacity of each target from its closed loops; `None` without a valid round.
     pub capacity: Vec<Option<Capacity>>,
-    /// Of several targets.
+    /// Rankings of several targets.
     pub rankings: Vec<Ranking>,
 }

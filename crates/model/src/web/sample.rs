@@ -1,4 +1,4 @@
-//! A step of an HTTP load as the sample that every load gives.
+//! Converts a step of an HTTP load to a sample.
 
 use super::{Measured, Step};
 use crate::histogram::Histogram;
@@ -6,8 +6,8 @@ use crate::sample::{Latency, Operation, Operations, Outcome, Rate, RatePoint, Wo
 use crate::units::{Bytes, Nanos};
 
 impl Measured {
-    /// How the load ended. Requests that failed among others are no failure of the load: they are
-    /// counted, and doubted.
+    /// Returns how the load ended. Single failed requests do not fail the load: they are counted
+    /// and raise doubts.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.interrupted {
@@ -28,7 +28,7 @@ impl Measured {
         Outcome::Failed { error }
     }
 
-    /// Rate over time, second by second.
+    /// Returns the rate over time for each second.
     #[must_use]
     pub fn series(&self) -> Vec<RatePoint> {
         let each = if self.answers == 0 {
@@ -36,7 +36,7 @@ impl Measured {
         } else {
             self.bytes as f64 / self.answers as f64
         };
-        // A last second that is not whole has a rate of its own and would look like a drop.
+        // An incomplete last second would look like a drop.
         let whole = self.window.0 / 1_000_000_000;
         let seconds = (1u64..=whole).zip(&self.seconds);
         seconds
@@ -56,7 +56,7 @@ impl Measured {
 }
 
 impl Step {
-    /// What it did, as one worker that keeps all that was seen.
+    /// Converts the step to one worker with all observations.
     #[must_use]
     pub fn into_worker(self) -> Worker {
         let measured = &self.measured;
@@ -87,7 +87,7 @@ impl Step {
         }
     }
 
-    /// Time from the start of the load to its end, as far as it was counted.
+    /// Returns the time from the start of the load to the end of the window.
     #[must_use]
     pub fn window(&self) -> Nanos {
         self.measured.window
@@ -144,7 +144,7 @@ mod tests {
             ..Measured::default()
         };
         assert_eq!(measured.outcome(), Outcome::Completed);
-        // The half second at the end is no point.
+        // The half second at the end gives no point.
         assert_eq!(measured.series().len(), 2);
         assert!((measured.series()[0].bytes_per_s() - 400.0).abs() < 1e-9);
         let lat = summarize_latency(&measured.latency);

@@ -42,7 +42,7 @@ pub fn build_color_scale(values: impl Iterator<Item = f64>) -> AxisScale {
     AxisScale::log(values, 0.0, 1.0)
 }
 
-/// Draws a heat map with a scale from [`shared_color_scale`].
+/// Draws a heat map with a scale from [`build_color_scale`].
 #[must_use]
 pub fn draw_heat_map(map: &HeatMap, scale: &AxisScale) -> String {
     let (columns, rows) = (map.columns.len(), map.rows.len());

@@ -38,7 +38,7 @@ pub struct LineChart<'a> {
     pub over: String,
     /// Lines; eight colours, then the same with dashes and with dots.
     pub lines: Vec<ChartLine>,
-    /// A value as text.
+    /// Formats a value.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
@@ -54,7 +54,7 @@ pub fn build_value_scale<'a>(lines: impl Iterator<Item = &'a ChartLine> + Clone)
     AxisScale::fitting(values.filter(|value| *value > 0.0), FOOT, TOP)
 }
 
-/// Draws the lines on an axis from [`shared_value_scale`].
+/// Draws the lines on an axis from [`build_value_scale`].
 #[must_use]
 pub fn draw_lines(chart: &LineChart, y: &AxisScale) -> String {
     let all = || chart.lines.iter().flat_map(|line| &line.points);
@@ -116,7 +116,8 @@ pub fn draw_lines(chart: &LineChart, y: &AxisScale) -> String {
         labels.extend(path.last().map(|(_, py)| (*py, i)));
     }
     for (at, i) in spread_labels(labels, 12.0, TOP + 4.0, FOOT) {
-        // The sample beside the name shows the dashes, so that colour alone never tells.
+        // A sample of the line beside the name shows its dashes, so that colour is not the only
+        // difference.
         svg.add_path(&[(RIGHT + 5.0, at), (RIGHT + 23.0, at)], &line_class(i));
         let label = shorten_name(&chart.lines[i].label, LABEL);
         let class = colour_class(i);

@@ -106,14 +106,15 @@ pub fn choose_color_step(share: f64) -> usize {
     ((share * STEPS as f64) as usize).min(STEPS - 1)
 }
 
-/// Class of the n-th line of a chart: the colours in turn, then the same with dashes, then with dots.
+/// Returns the class of the n-th line of a chart: the colours in turn, then the same with dashes,
+/// then with dots.
 #[must_use]
 pub fn line_class(n: usize) -> String {
     let pattern = PATTERNS[n / LINES % PATTERNS.len()];
     format!("{}{pattern}", colour_class(n))
 }
 
-/// Class of what has the colour of the n-th line: its label, its end.
+/// Returns the class of elements in the colour of the n-th line: its label, its end.
 #[must_use]
 pub fn colour_class(n: usize) -> String {
     format!("l{}", n % LINES)

@@ -31,7 +31,7 @@ pub struct TimelineChart<'a> {
     pub points: Vec<(f64, f64)>,
     /// Ends of the interval of each point, where there is one; may be shorter than the points.
     pub intervals: Vec<Option<(f64, f64)>>,
-    /// Points to be read with a doubt in mind: hollow.
+    /// Suspect points, drawn as hollow dots.
     pub doubtful: Vec<bool>,
     /// Levels: start, end, value.
     pub levels: Vec<(f64, f64, f64)>,

@@ -1,5 +1,5 @@
-//! Every question of a check with its source, by service, and whether it applied. What was found is in the
-//! other forms.
+//! Lists every rule of a check with its source, by service, and whether it applied. The other formats list the
+//! findings.
 
 use super::{WITHOUT_RULES, counts_of_service, without_rules};
 use assay_model::coverage::Outcome;
@@ -8,7 +8,8 @@ use assay_render::Style;
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// The list, service by service; services that are not here stand last, with the number of their questions.
+/// Renders the list by service; services that do not exist here follow at the end, with the number
+/// of their rules.
 #[must_use]
 pub fn coverage(checked: &Checked, style: Style) -> String {
     let mut out = String::new();
@@ -41,7 +42,7 @@ pub fn coverage(checked: &Checked, style: Style) -> String {
     out
 }
 
-/// What became of a rule, in words.
+/// Describes the outcome of a rule.
 pub(super) fn outcome(rule: &Looked) -> String {
     let why = rule.why.as_deref();
     let because = |word: &str| why.map_or(word.to_owned(), |why| format!("{word} because {why}"));
@@ -58,7 +59,7 @@ pub(super) fn outcome(rule: &Looked) -> String {
     }
 }
 
-/// Services that are not here, each with the number of its questions.
+/// Returns the services that do not exist here, each with the number of its rules.
 fn absent(checked: &Checked) -> Vec<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let missing = checked

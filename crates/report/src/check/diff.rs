@@ -1,6 +1,5 @@
-//! What changed between two checks, each as the document for programs that `assay check --json` wrote:
-//! which findings came and went, and why. A finding that is gone is not always mended: its rule may be
-//! gone, or what it asks can no longer be read.
+//! Differences between two JSON documents of `assay check --json`: findings that appeared or disappeared, and why. A
+//! finding that disappeared is not always fixed: its rule may be gone, or its source may be unreadable now.
 
 use assay_model::finding::{Certainty, Looked, Seen, Severity};
 use assay_render::text::escape_line;
@@ -9,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// A check as it was written down.
+/// A stored check.
 #[derive(Debug, Deserialize)]
 pub struct Document {
     findings: Vec<Item>,
@@ -34,20 +33,20 @@ struct AcceptedItem {
     reason: String,
 }
 
-/// How a check judged something.
+/// State of an item in a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "State")]
 pub enum CheckState {
-    /// The machine did not follow the advice.
+    /// The machine violated the rule.
     Violated,
-    /// It did not, and somebody accepted that.
+    /// The machine violated the rule, and the user accepted it.
     Accepted,
-    /// It could not be found out.
+    /// The state was unknown.
     Unknown,
-    /// The rule had something to look at, and this was not wrong.
+    /// The rule had a subject and found no violation.
     Fine,
-    /// The rule found nothing to look at.
+    /// The rule had no subject.
     NothingThere,
     /// That check did not have the rule.
     NoRule,
@@ -66,35 +65,35 @@ impl CheckState {
     }
 }
 
-/// One thing that is judged differently, or for another reason.
+/// A rule and subject whose state or reason differs.
 #[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// Rule and subject.
     pub fingerprint: String,
-    /// One line about it.
+    /// Title on one line.
     pub title: String,
-    /// How bad it is, by the newer check that knows it.
+    /// Severity in the newer of the checks that contain it.
     pub severity: Severity,
-    /// In the old check.
+    /// State in the old check.
     pub was: CheckState,
-    /// In the new check.
+    /// State in the new check.
     pub is: CheckState,
-    /// Facts that differ, or that the finding rested on; reasons for what is not known or accepted.
+    /// Facts that differ or supported the finding; reasons of unknown or accepted findings.
     pub why: Vec<String>,
 }
 
-/// What changed.
+/// Differences between two checks.
 #[derive(Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
-    /// Findings that the new check has and the old one had not, the worst first.
+    /// Findings of the new check only, the worst first.
     pub came: Vec<Change>,
-    /// Findings that the old check had and the new one has not.
+    /// Findings of the old check only.
     pub went: Vec<Change>,
-    /// What is judged otherwise without a finding coming or going, or rests on other facts.
+    /// Other differences of state or supporting facts.
     pub changed: Vec<Change>,
-    /// Rules that only the new check had.
+    /// Rules of the new check only.
     pub rules_came: Vec<String>,
-    /// Rules that only the old check had.
+    /// Rules of the old check only.
     pub rules_went: Vec<String>,
 }
 
@@ -143,7 +142,7 @@ pub fn diff(old: &Document, new: &Document) -> Difference {
     out
 }
 
-/// One of the two checks, by fingerprint.
+/// One of the two checks, indexed by fingerprint.
 struct Side<'a> {
     items: BTreeMap<&'a str, (&'a Item, Option<&'a str>)>,
     rules: BTreeMap<&'a str, &'a Looked>,
@@ -175,7 +174,7 @@ impl<'a> Side<'a> {
     }
 
     fn state(&self, fingerprint: &str, rule: &str) -> CheckState {
-        // Where a kind could not be listed, nothing is known of each of them.
+        // If a kind could not be listed, the state of each of its items is unknown.
         let whole = self.items.get(rule);
         let hidden = whole.is_some_and(|(item, _)| item.certainty == Certainty::Unknown);
         match (self.items.get(fingerprint), self.rules.get(rule)) {
@@ -224,7 +223,7 @@ fn why(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<S
     why
 }
 
-/// Facts whose value is another one, and those that only one of the two rested on.
+/// Returns facts with another value, and facts of one side only.
 fn differing(old: &[Seen], new: &[Seen]) -> Vec<String> {
     let value = |side: &[Seen], key: &str| {
         let found = side.iter().find(|seen| seen.key == key);
@@ -258,7 +257,7 @@ fn shown(value: &serde_json::Value) -> String {
     }
 }
 
-/// The difference for people. What a document says is cleaned: it may come from elsewhere.
+/// Renders the differences for people. Texts of a document may be untrusted and are cleaned.
 #[must_use]
 pub fn diff_text(difference: &Difference) -> String {
     let mut out = String::new();

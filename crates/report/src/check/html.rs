@@ -1,4 +1,4 @@
-//! A check as one page.
+//! Renders a check as one HTML page.
 
 use super::coverage::outcome;
 use super::{
@@ -55,7 +55,7 @@ struct FindingView {
     not_here: Option<String>,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn html(view: &View<'_>) -> String {
     let checked = view.checked;
@@ -113,7 +113,7 @@ pub fn html(view: &View<'_>) -> String {
     )
 }
 
-/// The services that were asked about, each with its questions.
+/// Returns the checked services with their rules.
 fn services(checked: &Checked) -> Vec<ServiceView> {
     let question = |rule: &Looked| QuestionView {
         rule: rule.rule.clone(),

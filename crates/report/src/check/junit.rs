@@ -1,12 +1,12 @@
-//! A check as JUnit XML, which CI systems show: a test case for each rule that had something to look
-//! at, a failure for each finding at or above the threshold.
+//! Renders a check as JUnit XML for CI systems: a test case for each rule with a subject, and a failure for each
+//! finding at or above the threshold.
 
 use super::{View, subject};
 use assay_model::finding::{Certainty, Finding};
 use assay_render::html::escape_html;
 use std::fmt::Write as _;
 
-/// The document.
+/// Renders the document.
 #[must_use]
 pub fn junit(view: &View<'_>) -> String {
     let checked = view.checked;

@@ -1,4 +1,4 @@
-//! A check as Markdown.
+//! Renders a check as Markdown.
 
 use super::{
     Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, not_asked, scope, subject,
@@ -9,7 +9,7 @@ use assay_render::markdown::escape_markdown;
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// The document.
+/// Renders the document.
 #[must_use]
 pub fn markdown(view: &View<'_>) -> String {
     let checked = view.checked;
@@ -113,7 +113,7 @@ fn one(out: &mut String, finding: &Finding) {
     }
 }
 
-/// Text as code, which no backquote in it ends.
+/// Formats text as code, with a longer fence than any run of backquotes in it.
 fn code(text: &str) -> String {
     format!("`{}`", escape_line(text).replace('`', "'"))
 }

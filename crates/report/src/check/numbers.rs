@@ -1,4 +1,4 @@
-//! A check in numbers: one line for a monitoring plugin, and text for Prometheus.
+//! Formats a check as numbers: one line for a monitoring plugin, and text for Prometheus.
 
 use super::{View, counts, unknowns};
 use crate::fleet::{AskedMachine, MachineAnswer};
@@ -6,7 +6,7 @@ use assay_model::finding::{Checked, Finding, Severity};
 use assay_render::units::format_plural;
 use std::fmt::Write as _;
 
-/// One line as Nagios and Icinga read it (Monitoring Plugins Development Guidelines), and its exit
+/// Returns one line for Nagios and Icinga (Monitoring Plugins Development Guidelines), and the exit
 /// status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 #[must_use]
 pub fn nagios(view: &View<'_>) -> (String, u8) {
@@ -28,7 +28,8 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
     (line, status)
 }
 
-/// The same of many machines: the worst of them decides. A machine that could not be asked is UNKNOWN.
+/// Returns the line and status for many machines: the worst decides. A machine that could not be
+/// checked is UNKNOWN.
 #[must_use]
 pub fn nagios_of(all: &[AskedMachine<'_>], fail_on: Severity) -> (String, u8) {
     let checked: Vec<(&str, &Checked)> = checked_of(all).collect();
@@ -89,7 +90,7 @@ fn status(worst: Option<Severity>, fail_on: Severity, has_unknown: bool) -> (&'s
     }
 }
 
-/// A pipe begins the performance data, wherever it stands.
+/// Replaces pipes, which would begin the performance data.
 fn piped(text: &str) -> String {
     assay_render::text::escape_line(text).replace('|', "/")
 }
@@ -99,7 +100,7 @@ fn named(finding: &Finding, machine: Option<&str>) -> String {
     format!("; {machine}{}: {}", finding.rule, piped(&finding.title))
 }
 
-/// The performance data.
+/// Formats the performance data.
 fn data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
     let counts = Severity::ALL
         .into_iter()
@@ -111,13 +112,15 @@ fn data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
     all.join(" ")
 }
 
-/// Gauges in the text format of Prometheus, for the node exporter's directory of text files.
+/// Formats gauges in the text format of Prometheus, for the textfile directory of the node
+/// exporter.
 #[must_use]
 pub fn prometheus(view: &View<'_>) -> String {
     gauges(&[(String::new(), view.checked)])
 }
 
-/// The same of many machines, each with its name as a label, and whether it could be asked.
+/// Formats the gauges of many machines, with the name of the machine as a label, and whether it
+/// could be checked.
 #[must_use]
 pub fn prometheus_of(all: &[AskedMachine<'_>]) -> String {
     let label = |name: &str| {
@@ -143,7 +146,7 @@ fn head(name: &str, help: &str) -> String {
     format!("# HELP {name} {help}\n# TYPE {name} gauge\n")
 }
 
-/// Gauges of checks with their labels.
+/// Formats the gauges of checks with their labels.
 fn gauges(all: &[(String, &Checked)]) -> String {
     type Count = fn(&Checked) -> usize;
     let mut out = head(

@@ -1,5 +1,5 @@
-//! A check as SARIF 2.1.0 (OASIS), which code scanning services read. All rules are declared and an
-//! empty run is written too: without them a service cannot close what is gone.
+//! Renders a check as SARIF 2.1.0 (OASIS) for code scanning services. All rules are declared and an empty run is
+//! written too, because the service closes resolved findings by them.
 
 use super::View;
 use assay_model::finding::{Accepted, Certainty, Finding, Severity};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
-/// The document.
+/// Renders the document.
 #[must_use]
 pub fn sarif(view: &View<'_>, version: &str) -> Value {
     let checked = view.checked;
@@ -43,7 +43,7 @@ pub fn sarif(view: &View<'_>, version: &str) -> Value {
     })
 }
 
-/// Owner and last day are no fields of the format.
+/// The format has no fields for the owner and the last day.
 fn suppression(accepted: &Accepted) -> Value {
     json!({
         "kind": "external",
@@ -58,7 +58,7 @@ fn result(view: &View<'_>, finding: &Finding) -> Value {
     let index = rules.iter().position(|rule| rule.rule == finding.rule);
     let (kind, level) = match finding.certainty {
         Certainty::Violated => ("fail", level(finding.severity)),
-        // A result that fails nothing has no level (section 3.27.10).
+        // A result that is not a failure has no level (section 3.27.10).
         Certainty::Unknown => ("open", "none"),
     };
     let locations: Vec<Value> = finding
@@ -86,7 +86,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Only files have locations; commands and interfaces are told in words.
+/// Only files have locations; commands and interfaces are described as text.
 fn location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     match place {
         FactPlace::File { path, line, span } => {
@@ -104,7 +104,7 @@ fn location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     }
 }
 
-/// Columns are counted in units of UTF-16, spans in bytes.
+/// Columns are counted in UTF-16 code units, spans in bytes.
 fn region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     let mut region = json!({ "startLine": line });
     if let Some((span, text)) = span.zip(text) {
@@ -119,8 +119,8 @@ fn region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     region
 }
 
-/// A path as the address of a file: what an address cannot hold is written as `%XX` (RFC 3986). A file that
-/// was named from the working directory has a relative address.
+/// Converts a path to a URI with percent encoding (RFC 3986). A path relative to the working
+/// directory gives a relative URI.
 fn uri(path: &str) -> String {
     let mut out = match path.starts_with('/') {
         true => String::from("file://"),

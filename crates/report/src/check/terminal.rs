@@ -1,4 +1,4 @@
-//! A check on a terminal: grouped by what to do first.
+//! Renders a check for a terminal, grouped by urgency.
 
 use super::{
     Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, line_place, not_asked, scope,
@@ -11,14 +11,14 @@ use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
 use std::fmt::Write as _;
 
-/// Lines are hard to read when they are longer.
+/// Widest line in columns; longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Before what belongs to a finding.
+/// Indentation of the details of a finding.
 const INDENT: usize = 2;
-/// What a value may be long in a list of evidence.
+/// Longest value in a list of evidence.
 const LONGEST_VALUE: usize = 60;
 
-/// The whole text.
+/// Renders the whole report.
 #[must_use]
 pub fn terminal(view: &View<'_>, style: Style) -> String {
     let style = Style {
@@ -75,7 +75,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     out
 }
 
-/// The services that were asked about, and what runs here without rules.
+/// Writes the checked services, and running programs without rules.
 fn services(out: &mut String, style: Style, checked: &Checked) {
     let services = checked.services.iter();
     let services: Vec<String> = services
@@ -120,7 +120,7 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
         Fix::Steps(remedy) => {
             steps(out, style, "  Do:   ", &remedy.steps);
             steps(out, style, "  Undo: ", &remedy.undo);
-            // All others are to be done by hand.
+            // Other remedies must be applied by hand.
             if !remedy.edits.is_empty() {
                 let words = format!("assay check --fix {} (shows the lines first)", finding.rule);
                 style.write_paragraph(out, "  Fix:  ", 8, &words);
@@ -141,7 +141,7 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
 fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
     for (at, step) in steps.iter().enumerate() {
         let label = if at == 0 { label } else { "" };
-        // Commands can be copied: they are broken between words only.
+        // Commands must stay copyable: they are broken between words only.
         let lines = wrap_lines(&escape_line(step), style.columns().saturating_sub(10));
         for (row, line) in lines.iter().enumerate() {
             let lead = match (row, label.is_empty()) {
@@ -154,7 +154,8 @@ fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
     }
 }
 
-/// The line that says so with the statement marked; where there is none, what was read and where.
+/// Writes the line that causes the finding with the statement marked; without a line, the source
+/// and its value.
 fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     let marked = line_place(finding).and_then(|(path, number, span)| {
         let line = (view.line)(path, number)?;
@@ -179,7 +180,7 @@ fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     }
 }
 
-/// A command may be long; its first words tell which it is.
+/// Shortens a long command to its first words.
 fn short(place: &FactPlace) -> String {
     match place {
         FactPlace::Command { argv, how } if argv.len() > 3 => {

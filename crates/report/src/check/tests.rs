@@ -135,7 +135,7 @@ fn results_point_to_rules_lines_and_columns() {
     assert_eq!(results.len(), 4);
     let physical = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!(physical["artifactLocation"]["uri"], "file:///etc/a%20b");
-    // Bytes 2 to 6 of a line whose second letter has two bytes.
+    // Bytes 2 to 6 of a line whose second character has two bytes.
     let region = &physical["region"];
     assert_eq!(
         (&region["startLine"], &region["startColumn"]),
@@ -184,7 +184,7 @@ fn a_line_is_marked_where_the_statement_stands() {
     assert!(lines[source - 2].contains("/etc/a b:2:3"), "{text}");
 }
 
-/// Where rules were not asked, no form says that nothing was found and leaves it at that.
+/// If rules were not evaluated, every format reports this beside the result.
 #[test]
 fn rules_that_were_not_asked_are_named_in_every_form() {
     let mut checked = checked();
@@ -216,7 +216,7 @@ fn rules_that_were_not_asked_are_named_in_every_form() {
     assert!(with(&checked, prometheus).contains("assay_check_not_asked 2"));
 }
 
-/// Every form for people names the services that were asked, and what runs here without rules.
+/// Every format for people lists the checked services, and running programs without rules.
 #[test]
 fn every_form_names_what_was_asked() {
     let mut checked = checked();
@@ -253,7 +253,7 @@ fn every_form_names_what_was_asked() {
             .count(),
         4
     );
-    // Where nothing was read, no form says that nothing is wrong.
+    // If nothing was read, no format reports that nothing is wrong.
     checked.nothing_read = true;
     for text in [
         with(&checked, |view| terminal(view, style)),

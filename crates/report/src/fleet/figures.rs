@@ -1,4 +1,4 @@
-//! Figures of plans that are other ones than they were.
+//! Reports shifted results of plans.
 
 use super::words;
 use assay_model::drift::{Change, FigureChange};
@@ -8,10 +8,10 @@ use assay_render::text::escape_line;
 use assay_render::units::{format_plural, format_timestamp};
 use std::fmt::Write as _;
 
-/// Causes in one list; the rest is counted.
+/// Most causes in one list; further causes are counted.
 const CAUSES: usize = 6;
 
-/// The figures that changed; nothing when none has.
+/// Formats the shifts; empty without shifts.
 #[must_use]
 pub fn figures(all: &[FigureChange], style: Style) -> String {
     let mut out = String::new();
@@ -54,7 +54,7 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
     out
 }
 
-/// Of how many runs it is said.
+/// Formats the number of runs before and after the shift.
 pub(super) fn runs(one: &FigureChange) -> String {
     format!(
         "{} before, {} since; noticed with that of {}",
@@ -64,7 +64,7 @@ pub(super) fn runs(one: &FigureChange) -> String {
     )
 }
 
-/// What else changed, and why.
+/// Formats another change of the machine and its cause.
 pub(super) fn cause(change: &Change) -> String {
     let (_, text) = words(change);
     let cause = change.cause.as_deref();
@@ -72,7 +72,7 @@ pub(super) fn cause(change: &Change) -> String {
     format!("{text}{cause}")
 }
 
-/// What moved, by how much, and since when.
+/// Describes the figure, the size of its shift, and the time.
 pub(super) fn said(one: &FigureChange) -> String {
     let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
     let mut text = format!(

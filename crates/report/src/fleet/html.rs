@@ -1,4 +1,4 @@
-//! What changed, as one page: figures with their runs over time, then each machine.
+//! Renders changes as one page: figures with their runs over time, then each machine.
 
 use super::{Changed, between, figures, words};
 use crate::trial::trial_tables::compute_median;
@@ -50,7 +50,7 @@ struct Line {
     when: Option<String>,
 }
 
-/// The page.
+/// Renders the page.
 #[must_use]
 pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
     let machines = all.iter().filter(|one| !one.changes.is_empty());
@@ -130,7 +130,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
         (Some(first), Some(last)) => at(last.0) - at(first.0),
         _ => 0.0,
     };
-    // As much of a time as tells the runs apart, in one width.
+    // Shortens times as far as the runs can still be distinguished, to one width.
     let form = match length {
         ..7_200.0 => "%H:%M:%S",
         ..2_600_000.0 => "%m-%d %H:%M",

@@ -1,4 +1,4 @@
-//! A check of many machines as one page: machines with their counts, then findings by rule.
+//! Renders a check of many machines as one page: machines with their counts, then findings by rule.
 
 use super::{AskedMachine, MachineAnswer, checked, machines, summary};
 use crate::check::{subject, unknowns};
@@ -23,7 +23,7 @@ article.finding li, td { overflow-wrap: anywhere }
 #[derive(Serialize)]
 struct MachineRow {
     name: String,
-    /// By severity, then what is not known and what is accepted; empty where it was not checked.
+    /// Counts by severity, then unknown and accepted; empty if it was not checked.
     counts: Vec<String>,
     note: String,
 }
@@ -45,10 +45,10 @@ struct Line {
     places: String,
 }
 
-/// What was gathered of a rule: its worst severity, its title, the machines, and their findings.
+/// Data of a rule: its worst severity, its title, the machines, and their findings.
 type Gathered<'a> = (Severity, String, BTreeSet<&'a str>, Vec<Line>);
 
-/// Returns the page.
+/// Renders the page.
 #[must_use]
 pub fn checks_html(all: &[AskedMachine<'_>]) -> String {
     let severities = Severity::ALL;

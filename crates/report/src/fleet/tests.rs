@@ -105,7 +105,7 @@ fn a_machine_without_changes_is_not_named() {
     ");
 }
 
-/// Everything on the page that another machine, or who named a target, may have chosen.
+/// Every text on the page that another machine, or the user who named a target, can choose.
 #[test]
 fn attack_names_on_the_page() {
     let evil = "</title><script>alert(1)</script>\"'{{ 7*7 }}{% raw %}\u{1b}[31m\u{202e}\n";
@@ -143,7 +143,7 @@ fn attack_names_on_the_page() {
         since: time,
         between: [time; 2],
         noticed: time,
-        // More than there are.
+        // A count that exceeds the number of runs.
         runs: [9, usize::MAX],
         ratio: f64::NAN,
         interval: None,

@@ -1,4 +1,4 @@
-//! Two runs beside each other: for whom it got better, and which network people would take.
+//! Compares two runs: who has a better experience, and which network people would choose.
 
 use super::{grade, mbit, ms, percent};
 use assay_model::SCHEMA_VERSION;
@@ -15,9 +15,9 @@ use std::cmp::Ordering;
 
 /// A run with its name.
 pub struct NamedRun<'a> {
-    /// How it is called.
+    /// Display name.
     pub name: String,
-    /// As carried out.
+    /// The run as stored.
     pub run: &'a Run,
 }
 
@@ -26,7 +26,7 @@ fn moved(judged: &[PersonVerdict]) -> f64 {
     roles.filter_map(|role| role.bit_per_s).sum()
 }
 
-/// Two networks beside each other.
+/// Comparison of two networks.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
@@ -35,14 +35,14 @@ pub struct Document<'a> {
     /// Their names.
     runs: [&'a str; 2],
     experience: [Experience; 2],
-    /// All that was moved.
+    /// Transferred bits per second of each run.
     bit_per_s: [f64; 2],
-    /// The name of the better one; null when people would not notice which they have.
+    /// Name of the better run; null if people would not notice a difference.
     better: Option<&'a str>,
     judged: [Vec<PersonVerdict>; 2],
 }
 
-/// One JSON object.
+/// Returns one JSON object.
 #[must_use]
 pub fn json(runs: &[NamedRun<'_>; 2]) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
@@ -64,7 +64,8 @@ pub fn json(runs: &[NamedRun<'_>; 2]) -> String {
     format!("{value:#}\n")
 }
 
-/// For a terminal: every role of everybody in both, then which run was the better one.
+/// Renders the comparison for a terminal: every role of all people in both runs, then the better
+/// run.
 #[must_use]
 pub fn compared(runs: &[NamedRun<'_>; 2], style: Style) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
@@ -92,7 +93,7 @@ pub fn compared(runs: &[NamedRun<'_>; 2], style: Style) -> String {
     out
 }
 
-/// Which network people would take, in sentences.
+/// Returns sentences about the network that people would choose.
 pub(super) fn better(runs: &[NamedRun<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) -> String {
     let names = runs.each_ref().map(|named| escape_line(&named.name));
     let of = judged.each_ref().map(|judged| experience(judged));

@@ -1,4 +1,4 @@
-//! The page of two runs: what everybody noticed in each, every role side by side, and both curves on one axis.
+//! The page of two runs: the verdicts in each, every role side by side, and both curves on one axis.
 
 use super::compare::{NamedRun, better, said};
 use super::page::of_whole;
@@ -13,7 +13,7 @@ use assay_render::text::escape_line;
 use assay_render::units::NONE;
 use jiff::tz::TimeZone;
 
-/// One self-contained page.
+/// Renders one self-contained page.
 #[must_use]
 pub fn compared_page(runs: &[NamedRun<'_>; 2], zone: &TimeZone) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
@@ -31,7 +31,7 @@ pub fn compared_page(runs: &[NamedRun<'_>; 2], zone: &TimeZone) -> String {
     render_page_of_verb("assay net", "Two runs beside each other", &intro, &sections)
 }
 
-/// A person of the first run and the same one of the second.
+/// The same person in the first and in the second run.
 struct Both<'a> {
     person: [Option<&'a PersonVerdict>; 2],
     roles: [Vec<Role>; 2],
@@ -117,7 +117,7 @@ fn noticed(nets: &[Net<'_>; 2]) -> PlanSection {
     }
 }
 
-/// Roles of everybody: person, role, and the verdict of each run.
+/// Returns person, role, and the verdict of each run for all people.
 fn pairs<'a>(nets: &'a [Net<'a>; 2]) -> Vec<(&'a str, Role, [Option<&'a RoleVerdict>; 2])> {
     let mut out: Vec<(&str, Role, [Option<&RoleVerdict>; 2])> = Vec::new();
     for both in both(nets) {
@@ -181,7 +181,8 @@ fn is_bulk(role: &Role) -> bool {
     )
 }
 
-/// What is drawn of a second: the longest time in milliseconds, or Mbit/s; none where nothing was due.
+/// Returns the plotted value of a second: the longest time in milliseconds, or Mbit/s; `None` if no
+/// event was due.
 fn value(role: &Role, second: &Second) -> Option<f64> {
     match is_bulk(role) {
         true => Some(second.bytes as f64 * 8.0 / 1e6),
@@ -199,7 +200,7 @@ fn curves(nets: &[Net<'_>; 2]) -> PlanSection {
         let (top, bottom) = (at as f64 * ROW + 8.0, (at as f64 + 1.0) * ROW - 8.0);
         let label = shorten_name(&cross(person, &role.name), 17);
         svg.add_text(NAME - 66.0, top + 12.0, TextAnchor::End, "", &label);
-        // Seconds that do not count leave a gap; those in which nothing was due do not.
+        // Void seconds leave a gap; seconds without a due event do not.
         let values = |verdict: Option<&RoleVerdict>| -> Vec<Vec<(f64, f64)>> {
             let seconds = verdict.map_or(&[][..], |verdict| &verdict.seconds);
             let point = |second: &Second| Some((f64::from(second.at) + 0.5, value(role, second)?));
@@ -232,7 +233,7 @@ fn curves(nets: &[Net<'_>; 2]) -> PlanSection {
                     .iter()
                     .map(|(second, value)| (x(*second), y(*value)))
                     .collect();
-                // One second alone is a short line.
+                // A single second is drawn as a short line.
                 if let [(at, level)] = points[..] {
                     points = vec![(at - 3.0, level), (at + 3.0, level)];
                 }

@@ -1,5 +1,4 @@
-//! The way between server and devices in sentences: the queue on it, what was lost, and who sends with which
-//! congestion control.
+//! Sentences about the path between server and devices: its queue, losses, and congestion control.
 
 use super::{mbit, ms, percent};
 use assay_net::queue::{Filler, MeasuredBy, Queue};
@@ -9,10 +8,12 @@ use assay_net::verdict::{LossUnit, Lost, PersonVerdict};
 use assay_render::text::escape_line;
 use assay_render::units::format_grouped;
 
-/// TCP sends a little again on every link that it fills: below this share nothing is reported in a sentence.
+/// Least fraction of retransmissions that is reported: TCP retransmits a little on every link that
+/// it fills.
 const SENT_AGAIN: f64 = 0.005;
 
-/// The queue, with its evidence: the delay under load and before, for how long, and who filled it.
+/// Describes the queue with its evidence: the delay under load and before, its duration, and the
+/// flows that filled it.
 pub(super) fn queue(queue: &Queue) -> String {
     let by = match queue.measured_by {
         MeasuredBy::Packets => "a packet there and back",
@@ -37,7 +38,8 @@ pub(super) fn queue(queue: &Queue) -> String {
     text
 }
 
-/// Who filled a queue: `download` of Ben with 9.1 Mbit/s, 96 % of all that went down then.
+/// Describes the flows that filled a queue: `download` of Ben with 9.1 Mbit/s, 96 % of the traffic
+/// in this direction.
 fn filled_by(fillers: &[Filler]) -> String {
     let one = |filler: &Filler| {
         format!(
@@ -62,9 +64,9 @@ fn filled_by(fillers: &[Filler]) -> String {
     }
 }
 
-/// What was lost of every role, whatever its grade; none when nothing was.
+/// Describes the losses of every role, independent of its grade; `None` without losses.
 pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
-    // What the queue dropped stands in its sentence.
+    // The sentence about the queue reports its drops.
     let in_queue = |lost: &Lost| {
         let queue = person.queue.as_ref();
         lost.what == LossUnit::Packets
@@ -97,7 +99,7 @@ pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
     Some(format!("On the way {first}{rest}."))
 }
 
-/// A loss as the cell of a table.
+/// Formats a loss for a table cell.
 pub(super) fn lost(lost: Lost) -> String {
     match lost.what {
         LossUnit::Packets => percent(lost.share),
@@ -105,7 +107,7 @@ pub(super) fn lost(lost: Lost) -> String {
     }
 }
 
-/// Names of algorithms of all people, each once.
+/// Returns the distinct algorithms of all people.
 fn algorithms(run: &Run, of: impl Fn(&assay_net::record::Congestion) -> Option<&String>) -> String {
     let records = run.people.iter().filter_map(|taken| taken.record.as_ref());
     let mut names: Vec<String> = records
@@ -119,8 +121,8 @@ fn algorithms(run: &Run, of: impl Fn(&assay_net::record::Congestion) -> Option<&
     }
 }
 
-/// With which congestion control both ends sent, and which others the server could try; none in runs of older
-/// servers.
+/// Describes the congestion control of both ends, and the other algorithms that the server
+/// supports; `None` for runs of older servers.
 pub(super) fn congestion(run: &Run) -> Option<String> {
     let mut records = run.people.iter().filter_map(|taken| taken.record.as_ref());
     if records.all(|record| record.congestion.is_unknown()) {

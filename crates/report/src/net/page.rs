@@ -1,4 +1,4 @@
-//! The page: verdicts on top, the figures of every role, and the seconds of everybody on one axis.
+//! The page: verdicts first, then the figures of every role, and the seconds of all people on one axis.
 
 use super::person_sentences::{cross, headline};
 use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
@@ -9,7 +9,7 @@ use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
 use assay_render::text::escape_line;
 use assay_render::units::NONE;
 
-/// One self-contained page.
+/// Renders one self-contained page.
 #[must_use]
 pub fn page(net: &Net) -> String {
     let mut sections = vec![verdicts(net), figures(net), timeline(net)];
@@ -65,7 +65,7 @@ fn verdicts(net: &Net) -> PlanSection {
     }
 }
 
-/// A table whose bars are shares of a whole.
+/// Creates a table whose bars are fractions of a whole.
 pub(super) fn of_whole() -> PlanSection {
     PlanSection {
         full: Some(1.0),
@@ -112,16 +112,16 @@ fn figures(net: &Net) -> PlanSection {
     }
 }
 
-/// Where the names of curves end and the seconds begin.
+/// Right end of the names of curves in pixels; the seconds start there.
 pub(super) const NAME: f64 = 170.0;
-/// Width of a drawing with curves.
+/// Width of a drawing with curves in pixels.
 pub(super) const WIDTH: f64 = 720.0;
-/// Width of a drawing whose names stand above their seconds, so that it fits a telephone.
+/// Width of a drawing with names above the seconds, which fits a phone.
 pub(super) const SECONDS: f64 = 560.0;
-/// Height of a name above its seconds.
+/// Height of a name above its seconds in pixels.
 pub(super) const ABOVE: f64 = 16.0;
 const ROW: f64 = 18.0;
-/// Most letters of a name in such a drawing.
+/// Longest name in such a drawing in characters.
 pub(super) const LETTERS: usize = 56;
 
 fn timeline(net: &Net) -> PlanSection {
@@ -144,7 +144,7 @@ fn timeline(net: &Net) -> PlanSection {
             let (class, says) = cell(role, second, most);
             let says = format!("{} {says}", net.clock(u64::from(second.at) * 1_000_000));
             let x = f64::from(second.at) * wide;
-            // Higher is worse, so that colour alone never tells.
+            // Worse is drawn higher, so that colour is not the only difference.
             let high = match class {
                 "special" => ROW - 3.0,
                 "parity" => (ROW - 3.0) * 0.65,
@@ -166,7 +166,7 @@ fn timeline(net: &Net) -> PlanSection {
     }
 }
 
-/// Times of day under a drawing of seconds, which goes from one edge to the other.
+/// Draws the times of day below a drawing of seconds over its whole width.
 pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64, (from, to): (f64, f64)) {
     let wide = (to - from) / seconds.max(1) as f64;
     for at in [0, seconds / 2, seconds] {
@@ -215,7 +215,7 @@ fn cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
     (class, says)
 }
 
-/// Half, 99 % and the slowest, as bars on one scale.
+/// Builds the bars of the median, the 99th percentile and the maximum on one scale.
 fn latencies(net: &Net) -> PlanSection {
     let rows = roles(net).filter_map(|(person, role, verdict)| {
         let p50 = verdict.latency.p50?;

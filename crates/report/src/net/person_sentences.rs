@@ -1,4 +1,4 @@
-//! One plain sentence for a person, and why it was so.
+//! One plain sentence for each person, and the cause.
 
 use super::link_sentences::{losses, queue};
 use super::radio::{dbm, sentence as radio, way};
@@ -11,10 +11,10 @@ use assay_net::wire::{ClientSeen, Status};
 use assay_render::text::escape_line;
 use assay_render::units::{format_latency, format_plural};
 
-/// At least this share over the goal, and it was hopeless rather than now and then.
+/// Least fraction of late events for the word "hopeless".
 const HOPELESS: f64 = 0.8;
 
-/// What a person would say, of the role that was worst; and why.
+/// Describes the experience in a person's words, by the worst role, and its cause.
 #[must_use]
 pub fn headline(
     person: &PersonVerdict,
@@ -30,18 +30,18 @@ pub fn headline(
     let mut causes: Vec<&Cause> = Vec::new();
     for (role, verdict) in pairs.filter(|(_, verdict)| verdict.grade == person.grade) {
         said.push(capital(&sentence(role, verdict, clock)));
-        // The same is said once, with the evidence of the first.
+        // Equal causes are reported once, with the evidence of the first.
         let kind = |why: &Cause| std::mem::discriminant(why);
         let known = |why: &Cause| causes.iter().any(|own| kind(own) == kind(why));
         causes.extend(verdict.cause.as_ref().filter(|why| !known(why)));
     }
-    // What is not known of somebody of whom something is.
+    // Unknown roles of a person with other known roles.
     let unknown = roles
         .iter()
         .zip(&person.roles)
         .filter(|(_, verdict)| verdict.grade == Grade::Unknown && person.grade != Grade::Unknown);
     said.extend(unknown.map(|(role, verdict)| capital(&sentence(role, verdict, clock))));
-    // The queue of a person has more evidence than that of one role.
+    // The queue of the person has more evidence than that of one role.
     let in_queue = |why: &&&Cause| person.queue.is_some() && matches!(why, Cause::Queue { .. });
     let losses = losses(person);
     let in_losses = |why: &&&Cause| losses.is_some() && matches!(why, Cause::Loss { .. });
@@ -65,7 +65,7 @@ fn capital(text: &str) -> String {
     first.chain(chars).collect()
 }
 
-/// One role.
+/// Describes one role.
 fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
     let thing = escape_line(&role.thing);
     let within = ms(role.within_us());
@@ -135,7 +135,8 @@ fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -
     }
 }
 
-/// How often, and the longest: `the call broke up 3 times, 14:02:11 the longest, 2.1 s`.
+/// Describes the number of breaks and the longest one: `the call broke up 3 times, 14:02:11 the
+/// longest, 2.1 s`.
 fn breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> String {
     let words = escape_line(words);
     let long = |(from, to): &(u64, u64)| format_latency(to.saturating_sub(*from) as f64 * 1e3);
@@ -178,7 +179,7 @@ fn film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> St
     }
 }
 
-/// Why, with the evidence.
+/// Describes a cause with its evidence.
 #[must_use]
 pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
     match cause {
@@ -268,7 +269,7 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
     }
 }
 
-/// Who suffers now, for a line that changes.
+/// Describes the people who currently have problems, for a status line.
 #[must_use]
 pub fn live(status: &Status) -> String {
     let mut suffering = Vec::new();
@@ -297,7 +298,7 @@ pub fn live(status: &Status) -> String {
     }
 }
 
-/// Who is there.
+/// Lists the connected devices.
 #[must_use]
 pub fn clients(clients: &[ClientSeen]) -> String {
     let rows: Vec<Vec<String>> = clients
@@ -322,7 +323,7 @@ pub fn clients(clients: &[ClientSeen]) -> String {
     }
 }
 
-/// A person's role as a word of the timeline.
+/// Formats a person's role as a label of the timeline.
 #[must_use]
 pub fn cross(person: &str, role: &str) -> String {
     format!("{}: {}", escape_line(person), escape_line(role))

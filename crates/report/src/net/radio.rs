@@ -1,5 +1,4 @@
-//! What the radios of the devices went through: a sentence for a person, a table, and a drawing on the axis of the
-//! seconds.
+//! Events of the devices' radios: a sentence for each person, a table, and a drawing on the axis of the seconds.
 
 use super::page::{ABOVE, LETTERS, SECONDS, axis};
 use super::{Net, fitted, mbit};
@@ -12,7 +11,7 @@ use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_latency};
 use assay_wifi::channel::{Band, Channel};
 
-/// dBm as people write it.
+/// Formats a signal strength in dBm.
 pub(super) fn dbm(signal: i32) -> String {
     match signal {
         0.. => format!("{signal} dBm"),
@@ -27,7 +26,7 @@ fn place(channel: Option<Channel>) -> String {
     )
 }
 
-/// From where to where.
+/// Formats a change of channel.
 pub(super) fn way(from: Option<Channel>, to: Option<Channel>) -> String {
     match (from, to) {
         (Some(one), Some(two)) if one == two => format!("on {one}, to another access point"),
@@ -35,7 +34,7 @@ pub(super) fn way(from: Option<Channel>, to: Option<Channel>) -> String {
     }
 }
 
-/// What a person's radio went through that was out of the ordinary, but for what the causes say already.
+/// Describes unusual radio events of a person that the causes do not mention.
 pub(super) fn sentence(
     air: &AirVerdict,
     causes: &[&Cause],
@@ -124,7 +123,7 @@ fn airs<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, &'a AirVerdict, &'a 
     })
 }
 
-/// For a terminal; nothing when nobody has a radio.
+/// Writes the table for a terminal; empty without radios.
 pub(super) fn table(out: &mut String, net: &Net, style: Style) {
     let mut rows: Vec<Vec<String>> = vec![COLUMNS.map(str::to_owned).to_vec()];
     rows.extend(airs(net).map(|(person, judged, _)| {
@@ -148,7 +147,7 @@ const ROW: f64 = 46.0;
 /// Ends of the scale in dBm.
 const SCALE: (f64, f64) = (-90.0, -30.0);
 
-/// For the page; none when nobody has a radio.
+/// Builds the section of the page; `None` without radios.
 pub(super) fn section(net: &Net) -> Option<PlanSection> {
     let all: Vec<_> = airs(net).collect();
     let rows: Vec<BarLine> = all

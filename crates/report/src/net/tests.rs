@@ -1,4 +1,4 @@
-//! What is shown says the same in any width, and nothing of a hostile name is markup.
+//! All widths of a report contain the same figures, and hostile names are escaped.
 
 use super::*;
 use assay_net::air::{Air, Point, Sample};
@@ -9,7 +9,8 @@ use assay_wifi::channel::Channel;
 
 const HOSTILE: &str = "<b>Anna\u{202e}";
 
-/// A caller whose every packet is late, a film that stood, a download, and somebody who is gone.
+/// A run: a call whose packets are all late, a video that stalled, a download, and a person who
+/// left.
 fn run() -> Run {
     let plan = format!(
         "name = 'x'\nseconds = 30\n[[person]]\nname = '{HOSTILE}'\nroles = ['call', 'gaming']\n\
@@ -70,7 +71,7 @@ fn run() -> Run {
     }
 }
 
-/// Eve walked to another room: 14:02:12 at the latest she was with the other access point.
+/// A roaming event: by 14:02:12 Eve's device uses the other access point.
 fn walk() -> Air {
     let sample = |second: u64| {
         let second = second.min(29);
@@ -151,7 +152,7 @@ fn json_has_what_was_seen_and_what_it_means() {
 fn two_runs_on_one_page() {
     let run = run();
     let mut other = run.clone();
-    // Somebody else came, and Dora delivered nothing in either.
+    // Another person joined, and Dora has no results in either run.
     other.plan.people[2].name = "Fred".to_owned();
     other.people[2].person = "Fred".to_owned();
     if let Some(record) = &mut other.people[2].record {

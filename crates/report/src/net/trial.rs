@@ -1,4 +1,5 @@
-//! A trial of two networks: the verdict in a sentence, what everybody got on each side, and the pairs.
+//! Reports of a trial of two networks: the verdict in a sentence, the experience of all people on each side, and the
+//! pairs.
 
 use super::page::of_whole;
 use super::percent;
@@ -13,7 +14,7 @@ use assay_render::terminal_style::Style;
 use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_plural};
 
-/// One JSON object: what it means, and the raw runs.
+/// Returns one JSON object: the judgement and the raw runs.
 #[must_use]
 pub fn trial_json(trial: &Trial) -> String {
     let value = serde_json::json!(TrialDocument {
@@ -26,7 +27,7 @@ pub fn trial_json(trial: &Trial) -> String {
     format!("{value:#}\n")
 }
 
-/// What [`trial_json`] writes.
+/// Output of [`trial_json`].
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub struct TrialDocument<'a> {
     schema: u32,
@@ -37,7 +38,7 @@ pub struct TrialDocument<'a> {
     trial: &'a Trial,
 }
 
-/// `BETTER: fq-codel …`.
+/// Formats the verdict: `BETTER: fq-codel …`.
 #[must_use]
 pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
     let [now, changed] = trial.sides.each_ref().map(|side| escape_line(side));
@@ -96,7 +97,7 @@ fn share(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), percent)
 }
 
-/// What a person lost or won: the guardrail is of worsening, and people read changes.
+/// Formats the change for a person: the guardrail is about worsening, but the report shows changes.
 fn change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
     let guard = person.guard.and_then(|at| judgement.guards.get(at));
     let Some(guard) = guard.filter(|guard| guard.worsening > 0.0) else {
@@ -122,7 +123,7 @@ fn cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) -> Vec<St
     ]
 }
 
-/// For a terminal.
+/// Renders the report for a terminal.
 #[must_use]
 pub fn trial_terminal(trial: &Trial, style: Style) -> String {
     let judgement = trial.judgement();
@@ -153,7 +154,7 @@ pub fn trial_terminal(trial: &Trial, style: Style) -> String {
     out
 }
 
-/// A line for a pair that was judged.
+/// Formats a line for a judged pair.
 #[must_use]
 pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
     let pair = trial.slots.last().map_or(0, |slot| slot.pair);
@@ -172,7 +173,7 @@ pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
     }
 }
 
-/// One self-contained page.
+/// Renders one self-contained page.
 #[must_use]
 pub fn trial_page(trial: &Trial) -> String {
     let judgement = trial.judgement();

@@ -7,7 +7,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{format_ratio, format_value, quantity_heading};
 
-/// The quantities that a person looks at; the JSON document has all of them.
+/// Quantities of the report for people; the JSON document has all of them.
 const SHOWN: [Quantity; 6] = [
     Quantity::Iops,
     Quantity::Throughput,
@@ -108,7 +108,7 @@ fn write_hanging(out: &mut String, text: &str, style: Style) {
     style.write_paragraph(out, "  -", 4, text);
 }
 
-/// A figure's name: what operations are is another thing for disks than for web servers.
+/// Returns the name of a figure: operations are I/Os for disks, and requests for web servers.
 pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
     match quantity {
         Quantity::Iops if requests => "answers/s",

@@ -1,4 +1,4 @@
-//! The notebook for programs.
+//! The notebook as JSON.
 
 use super::TuneView;
 use super::notebook::{describe_end, write_notebook};
@@ -15,39 +15,39 @@ pub struct TuneDocument {
     session: i64,
     /// 128-bit random name in hex.
     uid: String,
-    /// What it is about; empty where the load alone says it.
+    /// The target; empty if the load has no target.
     target: String,
     /// `running`, `complete` or `stopped`.
     state: String,
-    /// How it ended, in words; none while it goes on.
+    /// How it ended; `None` while it runs.
     ending: Option<String>,
-    /// The sentence above the notebook.
+    /// Headline of the notebook.
     headline: String,
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     started: String,
-    /// When it ended.
+    /// End time.
     ended: Option<String>,
     /// Seconds used.
     seconds: f64,
     /// Seconds allowed.
     budget_seconds: f64,
-    /// Source of all randomness.
+    /// Seed of all random choices.
     seed: u64,
     wanted: Vec<String>,
-    /// What may be tried, in order.
+    /// Planned candidates in order.
     planned: Vec<PlannedPiece>,
     kept: Vec<KeptPiece>,
-    /// Whether what was kept is in effect.
+    /// Whether the kept settings are in effect.
     in_effect: bool,
-    /// Proved gain of all that was accepted together, 0.2 for 20 %; none without that proof.
+    /// Proved gain of all accepted changes together, 0.2 for 20 %; `None` without this proof.
     gain: Option<f64>,
-    /// Its interval of 90 %.
+    /// 90 % interval of the gain.
     gain_interval: Option<[f64; 2]>,
     tried: Vec<TriedPiece>,
     left_out: Vec<LeftOutPiece>,
-    /// Settings that somebody else changed, and other remarks.
+    /// Settings that another program changed, and other remarks.
     remarks: Vec<String>,
-    /// All that was measured, as stored.
+    /// All observations as stored.
     seen: serde_json::Value,
 }
 
@@ -71,7 +71,7 @@ struct PlannedPiece {
 struct TriedPiece {
     advice: String,
     result: String,
-    /// Gain in the pairs until the verdict.
+    /// Gain in the pairs up to the verdict.
     gain: Option<f64>,
     pairs: u32,
 }
@@ -82,7 +82,7 @@ struct LeftOutPiece {
     reason: String,
 }
 
-/// The document of a session.
+/// Builds the document of a session.
 #[must_use]
 pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
     let (record, session) = (view.record, view.session);
@@ -122,7 +122,7 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
             would_be: change.value.clone(),
         })
     });
-    // Before the search begins: what is known without measuring.
+    // Before the search begins: candidates that are left out without a measurement.
     let left_out = match session.left_out().is_empty() {
         true => &known,
         false => session.left_out(),
@@ -175,7 +175,7 @@ pub struct TuneListDocument {
     sessions: Vec<TuneDocument>,
 }
 
-/// The document of a list of sessions.
+/// Builds the document of a list of sessions.
 #[must_use]
 pub fn tune_list_document(views: &[TuneView<'_>]) -> TuneListDocument {
     TuneListDocument {

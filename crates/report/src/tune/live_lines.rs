@@ -1,4 +1,4 @@
-//! Lines that show a session while it goes on.
+//! Progress lines of a running session.
 
 use super::notebook::{describe_end, figure, format_gain, geometric_mean};
 use assay_model::Nanos;
@@ -6,7 +6,8 @@ use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
 use assay_tune::{Ending, Stage, Standing, StepOutcome, TuneSession};
 
-/// What a step has shown, in a line; none where there is nothing to say. `before` is the session without it.
+/// Formats the result of a step on one line; `None` if there is nothing to report. `before` is the
+/// session without the step.
 #[must_use]
 pub fn format_progress(
     before: &TuneSession,

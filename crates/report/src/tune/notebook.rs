@@ -1,4 +1,4 @@
-//! What a notebook contains, section by section, in plain text. How it looks is in `renderings`.
+//! The content of a notebook, section by section, as plain text. `renderings` formats it.
 
 use super::{TuneView, snippets};
 use assay_model::criterion::Quantity;
@@ -11,20 +11,20 @@ use assay_tune::{
 
 /// A notebook.
 pub(super) struct Notebook {
-    /// One sentence with one figure.
+    /// Headline: one sentence with one figure.
     pub(super) title: String,
-    /// When, where, how long, how to undo.
+    /// Time, target, duration, and how to undo it.
     pub(super) lead: Vec<String>,
     pub(super) sections: Vec<NotebookSection>,
 }
 
-/// A part of it.
+/// A section.
 #[derive(Default)]
 pub(super) struct NotebookSection {
     pub(super) heading: String,
     pub(super) paragraphs: Vec<String>,
     pub(super) head: Vec<&'static str>,
-    /// Cells; empty where there is no table.
+    /// Cells; empty without a table.
     pub(super) rows: Vec<Vec<String>>,
     /// Files to copy: name and text.
     pub(super) files: Vec<(String, String)>,
@@ -183,7 +183,7 @@ fn kept_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-/// The proof that accepted a candidate, or else its last one.
+/// Returns the proof that accepted a candidate, or else its last proof.
 fn proof_of<'a>(view: &TuneView<'a>, candidate: usize) -> Option<&'a Proof> {
     let of = |proof: &&Proof| matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
     view.session.proofs().iter().rfind(of)
@@ -267,7 +267,7 @@ fn tried_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-/// How a proof ended, in words.
+/// Describes how a proof ended.
 pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
     match end {
         None => "not ended".to_owned(),
@@ -289,11 +289,11 @@ pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
 
 fn left_out_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let candidates = &view.record.plan.candidates;
-    // What was proved to be useless stands among those that were tried.
+    // Candidates without a proved effect are listed among the tried ones.
     let tried = |at: usize| proof_of(view, at).is_some();
     let row = |(at, why): (&usize, &LeftOut)| vec![candidates[*at].id.clone(), why.to_string()];
     let mut known: Vec<(usize, LeftOut)> = match view.session.left_out().is_empty() {
-        // The search did not begin: what was known before.
+        // The search did not begin: the initial diagnosis.
         true => view.record.plan.diagnose(0).1.into_iter().collect(),
         false => view
             .session
@@ -390,7 +390,7 @@ fn snippets_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quote_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -399,7 +399,7 @@ fn quote_word(word: &str) -> String {
     }
 }
 
-/// The objective in A and B, geometric means over the pairs.
+/// Returns the objective for A and B: geometric means over the pairs.
 pub(super) fn mean_figures(proof: &Proof) -> Option<[f64; 2]> {
     let side = |at: usize| {
         let values: Vec<f64> = proof.figures.iter().map(|pair| pair[at]).collect();
@@ -417,7 +417,7 @@ pub(super) fn figure(quantity: Quantity, value: f64) -> String {
     format_value_with_unit(quantity, value)
 }
 
-/// `+12 % (5 to 19 %)`.
+/// Formats a gain: `+12 % (5 to 19 %)`.
 pub(super) fn format_gain(ratio: Option<f64>, interval: Option<Interval>) -> String {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     match (ratio, interval) {

@@ -1,4 +1,4 @@
-//! What a session would do, before it begins.
+//! The plan of a session before it begins.
 
 use assay_model::Nanos;
 use assay_render::Style;
@@ -7,7 +7,8 @@ use assay_render::text::{escape_line, format_paragraph};
 use assay_tune::{CandidateChange, LeftOut, TunePlan};
 use std::collections::BTreeMap;
 
-/// Renders the plan of a session: goal, candidates in their order, those that are left out with their reasons, time.
+/// Renders the plan of a session: the goal, the candidates in order, candidates that are left out
+/// with reasons, and the time.
 #[must_use]
 pub fn render_tune_preview(
     plan: &TunePlan,
@@ -95,7 +96,8 @@ pub fn render_tune_preview(
     out
 }
 
-/// The reasons in the order of their first candidate, each with its pages. A page with several values is named once.
+/// Groups pages by reason, in the order of their first candidate. A page with several values is
+/// listed once.
 fn group_by_reason(
     plan: &TunePlan,
     left_out: &BTreeMap<usize, LeftOut>,
@@ -104,7 +106,7 @@ fn group_by_reason(
     for (at, why) in left_out {
         let id = plan.candidates[*at].id.as_str();
         let page = id.split('=').next().unwrap_or(id).to_owned();
-        // What names its own page is the same reason for all pages.
+        // A reason that contains the id of its page counts as the same for all pages.
         let reason = why
             .to_string()
             .replace(&format!("`{page}`"), "the advice")

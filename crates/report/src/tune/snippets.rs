@@ -4,7 +4,7 @@ use assay_model::change::Setting;
 use assay_tune::{CandidateChange, TuneId};
 use std::fmt::Write as _;
 
-/// How long a kept setting lasts by itself.
+/// Describes how long a kept setting lasts.
 pub(super) fn describe_lifetime(setting: &Setting) -> &'static str {
     match setting {
         Setting::Config { .. } | Setting::ConfigKeys { .. } | Setting::ZfsProperty { .. } => {
@@ -15,7 +15,7 @@ pub(super) fn describe_lifetime(setting: &Setting) -> &'static str {
     }
 }
 
-/// Files for the settings that a boot would take back, and Ansible tasks: name and text each.
+/// Writes files for settings that are lost at boot, and Ansible tasks: name and text each.
 pub(super) fn write_snippets<'a>(
     id: TuneId,
     kept: impl Iterator<Item = &'a CandidateChange>,
@@ -74,7 +74,7 @@ pub(super) fn write_snippets<'a>(
         .collect()
 }
 
-/// A string of YAML.
+/// Quotes a string for YAML.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

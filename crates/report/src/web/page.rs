@@ -1,4 +1,4 @@
-//! The page: a section of pictures for each server, and one that compares them.
+//! The page: a section of charts for each server, and one that compares the servers.
 
 use super::{HEAD, Web, cells, name, percentile, rate, sentences};
 mod over_time;
@@ -10,10 +10,10 @@ use assay_model::web::result::{Percentiles, RankedBy, StepResult};
 use assay_render::svg::percentile_curves;
 use assay_render::text::escape_line;
 
-/// Points of a curve; more cannot be seen.
+/// Most points of a curve; more are not distinguishable.
 const POINTS: usize = 200;
 
-/// One self-contained page.
+/// Renders one self-contained page.
 #[must_use]
 pub fn page(web: &Web) -> String {
     let mut sections = Vec::new();
@@ -76,7 +76,7 @@ fn columns() -> Vec<&'static str> {
     std::iter::once("step").chain(HEAD).collect()
 }
 
-/// A bar as long as the figure, with the ends of its interval.
+/// Creates a bar of the figure's length with the ends of its interval.
 fn bar(
     step: &StepResult,
     estimate: Option<assay_model::result::Estimate>,
@@ -152,7 +152,8 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
     }
 }
 
-/// Curves of the latency, with a table of percentiles from the intended and from the real start.
+/// Builds the latency curves, with a table of percentiles from the intended and from the actual
+/// start.
 fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<PlanSection> {
     let drawn: Vec<&&StepResult> = steps
         .iter()

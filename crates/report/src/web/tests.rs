@@ -1,4 +1,4 @@
-//! What is shown holds every figure once, in any width, and nothing of a hostile name is markup.
+//! All widths of a report contain every figure once, and hostile names are escaped.
 
 use super::*;
 use assay_model::Histogram;

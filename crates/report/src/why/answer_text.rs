@@ -4,10 +4,10 @@ use assay_render::markdown::{escape_markdown, render_table};
 use assay_render::text::escape_line;
 use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, WatchSubject};
 
-/// Suspects that a terminal shows in full.
+/// Most suspects that a terminal shows in full.
 pub(super) const SHOWN: usize = 4;
 
-/// Returns what was asked about, escaped.
+/// Returns the subject of the question, escaped.
 pub(super) fn describe_thing(answer: &SlownessAnswer) -> String {
     match &answer.subject {
         WatchSubject::Machine => match answer.machine.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn format_heading(answer: &SlownessAnswer) -> String {
     }
 }
 
-/// Names a class of waiting for people.
+/// Returns a class of waiting as words for people.
 pub(super) fn name_class(class: &str) -> &str {
     match class {
         "cpu-queue" => "a free CPU",
@@ -60,7 +60,7 @@ pub(super) fn name_class(class: &str) -> &str {
     }
 }
 
-/// Formats a share as "82 %"; small ones as "below 1 %".
+/// Formats a fraction as "82 %"; small ones as "below 1 %".
 pub(super) fn format_part(share: f64) -> String {
     match share {
         share if share > 0.0 && share < 0.01 => "below 1 %".to_owned(),
@@ -68,7 +68,7 @@ pub(super) fn format_part(share: f64) -> String {
     }
 }
 
-/// The part of the waiting that a suspect explains, as text.
+/// Formats the fraction of the waiting that a suspect explains.
 pub(super) fn format_suspect_share(suspect: &RankedSuspect) -> String {
     match suspect.share {
         Some(share) => format!("{} of the waiting", format_part(share)),

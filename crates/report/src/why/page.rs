@@ -12,7 +12,8 @@ use minijinja::value::Serde;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// Charts of the page: how the names of their curves begin, the title, and whether the values are shares.
+/// Charts of the page: prefix of the names of their curves, title, and whether the values are
+/// fractions.
 const CHARTS: [(&str, &str, bool); 4] = [
     ("cpu: ", "CPUs: share of all", true),
     (

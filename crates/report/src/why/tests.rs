@@ -7,7 +7,7 @@ use assay_why::{
     Entity, EntityKind, MachineLook, SlownessAnswer, WatchSubject, WatchWindow, judge_window,
 };
 
-/// Judges ten seconds of a group at its quota, of unanswered questions to a name server, and of a healthy machine.
+/// Judges ten seconds of a group at its quota, of unanswered DNS queries, and of a healthy machine.
 fn answer(is_slow: bool) -> SlownessAnswer {
     let look = |second: u64| {
         let at = second as f64;

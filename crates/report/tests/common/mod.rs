@@ -1,5 +1,5 @@
-//! Synthetic runs for tests of layout. Their figures are made from a formula, measured nowhere, and
-//! carry the word SYNTHETIC wherever a reader could take them for real.
+//! Synthetic runs for tests of layout. Their figures come from a formula, not from a measurement, and contain the
+//! word SYNTHETIC wherever a reader could take them for real.
 #![allow(
     dead_code,
     unused_imports,
@@ -22,7 +22,7 @@ use assay_model::{
 };
 use std::collections::BTreeMap;
 
-/// A run with everything a report takes.
+/// A run with everything a report needs.
 pub struct Case {
     pub run: Run,
     pub judged: Judged,
@@ -30,7 +30,7 @@ pub struct Case {
     pub jobs: Vec<(String, String)>,
 }
 
-/// splitmix64: the same numbers everywhere.
+/// splitmix64: the same numbers on every machine.
 pub struct Random(pub u64);
 
 impl Random {
@@ -42,12 +42,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// 0–1.
+    /// Returns a uniform number, 0–1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal with deviation 1.
+    /// Returns an approximately normal number with deviation 1.
     pub fn bell(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
@@ -134,7 +134,7 @@ pub fn facts() -> Facts {
     facts
 }
 
-/// Mean latency and rate that the formula gives a workload.
+/// Returns the mean latency and rate of a workload by the formula.
 fn formula(workload: &Workload) -> (f64, f64) {
     let depth = f64::from(workload.in_flight());
     let base = match (workload.pattern.random(), workload.pattern.writes()) {
@@ -273,7 +273,7 @@ pub fn plan_toml(text: &str, targets: &[&str]) -> Plan {
         .unwrap()
 }
 
-/// Carries out a plan by formula.
+/// Executes a plan by the formula.
 pub fn case(plan: Plan) -> Case {
     let mut random = Random(plan.seed);
     let started: jiff::Timestamp = "2026-11-21T09:30:00Z".parse().unwrap();
@@ -409,7 +409,7 @@ fn target_of(name: &str) -> TargetInfo {
 }
 
 impl Case {
-    /// Puts a doubt on all samples of some workloads.
+    /// Adds a doubt to all samples of some workloads.
     pub fn doubt(mut self, code: &str, severity: Severity, which: impl Fn(&str) -> bool) -> Self {
         let doubt = Doubt {
             code: code.to_owned(),
@@ -456,7 +456,7 @@ impl Case {
         self
     }
 
-    /// Holds a criterion against the results.
+    /// Evaluates a criterion on the results.
     pub fn want(mut self, text: &str) -> Self {
         let criterion: assay_model::Criterion = text.parse().unwrap();
         for result in self
@@ -480,7 +480,7 @@ impl Case {
     }
 }
 
-/// This case against one that is made from the same plan with other luck.
+/// Compares this case with one of the same plan and another seed.
 pub fn compared(case: &Case, factor: f64) -> RunComparison {
     let mut random = Random(99);
     let mut rows = Vec::new();

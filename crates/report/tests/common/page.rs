@@ -1,4 +1,4 @@
-//! What every page must be: well formed, self-contained, with charts that say what they show.
+//! Checks that every page is well-formed and self-contained, and that its charts have titles and descriptions.
 
 const EMPTY: [&str; 2] = ["meta", "br"];
 
@@ -98,7 +98,7 @@ pub fn check(page: &str) {
     );
 }
 
-/// The section of a page that has this id.
+/// Returns the section of a page with this id.
 pub fn section<'a>(page: &'a str, id: &str) -> &'a str {
     let (_, rest) = page
         .split_once(&format!("<section id=\"{id}\">"))
@@ -106,7 +106,7 @@ pub fn section<'a>(page: &'a str, id: &str) -> &'a str {
     rest.split("</section>").next().unwrap_or_default()
 }
 
-/// What stands in each element whose tag begins so, such as `p` or `p class="note"`.
+/// Returns the content of each element whose tag begins like this, such as `p` or `p class="note"`.
 pub fn texts<'a>(page: &'a str, tag: &str) -> Vec<&'a str> {
     let name = tag.split(' ').next().unwrap_or_default();
     let (open, close) = (format!("<{tag}"), format!("</{name}>"));

@@ -1,5 +1,5 @@
-//! Synthetic trials, one for each verdict. Their figures are made from a formula, measured nowhere,
-//! and so is the judgement: what is tested here is how it is told.
+//! Synthetic trials, one for each verdict. Figures and judgement come from a formula, not from a measurement: only
+//! the report is tested.
 
 mod cases;
 
@@ -18,7 +18,7 @@ use assay_model::{Bytes, Doubt, Histogram, Load, Nanos, Workload};
 use assay_report::trial::TrialView;
 use std::collections::BTreeMap;
 
-/// A trial with everything a report takes.
+/// A trial with everything a report needs.
 pub struct TrialCase {
     pub trial: Trial,
     pub slots: Vec<Slot>,
@@ -43,7 +43,7 @@ impl TrialCase {
     }
 }
 
-/// How the two sides differ, and how noisy they are.
+/// Difference of the two sides, and the noise.
 pub struct Formula {
     /// Operations per second of A.
     pub rate: f64,
@@ -57,9 +57,9 @@ pub struct Formula {
     pub tail_ratio: f64,
     /// Standard deviation of one figure's logarithm.
     pub noise: f64,
-    /// Slow change over the whole trial, as a share.
+    /// Slow drift over the whole trial, as a fraction.
     pub drift: f64,
-    /// Pairs tried at most.
+    /// Most pairs.
     pub pairs: u32,
     /// Pairs that are void.
     pub void: &'static [u32],
@@ -180,7 +180,7 @@ fn trial(id: i64, plan: TrialPlan) -> Trial {
 
 const LOOKS: [u32; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
 
-/// Mean, standard deviation, and an interval that is about right.
+/// Returns the mean, the standard deviation, and an approximate interval.
 fn spread(values: &[f64]) -> (f64, f64, Option<Interval>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -194,7 +194,7 @@ fn spread(values: &[f64]) -> (f64, f64, Option<Interval>) {
     (mean.exp(), sd, interval)
 }
 
-/// The verdict by formula, at the looks only.
+/// Returns the verdict by the formula, at interim analyses only.
 pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
     let plan = &trial.plan;
     let measured: Vec<(f64, &Vec<f64>)> = pairs
@@ -277,7 +277,7 @@ pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
     }
 }
 
-/// Sums over all slots.
+/// Computes the sums over all slots.
 fn total(effects: &[f64], pairs: &[PairOutcome], margin: f64) -> Option<TotalJudgement> {
     let works: Vec<[f64; 2]> = pairs
         .iter()
@@ -303,7 +303,7 @@ fn total(effects: &[f64], pairs: &[PairOutcome], margin: f64) -> Option<TotalJud
     })
 }
 
-/// The rows of the table of figures, by formula.
+/// Computes the rows of the table of figures by the formula.
 fn rows(case: &TrialCase) -> Vec<FigureJudgement> {
     let plan = &case.trial.plan;
     let usual = [Quantity::Iops, Quantity::P50, Quantity::P99, Quantity::P999].map(Metric::all);
@@ -338,7 +338,7 @@ fn rows(case: &TrialCase) -> Vec<FigureJudgement> {
     metrics.into_iter().map(row).collect()
 }
 
-/// Carries out a plan by formula until the judge says stop.
+/// Executes a plan by the formula until the judge stops.
 pub fn carry_out(trial: Trial, formula: &Formula, read_back: [&str; 2], tool: &str) -> TrialCase {
     let mut random = Random(trial.plan.seed ^ trial.id.0 as u64);
     let mut case = TrialCase {
@@ -398,7 +398,7 @@ pub fn carry_out(trial: Trial, formula: &Formula, read_back: [&str; 2], tool: &s
     case
 }
 
-/// Scales the bulk and the slowest hundredth differently.
+/// Scales the bulk and the slowest 1 % by different factors.
 fn tailed(all: Histogram, bulk: f64, tail: f64) -> Histogram {
     let from = all.percentile(98.0).unwrap_or(0);
     let bins = all.bins().map(|(nanos, count)| {

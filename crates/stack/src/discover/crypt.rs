@@ -1,4 +1,4 @@
-//! dm-crypt: cipher, key size, sector size, work queues; whether the processor helps.
+//! dm-crypt: cipher, key size, sector size, work queues; and AES support of the processor.
 
 use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
@@ -24,7 +24,7 @@ impl Finder<'_> {
                 self.set(at, key, value);
             }
         }
-        // It costs time when the device is opened, and nothing later.
+        // The key derivation costs time only when the device is opened.
         if let Ok(slaves) = device.slaves(self.host)
             && let Some(below) = slaves.first()
         {
@@ -41,7 +41,7 @@ impl Finder<'_> {
         self.slaves(at, device);
     }
 
-    /// Whether the processor has instructions for AES; none where it does not say.
+    /// Whether the processor has AES instructions; `None` if unknown.
     fn cpu_aes(&mut self) -> Option<bool> {
         let host = self.host;
         *self.cpu_aes.get_or_insert_with(|| {

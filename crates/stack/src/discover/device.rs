@@ -1,4 +1,4 @@
-//! Block devices of every kind: which it is, its settings, what it is built of.
+//! Block devices: their kind, settings and lower devices.
 
 use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
@@ -7,11 +7,11 @@ use assay_model::stack::{Layer, LayerKind};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Devices whose data are on another machine, by the start of their names.
+/// Prefixes of devices whose data are on another machine.
 const REMOTE: [&str; 4] = ["nbd", "rbd", "drbd", "etherd"];
 
 impl Finder<'_> {
-    /// A block device and all below it.
+    /// Adds a block device and all layers below it.
     pub(super) fn device(&mut self, device: &Device) -> usize {
         let name = device.name.as_str();
         let starts = |prefix: &str| {
@@ -34,7 +34,8 @@ impl Finder<'_> {
             let size = Bytes(size).short();
             layer.settings.insert("size".to_owned(), size);
         }
-        // A layer that takes no TRIM gives none to what lies below. Disks say it by another file.
+        // A layer that does not support TRIM passes none to lower layers. Disks have another file
+        // for it.
         let queue = device.dir.join("queue/discard_max_bytes");
         if kind != LayerKind::Disk && self.number(&queue) == Some(0) {
             let no = yes_or_no(false);
@@ -63,7 +64,8 @@ impl Finder<'_> {
         if let Some(start) = self.number(&device.dir.join("start")) {
             self.set(at, "start", Bytes(start.saturating_mul(512)).short());
         }
-        // Bytes by which its start misses the device's physical blocks (sysfs-block).
+        // Offset in bytes between the start of the device and a boundary of its physical blocks
+        // (sysfs-block).
         if let Some(off) = self.number(&device.dir.join("alignment_offset")) {
             self.set(at, "alignment_offset", off.to_string());
         }
@@ -78,7 +80,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whatever sysfs says it is built on.
+    /// Adds the lower devices from sysfs.
     pub(super) fn slaves(&mut self, at: usize, device: &Device) {
         match device.slaves(self.host) {
             Ok(slaves) => {
@@ -104,11 +106,11 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes the name that device mapper knows a device by, and its table: target and parameters.
+    /// Sets the device-mapper name, and parses the table: target and parameters.
     pub(super) fn mapper(&mut self, at: usize, device: &Device) -> Option<(String, Vec<String>)> {
         let name = self.line(&device.dir.join("dm/name"))?;
         self.stack.layers[at].name.clone_from(&name);
-        // Names are escaped in /dev (`\x2f`), so the path need not be there.
+        // Names are escaped in /dev (`\x2f`), so this path may not exist.
         let place = Path::new("/dev/mapper").join(&name);
         if self.host.exists(&place).unwrap_or(false) {
             self.stack.layers[at].place = Some(place);
@@ -158,7 +160,7 @@ impl Finder<'_> {
             ("degraded", "degraded"),
         ] {
             match self.number(&dir.join(file)) {
-                // A mirror has no chunks, and is not degraded as a rule.
+                // A mirror has no chunks, and is usually not degraded.
                 Some(0) | None => {}
                 Some(number) if key == "chunk_size" => self.set(at, key, Bytes(number).short()),
                 Some(number) => self.set(at, key, number.to_string()),
@@ -181,13 +183,13 @@ impl Finder<'_> {
         }
     }
 
-    /// A whole number in a file.
+    /// Reads an integer from a file.
     pub(super) fn number(&self, path: &Path) -> Option<u64> {
         self.line(path)?.parse().ok()
     }
 }
 
-/// The kernel marks a file that was deleted while it is in use.
+/// Removes the kernel's mark of a file that was deleted while in use.
 fn strip_deleted_mark(file: PathBuf) -> PathBuf {
     match file
         .to_str()

@@ -1,12 +1,11 @@
-//! Disks and what they hang on. In a guest that is a virtual disk, of which only its front is to be
-//! seen.
+//! Disks and their links. Inside a guest only the front of a virtual disk is visible.
 
 use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
 use assay_model::stack::{Layer, LayerKind};
 use std::path::Path;
 
-/// What disks of hypervisors call themselves.
+/// Models of virtual disks.
 const VIRTUAL: [&str; 8] = [
     "qemu",
     "vbox",
@@ -69,7 +68,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a guest can see of its virtual disk.
+    /// Adds the properties of a virtual disk that its guest can see.
     fn virtual_front(&mut self, at: usize, device: &Device, transport: &str) {
         let dmi = |file: &str| self.line(&Path::new("/sys/class/dmi/id").join(file));
         let vendor = dmi("sys_vendor");
@@ -90,7 +89,7 @@ impl Finder<'_> {
         self.stand(at, below);
     }
 
-    /// The link a disk hangs on, and how fast it runs.
+    /// Adds the link of a disk, and its speed.
     fn link(&mut self, at: usize, device: &Device, transport: &str) {
         let mut layer = Layer::new(LayerKind::Link, transport);
         let mut set = |key: &str, value: Option<String>| {
@@ -127,7 +126,8 @@ fn bus_name(transport: &str, device: &Device) -> &'static str {
         "virtio-blk" => "virtio-blk",
         "virtio-scsi" => "virtio-scsi",
         "nvme" => "nvme",
-        // Parallel ports count two devices each; the controller's driver would tell for sure.
+        // Two devices per port suggest parallel ports; only the controller's driver could confirm
+        // it.
         "ata" if device.dir.to_string_lossy().contains("0000:00:01.1") => "ide",
         "ata" => "sata or ide",
         "usb" => "usb",

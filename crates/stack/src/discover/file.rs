@@ -1,4 +1,4 @@
-//! Files that something else lies in, and nodes of devices.
+//! Files that contain other layers, and device nodes.
 
 use super::Finder;
 use assay_facts::block::Device;
@@ -8,7 +8,7 @@ use assay_model::stack::{Layer, LayerKind};
 use std::path::Path;
 
 impl Finder<'_> {
-    /// A file as a layer of its own, on its file system.
+    /// Adds a file as a layer on its file system.
     pub(super) fn file(&mut self, path: &Path) -> usize {
         let real = self.host.realpath(path);
         let real = real.unwrap_or_else(|_| path.to_owned());
@@ -23,14 +23,15 @@ impl Finder<'_> {
         }
         let key = format!("file:{}", real.display());
         self.enter(key, layer, |finder, at| {
-            // What vanished, or lies in another mount namespace, lies on nothing we can name.
+            // A file that disappeared, or that is in another mount namespace, has no known lower
+            // layer.
             if finder.stack.layers[at].unknown.is_empty() {
                 finder.file_system_of(at, &real);
             }
         })
     }
 
-    /// Puts a layer on what a path stands for: a device, or a file used as one.
+    /// Puts a layer on the device at a path, or on a file that is used as a device.
     pub(super) fn stand_on_node(&mut self, at: usize, node: &Path) {
         let stat = self.host.stat(node);
         let device = match stat {

@@ -1,4 +1,4 @@
-//! File systems: what is mounted where a path lies, and on what it stands.
+//! File systems: the mount of a path and its devices.
 
 use super::{Finder, yes_or_no};
 use assay_facts::block::Device;
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Mount options that every mount has or that cost nothing.
+/// Mount options without a cost, or with every mount.
 const USUAL: [&str; 12] = [
     "rw",
     "seclabel",
@@ -25,10 +25,10 @@ const USUAL: [&str; 12] = [
     "subvol=/",
 ];
 
-/// File systems whose files are in memory.
+/// File systems in memory.
 const MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "rootfs"];
 
-/// File systems whose files are on another machine.
+/// File systems with files on another machine.
 const REMOTE: [&str; 9] = [
     "nfs",
     "nfs4",
@@ -42,7 +42,7 @@ const REMOTE: [&str; 9] = [
 ];
 
 impl Finder<'_> {
-    /// Puts a layer on the file system that a path lies on.
+    /// Puts a layer on the file system of a path.
     pub(super) fn file_system_of(&mut self, at: usize, path: &Path) {
         let real = match self.host.realpath(path) {
             Ok(real) => real,
@@ -114,7 +114,7 @@ impl Finder<'_> {
                 Err(error) => self.unknown(at, format!("its device: {error}")),
             };
         }
-        // bcachefs names its members `/dev/sda:/dev/sdb`.
+        // The source of bcachefs is a list of members: `/dev/sda:/dev/sdb`.
         let sources = mount.source.as_bytes().split(|&byte| byte == b':');
         let nodes: Vec<PathBuf> = sources
             .filter(|source| source.starts_with(b"/dev/"))
@@ -128,7 +128,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a file takes at least.
+    /// Adds the smallest allocation of a file.
     fn block_size(&mut self, at: usize, point: &Path) {
         let argv = ["stat", "--file-system", "--format=%S", "--"].map(OsStr::new);
         let argv: Vec<&OsStr> = argv.into_iter().chain([point.as_os_str()]).collect();

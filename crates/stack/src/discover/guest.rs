@@ -1,4 +1,4 @@
-//! Virtual machines: those whose QEMU runs here, and those that libvirt or Proxmox define.
+//! Virtual machines: those whose QEMU runs here, and those defined by libvirt or Proxmox.
 
 use super::{Finder, StackError};
 use assay_facts::libvirt;
@@ -9,17 +9,18 @@ use assay_model::stack::{Layer, LayerKind};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where libvirt keeps what runs and what is defined.
+/// Directories of libvirt's running and defined guests.
 const LIBVIRT: [&str; 2] = ["/run/libvirt/qemu", "/etc/libvirt/qemu"];
-/// The setting of a guest that is only defined: `no`.
+/// Setting of a guest that is only defined: `no`.
 pub const RUNS: &str = "runs";
 const PROXMOX: &str = "/etc/pve/qemu-server";
-/// O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86; other processors number it otherwise.
+/// O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86; other architectures have other
+/// numbers.
 const O_DIRECT: u64 = 0o40000;
-/// Files below this size that QEMU writes to are no disks.
+/// Smaller files that QEMU writes to are not disks.
 const SMALLEST: u64 = 1 << 20;
 
-/// A guest, however it was found.
+/// A guest, running or defined.
 struct Found {
     name: String,
     pid: Option<u32>,
@@ -28,14 +29,14 @@ struct Found {
     unknown: Vec<String>,
 }
 
-/// A process that is QEMU.
+/// A process of QEMU.
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) machine: qemu::QemuMachine,
 }
 
 impl Finder<'_> {
-    /// The guest of that name and all its disks.
+    /// Adds the guest with this name and all its disks.
     pub(super) fn guest(&mut self, name: &str) -> Result<(), StackError> {
         let processes = self.processes().map_err(StackError::Unreadable)?;
         let fits = |process: &&Process| {
@@ -95,7 +96,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// All processes that are QEMU. A process may end while it is looked at.
+    /// Returns all processes of QEMU. A process may end while it is read.
     pub(super) fn processes(&self) -> Result<Vec<Process>, HostError> {
         let mut found = Vec::new();
         for entry in self.host.list(Path::new("/proc"))? {
@@ -109,7 +110,7 @@ impl Finder<'_> {
             }
             if let Ok(line) = self.host.read(&dir.join("cmdline")) {
                 let machine = qemu::parse(&qemu::argv(&line));
-                // Threads and helpers of QEMU show no command line of a machine.
+                // Threads and helpers of QEMU have no command line of a machine.
                 if !line.is_empty() {
                     found.push(Process { pid, machine });
                 }
@@ -118,7 +119,7 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    /// A guest that does not run, or whose process is not to be seen.
+    /// Returns a guest that does not run, or whose process is not visible.
     fn defined(&self, name: &str) -> Option<Found> {
         if !is_file_name(name) {
             return None;
@@ -126,8 +127,8 @@ impl Finder<'_> {
         self.of_proxmox(name).or_else(|| self.of_libvirt(name))
     }
 
-    /// Limits that were set through QEMU's monitor: libvirt and Proxmox VE set theirs so, and know them. The
-    /// monitor itself is not asked, since it has room for one who asks.
+    /// Adds limits that libvirt or Proxmox VE set through QEMU's monitor; both record them. The
+    /// monitor itself is not used, because it accepts only one client.
     fn limits(&self, process: &Process, disks: &mut [VirtualDisk]) {
         let machine = &process.machine;
         let named = machine.name.as_deref().filter(|name| is_file_name(name));
@@ -153,7 +154,7 @@ impl Finder<'_> {
     fn domain(&self, name: &str) -> Option<libvirt::Domain> {
         let files = LIBVIRT.map(|dir| Path::new(dir).join(format!("{name}.xml")));
         let text = files.iter().find_map(|file| self.host.read_text(file).ok());
-        // Members of the group libvirt may ask the service, but not read its files.
+        // Members of the libvirt group may query the service, but not read its files.
         let text = text.or_else(|| self.ask_text(&[&libvirt::DUMP[..], &[name]].concat()).ok())?;
         libvirt::parse(&text).ok()
     }
@@ -208,7 +209,7 @@ impl Finder<'_> {
     ) -> usize {
         let mut layer = Layer::new(LayerKind::VirtualDisk, disk.id.clone());
         layer.settings.clone_from(&disk.settings);
-        // The name of the mode says these three.
+        // The name of the cache mode contains these three.
         for key in ["direct", "no_flush", "write_cache"] {
             layer.settings.remove(key);
         }
@@ -233,7 +234,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The formats that were declared, from the top; the last one is that of the file.
+    /// Adds the declared formats from the top; the last one is that of the file.
     fn formats(&mut self, disk: &VirtualDisk, path: &Path) -> usize {
         let filters = disk.formats.split_last();
         let (last, filters) = match filters {
@@ -241,7 +242,7 @@ impl Finder<'_> {
             None => (None, &[][..]),
         };
         let bottom = self.image_file(path, last.or(Some("raw")));
-        // A group without limits does nothing; the device says whether there are any.
+        // A group without limits has no effect; the device lists the limits.
         let real = filters.iter().filter(|name| *name != "throttle").rev();
         real.fold(bottom, |below, name| {
             let layer = Layer::new(LayerKind::Image, name.clone());
@@ -250,7 +251,8 @@ impl Finder<'_> {
         })
     }
 
-    /// A path as the process sees it: from its own directory, in its own view of the files.
+    /// Returns a path as the process resolves it: relative to its directory, in its mount
+    /// namespace.
     pub(super) fn as_qemu_sees(&self, path: &Path, pid: Option<u32>) -> PathBuf {
         let Some(pid) = pid else {
             return path.to_owned();
@@ -270,7 +272,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Files that a process has open, with their flags.
+    /// Returns the open files of a process with their flags.
     fn open_files(&mut self, at: usize, pid: u32) -> BTreeMap<PathBuf, u64> {
         let dir = PathBuf::from(format!("/proc/{pid}/fd"));
         let names = match self.host.list(&dir) {
@@ -294,7 +296,7 @@ impl Finder<'_> {
         open.collect()
     }
 
-    /// Says whether the file is open as the command line wants it.
+    /// Notes whether the file is open as the command line requests.
     fn really_open(
         &mut self,
         at: usize,
@@ -330,7 +332,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Files that are open and belong to no disk of the command line.
+    /// Adds open files that belong to no disk of the command line.
     fn plugged_later(&mut self, at: usize, open: &BTreeMap<PathBuf, u64>) {
         let known: Vec<PathBuf> = self
             .stack
@@ -364,7 +366,7 @@ impl Finder<'_> {
     }
 }
 
-/// A name becomes part of a path.
+/// Checks a name that becomes part of a path.
 fn is_file_name(name: &str) -> bool {
     !name.contains('/') && !name.starts_with('.')
 }

@@ -1,4 +1,4 @@
-//! Images of disks: their format, and the images they are based on.
+//! Disk images: their format and backing files.
 
 use super::{Finder, LIMITS, shorten_size};
 use assay_facts::block::Device;
@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
-    /// A file as QEMU would take it: its format on top when it has one. A format that somebody
-    /// declared is taken instead of a guess.
+    /// Adds a file as QEMU would open it: below its image format, if it has one. A declared format
+    /// replaces detection.
     pub(super) fn image_file(&mut self, path: &Path, declared: Option<&str>) -> usize {
         let real = self.host.realpath(path);
         let real = real.unwrap_or_else(|_| path.to_owned());
@@ -39,7 +39,7 @@ impl Finder<'_> {
         layer.place = Some(real.clone());
         layer.unknown.extend(unknown);
         let mut backing = None;
-        // What is declared as raw is raw, whatever a guest wrote into its first bytes.
+        // An image declared as raw is raw, whatever a guest wrote to its first bytes.
         if format == read.format {
             for (key, value) in &read.settings {
                 let value = match *key {
@@ -59,7 +59,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The image that another one is based on; its name stands in the header.
+    /// Adds the backing file of an image; the header contains its name.
     fn backing(&mut self, at: usize, image: &Path, offset: u64, length: usize) {
         let name = match self.start(image, offset, length) {
             Ok(bytes) if bytes.len() == length => String::from_utf8_lossy(&bytes).into_owned(),
@@ -72,7 +72,7 @@ impl Finder<'_> {
         }
         let dir = image.parent().unwrap_or(Path::new("/"));
         let path: PathBuf = dir.join(name.strip_prefix("file:").unwrap_or(&name));
-        // A header may name anything; only files and devices are opened.
+        // A header may contain any path; only files and devices are opened.
         match self.host.stat(&path) {
             Ok(stat) if matches!(stat.kind, FileKind::Regular | FileKind::BlockDevice) => {
                 let below = self.image_file(&path, None);
@@ -83,7 +83,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Some bytes of a file that may be far too long to be read whole.
+    /// Reads some bytes of a file that may be too large to read completely.
     fn start(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, String> {
         let stat = self.host.stat(path).map_err(|error| error.to_string())?;
         if !matches!(stat.kind, FileKind::Regular | FileKind::BlockDevice) {

@@ -1,14 +1,14 @@
-//! LVM: logical volumes, what they are made of, and the volume group below.
+//! LVM: logical volumes, their parts, and the volume group below.
 
 use super::{Finder, shorten_size};
 use assay_facts::block::Device;
 use assay_facts::lvm::{self, Row};
 use assay_model::stack::{Layer, LayerKind};
 
-/// Layers that LVM puts between a volume and its parts have names of their own.
+/// Suffixes of internal layers between a volume and its parts.
 const INNER: [&str; 3] = ["-tpool", "-real", "-cow"];
 
-/// What of a segment decides what it costs.
+/// Fields of a segment that affect performance.
 const FIELDS: [&str; 7] = [
     "segtype",
     "stripes",
@@ -45,7 +45,7 @@ impl Finder<'_> {
         if slaves.is_empty() {
             self.unknown(at, "what lies below: the kernel names no device");
         }
-        // Volumes of the same group are parts of this one; other devices hold the group.
+        // Volumes of the same group are parts of this one; other devices contain the group.
         for slave in slaves {
             let name = self.line(&slave.dir.join("dm/name"));
             let uuid = self.line(&slave.dir.join("dm/uuid"));
@@ -61,7 +61,7 @@ impl Finder<'_> {
 
     fn segments(&mut self, at: usize, rows: &[Row], vg: &str, lv: &str) {
         let get = |row: &Row, key: &str| row.get(key).cloned().unwrap_or_default();
-        // Hidden volumes stand in brackets.
+        // Hidden volumes have brackets around their names.
         let mine: Vec<&Row> = rows
             .iter()
             .filter(|row| {
@@ -90,7 +90,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Asks once for all volumes.
+    /// Lists all volumes, once.
     fn reports(&mut self) -> Result<Vec<Row>, String> {
         if self.lvm.is_none() {
             let rows = self.ask_text(&lvm::LVS).and_then(|text| lvm::rows(&text));
@@ -101,7 +101,7 @@ impl Finder<'_> {
             .unwrap_or_else(|| Err("not asked".to_owned()))
     }
 
-    /// The group, on those of its devices that the volumes seen so far lie on.
+    /// Adds the group, on those devices that contain the volumes so far.
     fn volume_group(&mut self, vg: &str, device: &Device) -> usize {
         let layer = Layer::new(LayerKind::VolumeGroup, vg);
         let at = self.enter(format!("vg:{vg}"), layer, |finder, at| {

@@ -1,11 +1,12 @@
-//! Which virtual machines use an image: asked of those whose QEMU runs here.
+//! Finds the virtual machines that use an image, among those whose QEMU runs here.
 
 use super::Finder;
 use assay_facts::qemu::Storage;
 use assay_host::{Host, HostError};
 use std::path::Path;
 
-/// Process numbers of the QEMUs that have an image or device as the storage of a disk, lowest first.
+/// Returns the process numbers of QEMU processes that have an image or device as a disk, lowest
+/// first.
 ///
 /// # Errors
 /// Processes cannot be listed.

@@ -1,4 +1,4 @@
-//! ZFS: datasets and volumes, the pool, its top-level devices and what they lie on.
+//! ZFS: datasets and volumes, the pool, its top-level vdevs and their devices.
 
 use super::{Finder, shorten_size};
 use assay_facts::block::Device;
@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Properties that decide what a dataset or volume costs, and the value at which they cost nothing
-/// and need not be shown.
+/// Properties of datasets that affect performance, and the value without a cost, which is not
+/// shown.
 const PROPERTIES: [(&str, &str); 20] = [
     ("recordsize", ""),
     ("volblocksize", ""),
@@ -35,7 +35,7 @@ const PROPERTIES: [(&str, &str); 20] = [
     ("refreservation", ""),
 ];
 
-/// The same of pools.
+/// The same for pools.
 const POOL: [(&str, &str); 8] = [
     ("health", ""),
     ("size", ""),
@@ -62,7 +62,7 @@ const SIZES: [&str; 6] = [
 ];
 
 impl Finder<'_> {
-    /// A file system of ZFS, mounted or not.
+    /// Adds a ZFS file system, mounted or not.
     pub(super) fn dataset(&mut self, name: &str, mounted: Option<&Path>) -> usize {
         let mut layer = Layer::new(LayerKind::Dataset, name);
         layer.place = mounted.map(Path::to_owned);
@@ -73,7 +73,7 @@ impl Finder<'_> {
         })
     }
 
-    /// A volume, from its device: only the links in /dev/zvol say which it is.
+    /// Adds a volume by its device: only the links in /dev/zvol identify it.
     pub(super) fn zvol(&mut self, at: usize, device: &Device) {
         let listed = self.ask_text(&["zfs", "list", "-H", "-o", "name", "-t", "volume"]);
         let names = match listed {
@@ -102,7 +102,7 @@ impl Finder<'_> {
             Ok(text) => {
                 let values = parse_two_columns(&text);
                 self.take(at, &PROPERTIES, &values);
-                // A volume without a reservation for all of it is sparse (zfsprops(7)).
+                // A volume without a full reservation is sparse (zfsprops(7)).
                 let layer = &mut self.stack.layers[at];
                 match layer.settings.remove("refreservation").as_deref() {
                     Some("0") if values.contains_key("volsize") => {
@@ -156,7 +156,7 @@ impl Finder<'_> {
             Err(reason) => (Ashifts::default(), Some(reason)),
         };
         for vdev in vdevs {
-            // A spare takes no part until it replaces something.
+            // A spare is unused until it replaces a device.
             if vdev.class != "spare" {
                 let below = self.vdev(pool, &vdev, &ashifts, reason.as_deref());
                 self.stand(at, below);
@@ -164,7 +164,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The read cache: what it may take, and the share of reads it has answered.
+    /// Adds the read cache: its limit and its hit rate.
     fn arc(&mut self, at: usize) {
         let Ok(text) = self.host.read_text(Path::new(kstat::ARCSTATS)) else {
             return;
@@ -177,8 +177,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The ashift of each top-level device: a property since OpenZFS 2.2; before that, and where it
-    /// lacks one, only in the configuration that zdb prints.
+    /// Returns the ashift of each top-level vdev: a property since OpenZFS 2.2; for older versions,
+    /// and vdevs without it, from the configuration that zdb prints.
     fn ashifts(&self, pool: &str, vdevs: &[Vdev]) -> Result<Ashifts, String> {
         let told = self.ask_text(&Ashifts::query(pool)).ok();
         let told = told.map(|text| Ashifts::of_properties(&text));
@@ -189,11 +189,11 @@ impl Finder<'_> {
                 let argv = ["zdb", "-C", pool].map(OsStr::new);
                 let output = self.ask_within(&argv, ZDB);
                 let output = output.map(|output| zpool::ashifts(&output.text()));
-                // zdb is for root; a part is better than nothing.
+                // Only root may run zdb; a part of the result is better than none.
                 output.or_else(|why| part.ok_or(why))?
             }
         };
-        // The pool remembers links; `zpool status -L` names what they lead to.
+        // The pool records links; `zpool status -L` prints their destinations.
         let real = found.by_path.iter().filter_map(|(path, ashift)| {
             let real = self.host.realpath(Path::new(path)).ok()?;
             Some((real.to_string_lossy().into_owned(), *ashift))
@@ -253,7 +253,7 @@ impl Finder<'_> {
     }
 }
 
-/// Two columns with a tab between them.
+/// Parses two columns separated by a tab.
 fn parse_two_columns(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .filter_map(|line| line.split_once('\t'))

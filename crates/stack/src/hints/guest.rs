@@ -1,4 +1,4 @@
-//! Remarks on virtual disks and their images.
+//! Hints on virtual disks and their images.
 
 use super::{Look, Rule, Said};
 use assay_facts::limits::THROTTLED;
@@ -114,7 +114,7 @@ fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-04: the same setting means something else since OpenZFS 2.3.
+/// claims KVM-04: the meaning of this setting changed in OpenZFS 2.3.
 fn direct_on_zfs(look: &Look<'_>) -> Option<Said> {
     let mode = cache_mode(look).filter(|mode| matches!(*mode, "none" | "directsync"))?;
     look.below(LayerKind::Dataset).next()?;
@@ -145,8 +145,8 @@ fn small_clusters(look: &Look<'_>) -> Option<Said> {
         .bytes("cluster_size")
         .filter(|size| *size < 64 << 10)?;
     let size = look.layer.bytes("size")?;
-    // 32 MiB of L2 tables is what QEMU caches on Linux unless told otherwise; each entry stands for
-    // a cluster and takes eight bytes, or sixteen with subclusters.
+    // By default QEMU caches 32 MiB of L2 tables on Linux; each entry represents a cluster and
+    // takes eight bytes, or sixteen with subclusters.
     let entry = if look.says("extended_l2", "on") {
         16
     } else {

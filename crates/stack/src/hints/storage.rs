@@ -1,4 +1,4 @@
-//! Remarks on file systems, ZFS, encryption and partitions.
+//! Hints on file systems, ZFS, encryption and partitions.
 
 use super::{Look, Rule, Said};
 use assay_model::Bytes;
@@ -38,7 +38,7 @@ fn small_ashift(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims ZFS-02: on raidz a small volblocksize takes far more room than the layout suggests.
+/// claims ZFS-02: on raidz a small volblocksize needs much more space than the layout suggests.
 fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     if !look.is(LayerKind::Zvol) {
         return None;
@@ -71,8 +71,8 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// The share of raw space that holds data of a block that does not compress, and the share of
-/// devices that are not parity.
+/// Returns the fraction of raw space that contains data for an incompressible block, and the
+/// fraction of devices without parity.
 fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
     let unit = 1u64.checked_shl(ashift)?;
     let data = width.checked_sub(parity).filter(|data| *data > 0)?;
@@ -166,7 +166,7 @@ fn no_journal(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// A timer that trims looks at the file system alone.
+/// A trim timer runs on the file system only.
 fn trim_dropped(look: &Look<'_>) -> Option<Said> {
     let layers = [
         LayerKind::Crypt,
@@ -180,7 +180,7 @@ fn trim_dropped(look: &Look<'_>) -> Option<Said> {
     let mut disks = look.below(LayerKind::Disk);
     let disk = disks.find(|disk| disk.get("discard") == Some("yes"))?;
     let same = look.stack.under(look.at).into_iter();
-    // Of several layers the lowest drops it.
+    // The lowest of several layers drops it.
     let lower = same
         .filter_map(|at| look.stack.layers.get(at))
         .any(|layer| layers.contains(&layer.kind) && layer.get("discard") == Some("no"));
@@ -200,8 +200,8 @@ fn trim_dropped(look: &Look<'_>) -> Option<Said> {
 mod tests {
     use super::data_share;
 
-    /// Worked out by hand: sectors of data, parity for each row of the stripe, rounded up to a
-    /// multiple of parity + 1.
+    /// Computed by hand: data sectors, parity for each row of the stripe, rounded up to a multiple
+    /// of parity + 1.
     #[test]
     fn shares_of_raw_space() {
         let percent = |block, width, parity| {

@@ -1,4 +1,4 @@
-//! The rungs, made and ready for load. Dropping them takes everything away.
+//! The created rungs, ready for loads. Dropping them removes everything.
 
 mod make;
 
@@ -21,15 +21,15 @@ pub(super) struct Bench<'a> {
     env: Environment<'a>,
     tools: Tools,
     work: PathBuf,
-    /// Where files and images are made.
+    /// Directory of files and images.
     home: PathBuf,
     places: Vec<LoadTarget>,
-    /// Of each rung.
+    /// Counter sources of each rung.
     sources: Vec<Sources>,
-    /// What became known of a rung only when it was made.
+    /// Properties of rungs that are known only after their creation.
     pub(super) learnt: Vec<(usize, TargetInfo)>,
     settle: Settle,
-    // What the places are, in the order in which it goes.
+    // Dropped in this order: the guest uses the targets below.
     guest: Option<Guest>,
     images: Vec<Built<'a>>,
     volumes: Vec<Held<'a>>,
@@ -40,7 +40,7 @@ impl<'a> Bench<'a> {
         self.guest.as_ref().ok_or(MeasureError::Interrupted)
     }
 
-    /// Whether the guest is emulated, and why.
+    /// Returns the accelerator of the guest, and the reason for emulation.
     pub(super) fn accel(&self) -> Option<(Accel, Option<String>)> {
         let guest = self.guest.as_ref()?;
         Some((guest.accel().accel, guest.accel().why.clone()))
@@ -62,8 +62,8 @@ impl<'a> Bench<'a> {
         if leaves_dirty && let LoadTarget::Guest { .. } = place {
             guest::sync(self.guest()?, turn.target)?;
         }
-        // Around the guest and the server it is the host's counters that say what happened; whose
-        // CPU time it was they do not.
+        // For guests and servers the host's counters describe the I/O, but cannot attribute CPU
+        // time.
         if !matches!(place, LoadTarget::File { .. }) {
             sample.counters.tool_cpu = None;
         }

@@ -1,35 +1,35 @@
-//! Why a ladder could not be measured.
+//! Errors of measuring a ladder.
 
 use assay_loads::layout::LayoutError;
 
-/// Why a ladder could not be measured, or not to its end.
+/// Reason why a ladder could not be measured, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// Not a directory.
+    /// The target is not a directory.
     #[error(
         "{0} is not a directory: name one on the storage that is to be measured; assay makes and removes its own files in it"
     )]
     NotADirectory(String),
-    /// The target cannot be read, written, or is too full.
+    /// The target cannot be read or written, or is too full.
     #[error(transparent)]
     Target(#[from] assay_measure::runner::TargetRefused),
-    /// A volume cannot be made where the user said.
+    /// A volume cannot be created at the requested place.
     #[error("{option} {name}: {reason}")]
     Ground {
-        /// The option that names it.
+        /// The option.
         option: &'static str,
-        /// What it names, control characters escaped.
+        /// Its value, control characters escaped.
         name: String,
-        /// Why not, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
-    /// Its layers cannot be found out.
+    /// The layers below cannot be determined.
     #[error(transparent)]
     Facts(#[from] assay_facts::TargetError),
-    /// The plan cannot be carried out.
+    /// The plan cannot be executed.
     #[error(transparent)]
     Plan(#[from] assay_model::plan::PlanError),
     /// fio cannot be used.
@@ -38,36 +38,36 @@ pub enum MeasureError {
     /// A load could not begin.
     #[error(transparent)]
     Slot(#[from] assay_measure::engine::EngineError),
-    /// No scratch space.
+    /// There is no scratch space.
     #[error(transparent)]
     Scratch(#[from] assay_loads::scratch::ScratchError),
-    /// The journal refused.
+    /// An error of the journal.
     #[error(transparent)]
     Journal(#[from] assay_changes::ChangeError),
-    /// An image or a volume could not be made.
+    /// An image or a volume could not be created.
     #[error("{rung}: {source}; --layers leaves layers out")]
     Image {
         /// The rung.
         rung: String,
-        /// Why.
+        /// The cause.
         source: assay_changes::side_by_side::ArmError,
     },
-    /// The guest did not do what it should.
+    /// An operation of the guest failed.
     #[error("{what}: {source}")]
     Guest {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// Why.
+        /// The cause.
         source: assay_lab::LabError,
     },
-    /// A layer could not be made in the guest.
+    /// A layer could not be created in the guest.
     #[error("{rung}: `{command}` in the guest: {complaint}; --layers leaves layers out")]
     Layer {
         /// The rung.
         rung: String,
         /// The command line.
         command: String,
-        /// Its own words.
+        /// Error message of the command.
         complaint: String,
     },
     /// The test file could not be written.
@@ -75,7 +75,7 @@ pub enum MeasureError {
     Layout {
         /// The rung.
         rung: String,
-        /// How far it got and why it stopped.
+        /// Progress and cause.
         source: LayoutError,
     },
     /// A job file could not be written for a workload.
@@ -83,10 +83,10 @@ pub enum MeasureError {
     Job {
         /// The workload.
         workload: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// The store refused.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] assay_store::StoreError),
     /// Several samples in a row failed.
@@ -103,7 +103,7 @@ impl MeasureError {
         }
     }
 
-    /// For `map_err`: the guest failed while `what` was done.
+    /// Returns a function for `map_err`: the guest failed during `what`.
     pub(crate) fn guest(what: &str) -> impl FnOnce(assay_lab::LabError) -> Self {
         let what = what.to_owned();
         move |source| match source {

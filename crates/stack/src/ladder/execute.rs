@@ -1,4 +1,4 @@
-//! The rungs are made, measured in the plan's order, and taken away.
+//! Creates the rungs, measures them in the plan's order, and removes them.
 
 use super::bench::Bench;
 use super::pace::Paces;
@@ -16,19 +16,19 @@ use assay_store::Store;
 pub struct Finished {
     /// The run as stored.
     pub run: Run,
-    /// Why it ended early, when it did.
+    /// Reason for an early end.
     pub stopped: Option<MeasureError>,
-    /// What could not be taken away, in words; the next start tries again.
+    /// Objects that could not be removed, as text; the next start tries again.
     pub left: Vec<String>,
-    /// Scratch files that somebody moved meanwhile.
+    /// Scratch files that another program moved.
     pub astray: Vec<Astray>,
 }
 
-/// Carries out what was prepared. Everything that was made is gone afterwards.
+/// Executes a prepared ladder. All created objects are removed afterwards.
 ///
 /// # Errors
-/// Only when nothing could be begun: the store or the journal refuses. How far it got otherwise is
-/// in the result, and what was measured until then is stored.
+/// Only if nothing could begin: an error of the store or the journal. Other errors are in the
+/// result; measured samples are stored.
 pub fn execute(
     prepared: PreparedLadder<'_>,
     env: &Environment<'_>,

@@ -1,5 +1,4 @@
-//! What one sample leaves in memory is on the disks before the next one begins, or it would be
-//! written out during that one and be counted as its.
+//! Flushes dirty pages between samples, so that their writeback is not charged to the next sample.
 
 use super::PreparedLadder;
 use super::rungs::Recipe;
@@ -11,14 +10,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Much may have been written through the page cache of a slow machine.
+/// On a slow machine many dirty pages may have accumulated.
 const SYNC_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// What is written out between samples.
+/// File systems and pools that are flushed between samples.
 pub(super) struct Settle {
-    /// ZFS keeps writes until their transaction group, seconds later, also those that are durable.
+    /// Pools: ZFS writes its data seconds later in a transaction group, also durable data.
     pools: BTreeSet<String>,
 }
 
@@ -37,13 +36,13 @@ impl Settle {
         }
     }
 
-    /// Whether a workload leaves writes that nobody has waited for.
+    /// Whether a workload leaves dirty pages.
     pub(super) fn leaves_dirty(workload: &Workload) -> bool {
         workload.pattern.writes() && workload.durability == Durability::None
     }
 
-    /// Writes out what lies in memory for a directory's file system and for the pools. Where that
-    /// fails the sample is taken all the same: its doubts see other load on the devices.
+    /// Flushes a directory's file system and the pools. If this fails, the sample is taken anyway:
+    /// its doubts detect other load on the devices.
     pub(super) fn host(&self, host: &dyn Host, dir: &Path) {
         let sync = ["sync", "--file-system", "--"].map(OsStr::new);
         let sync: Vec<&OsStr> = sync.into_iter().chain([dir.as_os_str()]).collect();

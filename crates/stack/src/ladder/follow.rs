@@ -1,4 +1,4 @@
-//! The settings of a virtual disk that is there, for a scratch disk that is to be like it.
+//! Reads the settings of an existing virtual disk, for a scratch disk with the same settings.
 
 use crate::{RUNS, StackError, StackTarget, discover, find_users};
 use assay_host::{FileKind, Host};
@@ -6,57 +6,57 @@ use assay_lab::disk::{Aio, Bus, CacheMode};
 use assay_model::stack::{Layer, LayerKind, Stack};
 use std::path::{Path, PathBuf};
 
-/// A setting, in the words of [`assay_lab::Disk::parse`].
+/// A setting in the syntax of [`assay_lab::Disk::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowedSetting {
     /// `cache`, `bus`, `cluster`, ….
     pub key: &'static str,
     /// Its value.
     pub value: String,
-    /// Where it was read: `the command line of its QEMU`.
+    /// Source, such as `the command line of its QEMU`.
     pub from: String,
 }
 
-/// A virtual disk and what can be taken from it.
+/// A virtual disk and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// In words: `disk hd0 of web`, `image /srv/x.qcow2`.
+    /// Description: `disk hd0 of web`, `image /srv/x.qcow2`.
     pub name: String,
-    /// Directory of its image; none when it lies on a device.
+    /// Directory of its image; `None` if it is on a device.
     pub dir: Option<PathBuf>,
-    /// What is taken, in the order in which it is understood.
+    /// Settings to use, in the order of their interpretation.
     pub taken: Vec<FollowedSetting>,
-    /// What it has and a scratch disk will not have, in words.
+    /// Settings that the scratch disk will not have, as text.
     pub not: Vec<String>,
 }
 
-/// Why there is nothing to follow.
+/// Reason why there is no disk to follow.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The machine cannot be read, or there is no such guest.
+    /// The machine cannot be read, or the guest does not exist.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// A guest without a disk that can be written.
+    /// The guest has no writable disk.
     #[error("{0} has no disk that can be written")]
     NoDisk(String),
-    /// No disk of that name.
+    /// There is no disk with this name.
     #[error("{guest} has no disk {asked:?}; there are {}", known.join(", "))]
     NoSuchDisk {
         /// The guest.
         guest: String,
-        /// What was asked for.
+        /// Requested name.
         asked: String,
-        /// Those that are there.
+        /// Existing disks.
         known: Vec<String>,
     },
-    /// A file that nothing says is an image.
+    /// The file is not known to be an image.
     #[error(
         "{0} is no image that is known by its header, and no virtual machine here uses it: name a directory on the storage that is to be measured, or a virtual machine"
     )]
     NoImage(String),
 }
 
-/// Settings that no scratch disk takes over.
+/// Settings that scratch disks never use.
 const NOT: [&str; 9] = [
     "throttled",
     "snapshot",
@@ -69,11 +69,11 @@ const NOT: [&str; 9] = [
     "iothread_asked",
 ];
 
-/// Looks at a guest, or at an image and the guest that uses it. `disk` names one of several disks;
-/// without it that is the first that can be written.
+/// Reads a guest, or an image and the guest that uses it. `disk` selects one of several disks; by
+/// default the first writable one.
 ///
 /// # Errors
-/// No such guest or disk, or a file that is no image.
+/// The guest or disk does not exist, or the file is not an image.
 pub fn follow(
     host: &dyn Host,
     target: &StackTarget,
@@ -189,7 +189,7 @@ fn of_guest(
 }
 
 impl Followed {
-    /// What kind of image it is.
+    /// Adds the format of the image.
     fn format(&mut self, image: &Layer) {
         let from = match &image.place {
             Some(place) => format!("the header of {}", place.display()),
@@ -229,7 +229,7 @@ impl Followed {
         }
     }
 
-    /// How QEMU opens it and shows it to the guest.
+    /// Adds how QEMU opens the disk and presents it to the guest.
     fn opened(&mut self, disk: &Layer, from: &str) {
         let mut take = |key: &'static str, value: &str, fits: bool| match fits {
             true => self.taken.push(FollowedSetting {

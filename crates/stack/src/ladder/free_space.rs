@@ -1,4 +1,4 @@
-//! Whether a pool or a volume group has room for what assay would make in it.
+//! Checks the free space of a pool or volume group for temporary objects.
 
 use assay_facts::lvm::{self, Row};
 use assay_host::{Host, Limits};
@@ -6,13 +6,13 @@ use assay_model::Bytes;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// These look at every device of the machine first.
+/// These tools scan every device of the machine first.
 const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(60),
 };
-/// A pool that is fuller than this looks for room on every write.
+/// A fuller pool searches for free space at every write.
 const POOL_FULL: f64 = 0.9;
-/// A thin pool that runs full stops everything that stands on it.
+/// A full thin pool stops everything on it.
 const THIN_FULL: f64 = 0.8;
 
 fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
@@ -26,10 +26,10 @@ fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Whether a ZFS file system has room for `needed` below it, and its pool keeps some.
+/// Checks that a ZFS file system has `needed` bytes, and that its pool keeps a reserve.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason as text.
 pub(crate) fn of_dataset(host: &dyn Host, parent: &str, needed: Bytes) -> Result<(), String> {
     let list = |columns: &str, name: &str| {
         let text = ask(host, &["zfs", "list", "-Hp", "-o", columns, "--", name])?;
@@ -72,11 +72,11 @@ pub(crate) fn of_dataset(host: &dyn Host, parent: &str, needed: Bytes) -> Result
     Ok(())
 }
 
-/// Whether a volume group, or a thin pool in it, has room for `needed` without taking what others
-/// may need.
+/// Checks that a volume group, or a thin pool in it, has `needed` bytes without using space that
+/// others may need.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason as text.
 pub(crate) fn of_group(
     host: &dyn Host,
     group: &str,
@@ -118,7 +118,7 @@ fn judge_group(
                 }
             ));
         }
-        // What grows by itself grows into the group's free room.
+        // Volumes that grow automatically use the free space of the group.
         let tight = pools.iter().find(|pool| {
             number(pool, "data_percent").max(number(pool, "metadata_percent")) > 100.0 * THIN_FULL
         });

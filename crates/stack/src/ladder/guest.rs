@@ -1,4 +1,4 @@
-//! The rungs in a guest: one disk for each, layers on it, fio in the guest.
+//! The rungs in a guest: a disk for each, the layers on it, and fio in the guest.
 
 use super::MeasureError;
 use super::layer_names::FileSystem;
@@ -10,16 +10,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A tool in an emulated guest on a busy machine.
+/// Time limit of a tool in an emulated guest on a busy machine.
 const TOOL: Duration = Duration::from_secs(300);
-/// Filling an emulated guest's disk.
+/// Time limit for filling a disk of an emulated guest.
 const LAYOUT: Duration = Duration::from_secs(1200);
 
-/// A scratch disk needs no secret: what protects it is that it goes.
+/// Key of scratch disks, which need no secrecy because they are deleted.
 const KEY: &[u8] = b"assay scratch key\n";
 const KEY_FILE: &str = "/run/assay-key";
 
-/// Puts the layers on a device and returns what a load is pointed at.
+/// Creates the layers on a device and returns the target of the load.
 pub(super) fn build_layers(
     guest: &Guest,
     rung: &str,
@@ -35,7 +35,8 @@ pub(super) fn build_layers(
                 let path = Path::new(KEY_FILE);
                 let pushed = guest.push_bytes(KEY, path, 0o600);
                 pushed.map_err(MeasureError::guest(rung))?;
-                // A short key derivation: this is about reading and writing, not about unlocking.
+                // A short key derivation, because only reads and writes are measured, not
+                // unlocking.
                 tool(&[
                     "cryptsetup",
                     "luksFormat",
@@ -64,8 +65,8 @@ pub(super) fn build_layers(
             }
             On::FileSystem(system) => {
                 let name = system.name();
-                // Nothing is to be done later: neither inode tables written in the background while
-                // others are measured, nor blocks that were discarded allocated at a first write.
+                // No deferred work: neither inode tables that are written in the background, nor
+                // discarded blocks that are allocated at the first write.
                 let options = match system {
                     FileSystem::Ext4 => {
                         ["-F", "-Elazy_itable_init=0,lazy_journal_init=0,nodiscard"]
@@ -98,7 +99,7 @@ fn run(guest: &Guest, rung: &str, argv: &[&str]) -> Result<(), MeasureError> {
     }
 }
 
-/// Writes a rung's file or device from end to end.
+/// Writes a rung's file or device completely.
 pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), MeasureError> {
     let output = guest.load(job, LAYOUT);
     let output = output.map_err(MeasureError::guest(rung))?;
@@ -112,7 +113,7 @@ pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), Measur
     }
 }
 
-/// Writes out what the guest keeps in memory.
+/// Flushes the guest's dirty pages.
 pub(super) fn sync(guest: &Guest, rung: &str) -> Result<(), MeasureError> {
     run(guest, rung, &["sync"])
 }

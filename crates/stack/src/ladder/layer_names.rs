@@ -1,12 +1,12 @@
-//! Layers by the names that they have on the command line.
+//! Names of layers on the command line.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A layer that can be asked for.
+/// A selectable layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LadderPart {
-    /// The file and what lies below it, which is there in any case: alone it leaves out all else.
+    /// The file and the layers below it, which always exist: selected alone it excludes all others.
     File,
     /// A disk image through QEMU's block layer, without a guest.
     Image,
@@ -20,7 +20,7 @@ pub enum LadderPart {
     FileSystem(FileSystem),
 }
 
-/// A file system that assay makes on top.
+/// A file system that assay creates on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileSystem {
     /// ext4.
@@ -32,7 +32,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// Its name for mount(8).
+    /// Returns its name for mount(8).
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl FileSystem {
 }
 
 impl LadderPart {
-    /// All, from the bottom up.
+    /// All layers from the bottom up.
     pub const ALL: [Self; 8] = [
         Self::File,
         Self::Image,

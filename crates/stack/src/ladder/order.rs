@@ -1,4 +1,4 @@
-//! In which order rungs take turns: pure.
+//! The order of the rungs: pure.
 
 use assay_model::ladder::Ladder;
 use assay_model::plan::Plan;
@@ -6,9 +6,9 @@ use assay_model::shuffle;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-/// Round by round, workload by workload, all rungs in an order that the seed chooses: what is
-/// compared lies close together in time. All rungs of a round meet the same offsets and data, second
-/// measurements others, so that no cache below knows them.
+/// Sets the order round by round and workload by workload, with all rungs in random order, so that
+/// compared samples are close in time. All rungs of a round use the same offsets and data; second
+/// measurements use others, so that no lower cache contains them.
 pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
     let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
     let workloads = plan.workloads.len();

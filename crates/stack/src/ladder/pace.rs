@@ -1,11 +1,11 @@
-//! How long a ladder takes.
+//! Estimates the duration of a ladder.
 
 use assay_measure::runner::estimate::{self, PaceEstimate};
 use assay_model::Nanos;
 use assay_model::ladder::RungPlace;
 use assay_model::run::Run;
 
-/// How much longer a sample takes than its load, here and in a guest.
+/// Overhead of a sample beyond its load, on the host and in a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paces {
     pub host: PaceEstimate,
@@ -31,7 +31,7 @@ impl Paces {
         }
     }
 
-    /// Time for what is left of the plan after `done` slots.
+    /// Returns the time of the remaining slots after `done` slots.
     pub(crate) fn left(&self, run: &Run, done: usize) -> Nanos {
         let guest = |target: usize| {
             let rung = run

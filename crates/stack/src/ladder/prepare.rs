@@ -1,4 +1,4 @@
-//! Everything that is settled before anything is made.
+//! Decides everything before anything is created.
 
 use super::layer_names::LadderPart;
 use super::order::order;
@@ -21,16 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// What the user wants.
+/// Options of the user.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// A directory on the storage to measure, absolute.
+    /// Absolute path of a directory on the storage to measure.
     pub target: PathBuf,
     /// Layers.
     pub parts: BTreeSet<LadderPart>,
-    /// Where volumes may be made.
+    /// Where volumes may be created.
     pub scratch: Scratch,
-    /// To be stored with the run: whose disk is followed, and what of it is not.
+    /// Remarks to store with the run: the followed disk, and its settings that are not used.
     pub remarks: Vec<String>,
     /// The virtual disk: format, bus, cache mode, aio, thread. Its size is not used.
     pub disk: Disk,
@@ -38,11 +38,11 @@ pub struct Wanted {
     pub plan: PlanSpec,
     /// Memory of the guest, MiB.
     pub memory_mib: u32,
-    /// KVM or TCG; found out when none.
+    /// KVM or TCG; detected if `None`.
     pub accel: Option<Accel>,
-    /// 128 random bits in hex: names the run.
+    /// Id of the run: 128 random bits in hex.
     pub uid: String,
-    /// Seed for a plan that has none.
+    /// Seed for a plan without a seed.
     pub seed: u64,
 }
 
@@ -50,33 +50,33 @@ pub struct Wanted {
 pub struct PreparedLadder<'a> {
     /// The run as it will be stored.
     pub run: Run,
-    /// What will be made.
+    /// Objects that will be created.
     pub makes: Vec<Made>,
-    /// How long it takes, roughly.
+    /// Estimated duration.
     pub estimate: Nanos,
     pub(crate) recipes: Vec<Recipe>,
     pub(crate) wanted: Wanted,
-    /// The target, held since it was looked at.
+    /// The open target.
     pub(crate) on: assay_measure::runner::Ground,
     pub(crate) fio: Fio,
     pub(crate) paces: Paces,
-    /// Guests: their image and where they are entered.
+    /// Guest image and registry.
     pub(crate) lab: Option<Lab<'a>>,
 }
 
-/// Size of the test file when the plan does not say.
+/// Default size of the test file.
 const SIZE: Bytes = Bytes(256 << 20);
-/// Measured time of a sample when the plan does not say.
+/// Default measured time of a sample.
 const RUNTIME: Nanos = Nanos(2_000_000_000);
-/// Until an emulated guest answers.
+/// Time until an emulated guest responds.
 const BOOT: Nanos = Nanos(60_000_000_000);
 
-/// Settles the ladder, the plan and what will be made; touches nothing. Without a `lab` the rungs in a
-/// guest are left out, and it is said why.
+/// Plans the ladder and its objects; changes nothing. Without a `lab` the rungs in a guest are left
+/// out, with the reason.
 ///
 /// # Errors
-/// The target is no directory, may not be written or is too full; no fio; a plan that cannot be
-/// carried out.
+/// The target is not a directory, not writable or too full; fio is missing; or the plan cannot be
+/// executed.
 pub fn prepare<'a>(
     wanted: &Wanted,
     lab: Result<Lab<'a>, String>,
@@ -110,7 +110,7 @@ pub fn prepare<'a>(
     });
     let mut plan = spec.resolve(&Settings {
         targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
-        // The same on every rung, so that the engine is none of the differences.
+        // Equal on every rung, so that the engine is not a difference.
         engine: Engine::Libaio,
         seed: wanted.seed,
     })?;
@@ -131,7 +131,7 @@ pub fn prepare<'a>(
         mount_source: Some(parent.to_owned()),
         devices: match info.fs_type.as_deref() {
             Some("zfs") => info.devices,
-            // The counters of a zvol do not tell the disks from the ARC.
+            // The counters of a zvol do not separate the disks from the ARC.
             _ => pool_devices.clone(),
         },
         ..info
@@ -152,7 +152,7 @@ pub fn prepare<'a>(
         };
         match (recipe, &ground.home) {
             (Recipe::Volume(Volume::Dataset { parent, .. } | Volume::Zvol { parent, .. }), _)
-            // What it does not set itself it inherits from there.
+            // Properties that it does not set are inherited from there.
             | (_, Some(Volume::Dataset { parent, .. })) => of_pool(parent, info),
             _ => info,
         }
@@ -200,7 +200,7 @@ pub fn prepare<'a>(
     })
 }
 
-/// Which volumes the target stands on, where the user lets assay make such.
+/// Returns the volumes under the target, if the user permits to create such.
 fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
     let scratch = &wanted.scratch;
     let asked = [
@@ -218,7 +218,7 @@ fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
     find_sibling_layers(&stack, scratch)
 }
 
-/// Whether there is room for everything, wherever it is made.
+/// Checks that there is space for all objects.
 fn has_room(
     host: &dyn Host,
     wanted: &Wanted,
@@ -229,7 +229,7 @@ fn has_room(
     for made in makes {
         *needed.entry(&made.within).or_default() += made.space.0;
     }
-    // The directory has to be written to in any case: arms keep their logs and sockets there.
+    // The directory must be writable in any case: arms keep logs and sockets there.
     let files = needed.get(&Within::Directory).copied().unwrap_or(0);
     on.fits(Bytes(files))?;
     for (within, needed) in needed {
@@ -247,7 +247,7 @@ fn has_room(
     Ok(())
 }
 
-/// Kernel names of the pool's devices.
+/// Returns the kernel names of the pool's devices.
 fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
     let name = |place: &PathBuf| {
         let real = host.realpath(place).ok()?;
@@ -256,7 +256,7 @@ fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
     ground.pool_devices.iter().filter_map(name).collect()
 }
 
-/// Why images cannot be served here.
+/// Returns the reason why images cannot be served here.
 fn no_image(host: &dyn Host, fio: &Fio) -> Option<String> {
     let missing = |names: &[&str]| {
         names

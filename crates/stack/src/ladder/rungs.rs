@@ -1,4 +1,4 @@
-//! Which rungs there are: pure.
+//! Determines the rungs: pure.
 
 mod guest;
 mod image;
@@ -14,7 +14,7 @@ use assay_model::ladder::{Ladder, Rung, RungPlace};
 use image::{format_options, open_options, to_image_arm};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A layer that assay puts on a block device.
+/// A layer that assay creates on a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum On {
     Luks,
@@ -22,24 +22,24 @@ pub(crate) enum On {
     FileSystem(FileSystem),
 }
 
-/// How a rung is made.
+/// How a rung is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recipe {
     /// A scratch file in the target directory.
     File,
-    /// A file in a file system of the pool, into which all images go too.
+    /// A file in a file system of the pool, which contains all images too.
     Home(Volume),
     /// A volume.
     Volume(Volume),
     /// A scratch image, served over NBD.
     Image(ImageArm),
-    /// A scratch disk of the guest with this on it.
+    /// A scratch disk of the guest with these layers.
     Disk { disk: Disk, on: Vec<On> },
-    /// What another rung measures.
+    /// A second measurement of another rung.
     Again(usize),
 }
 
-/// What is wanted, and what this machine can do of it.
+/// Requested layers, and capabilities of this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<'a> {
     pub target: &'a str,
@@ -48,13 +48,13 @@ pub(crate) struct Choice<'a> {
     pub disk: &'a Disk,
     /// Volumes below the file.
     pub ground: &'a Ground,
-    /// Why there are no images over NBD.
+    /// Reason why there are no NBD images.
     pub no_image: Option<String>,
-    /// Why there is no guest.
+    /// Reason why there is no guest.
     pub no_guest: Option<String>,
 }
 
-/// The ladder, and how each rung is made.
+/// Returns the ladder, and how each rung is created.
 pub(crate) fn settle(choice: &Choice<'_>) -> (Ladder, Vec<Recipe>) {
     let mut building = Building {
         choice,
@@ -160,7 +160,7 @@ impl Building<'_> {
         self.ladder.rungs[rung].holds.push(what.to_owned());
     }
 
-    /// Says that the host's memory is part of a step, where it is.
+    /// Notes that the host's page cache is part of a step.
     fn cached(&mut self, rung: usize) {
         if !self.choice.disk.cache.direct() {
             self.holds(
@@ -170,7 +170,7 @@ impl Building<'_> {
         }
     }
 
-    /// Whether the image has a format of its own.
+    /// Whether the image has a format other than raw.
     fn formatted(&self) -> bool {
         self.choice.disk.format != DiskFormat::Raw
     }
@@ -197,7 +197,7 @@ impl Building<'_> {
         top
     }
 
-    /// The image's format, above the same without one.
+    /// Adds the image's format above the same image without one.
     fn image(&mut self, below: usize, disk: &Disk, name: &str, recipe: Recipe) -> usize {
         let format = disk.format;
         let rung = self.add(Some(below), name, format.name(), LayerKind::Image, recipe);

@@ -1,4 +1,4 @@
-//! What will be made, where, and how large: pure.
+//! Plans the objects to create, with place and size: pure.
 
 use super::rungs::{On, Recipe};
 use super::sibling_layers::Volume;
@@ -6,23 +6,23 @@ use assay_model::Bytes;
 use assay_model::change::ImageFormat;
 use assay_model::ladder::{Ladder, Rung};
 
-/// Something that will be made.
+/// An object that will be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// The rung it is for.
+    /// Its rung.
     pub rung: String,
-    /// In words: `file`, `qcow2 image over NBD`, `guest disk, LUKS, ext4`.
+    /// Description: `file`, `qcow2 image over NBD`, `guest disk, LUKS, ext4`.
     pub what: String,
-    /// Where.
+    /// Place.
     pub within: Within,
-    /// Space it takes at most.
+    /// Most space that it takes.
     pub space: Bytes,
 }
 
-/// Where something is made.
+/// Place of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Within {
-    /// The directory with the files.
+    /// The directory of files.
     Directory,
     /// Below a ZFS file system.
     Dataset(String),
@@ -30,12 +30,12 @@ pub enum Within {
     Group(String),
 }
 
-/// What a file system writes of its own into a fresh image: its log and tables.
+/// Bytes that a file system writes to a fresh image for itself: log and tables.
 const OWN: u64 = 160 << 20;
 
-/// A line for each rung that is not a second measurement.
+/// Returns an entry for each rung that is not a second measurement.
 pub(super) fn plan_scratch(ladder: &Ladder, recipes: &[Recipe], size: Bytes) -> Vec<Made> {
-    // With a file system of its own, all files go there.
+    // All files go to a separate file system, if there is one.
     let home = recipes.iter().find_map(|recipe| match recipe {
         Recipe::Home(Volume::Dataset { parent, .. }) => Some(Within::Dataset(parent.clone())),
         _ => None,
@@ -115,14 +115,14 @@ fn volume_name(volume: &Volume) -> &'static str {
 fn needed_space(volume: &Volume, size: Bytes) -> u64 {
     match volume {
         Volume::Dataset { .. } => own_blocks(size),
-        // On raidz small blocks take up to twice what they hold, which ZFS counts as used.
+        // On raidz small blocks need up to twice their size, which ZFS counts as used.
         Volume::Zvol { .. } => size.0 * 2,
-        // An extent more.
+        // One extent more.
         Volume::Logical { .. } => size.0 + (4 << 20),
     }
 }
 
-/// A file on ZFS with its indirect blocks.
+/// Returns the size of a file on ZFS with its indirect blocks.
 fn own_blocks(size: Bytes) -> u64 {
     size.0 + size.0 / 16 + (16 << 20)
 }

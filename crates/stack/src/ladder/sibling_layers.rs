@@ -1,27 +1,27 @@
-//! Which layers of a target's own stack assay makes a second one of, where the user lets it: pure.
+//! Determines the layers of a target's stack of which assay may create a second one: pure.
 
 use super::error::MeasureError;
 use assay_model::LayerKind;
 use assay_model::stack::{Layer, Stack};
 use std::collections::BTreeMap;
 
-/// Where assay may make volumes, and with which properties.
+/// Where assay may create volumes, and with which properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
-    /// A ZFS file system below which file systems and volumes are made.
+    /// A ZFS file system below which file systems and volumes are created.
     pub dataset: Option<String>,
-    /// Properties for them, beside what they inherit and what assay chooses.
+    /// Their properties, in addition to inherited ones and those of assay.
     pub properties: BTreeMap<String, String>,
-    /// An LVM volume group in which a logical volume is made.
+    /// An LVM volume group in which a logical volume is created.
     pub group: Option<String>,
-    /// The thin pool in it, when the volume is to be a thin one.
+    /// The thin pool in it, for a thin volume.
     pub thin_pool: Option<String>,
 }
 
-/// A volume that assay makes.
+/// A volume that assay creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Volume {
-    /// A file in a ZFS file system of its own.
+    /// A file in a separate ZFS file system.
     Dataset {
         parent: String,
         properties: BTreeMap<String, String>,
@@ -44,30 +44,30 @@ impl Volume {
     }
 }
 
-/// A volume like one that the target stands on.
+/// A volume like one under the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     pub volume: Volume,
-    /// Layers between this one and the measured one above it, from the top: `LUKS`, `ext4`.
+    /// Layers between this one and the next measured one above, from the top: `LUKS`, `ext4`.
     pub above: Vec<String>,
-    /// Layers below it that no rung tells apart.
+    /// Lower layers that no rung separates.
     pub below: Vec<String>,
 }
 
-/// What of the target's stack is made a second time.
+/// Layers of the target that are created a second time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ground {
-    /// The lowest first.
+    /// Volumes, the lowest first.
     pub bases: Vec<Base>,
-    /// The file system that takes all files, because the target is a file system of that pool.
+    /// File system for all files, if the target is a file system of that pool.
     pub home: Option<Volume>,
-    /// A volume beside the file, where the target is a file system of the pool.
+    /// A volume beside the file, if the target is a file system of the pool.
     pub instead: Option<Volume>,
-    /// Places of the pool's devices, from which its counters are read.
+    /// Paths of the pool's devices, whose counters are read.
     pub pool_devices: Vec<std::path::PathBuf>,
 }
 
-/// Properties that only file systems have (zfsprops(7)).
+/// Properties of file systems only (zfsprops(7)).
 const OF_FILES: [&str; 8] = [
     "recordsize",
     "atime",
@@ -79,10 +79,10 @@ const OF_FILES: [&str; 8] = [
     "direct",
 ];
 
-/// What lies under the target decides where the volumes stand in the ladder.
+/// Finds the position of the volumes in the ladder from the layers under the target.
 ///
 /// # Errors
-/// The target does not lie on the pool or the group.
+/// The target is not on the pool or the group.
 pub(crate) fn find_sibling_layers(
     stack: &Stack,
     scratch: &Scratch,
@@ -120,7 +120,7 @@ pub(crate) fn find_sibling_layers(
             false => holders.push((at, make(layer.kind))),
         }
     }
-    // The one that the other stands on comes first.
+    // The lower one comes first.
     if let [(upper, _), (lower, _)] = &holders[..]
         && stack.under(*upper).contains(lower)
     {
@@ -137,7 +137,7 @@ pub(crate) fn find_sibling_layers(
     Ok(found)
 }
 
-/// The nearest layer of some kinds that stands on the pool or group of that name.
+/// Returns the nearest layer of these kinds on the pool or group with this name.
 fn find_holder(
     stack: &Stack,
     kind: LayerKind,
@@ -176,7 +176,7 @@ fn find_holder(
         .ok_or_else(refuse)
 }
 
-/// Layers above `lower` and below `upper`, from the top.
+/// Returns the layers above `lower` and below `upper`, from the top.
 fn layers_between(stack: &Stack, upper: usize, lower: usize) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for at in stack.under(upper) {
@@ -188,7 +188,7 @@ fn layers_between(stack: &Stack, upper: usize, lower: usize) -> Vec<String> {
     names
 }
 
-/// Layers that come with a volume: what a pool or group is built of.
+/// Returns the layers that come with a volume: those of its pool or group.
 fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for at in stack.under(at) {
@@ -211,7 +211,7 @@ fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
     names
 }
 
-/// A layer as people call it.
+/// Returns the common name of a layer.
 fn layer_name(layer: &Layer) -> String {
     let own = match layer.kind {
         LayerKind::FileSystem => layer.get("type"),
@@ -225,8 +225,8 @@ fn layer_name(layer: &Layer) -> String {
 
 fn make(kind: LayerKind, parent: &str, scratch: &Scratch, like: &Layer) -> Volume {
     let volume = kind == LayerKind::Zvol;
-    // A read that the ARC answers says nothing of the disks, and a file of a few hundred MiB is all
-    // in it.
+    // A read that the ARC serves does not reach the disks, and a file of a few hundred MiB fits
+    // into the ARC.
     let mut properties = BTreeMap::from([("primarycache".to_owned(), "metadata".to_owned())]);
     if let Some(size) = like.get("volblocksize").filter(|_| volume) {
         properties.insert("volblocksize".to_owned(), size.to_owned());
@@ -243,7 +243,7 @@ fn make(kind: LayerKind, parent: &str, scratch: &Scratch, like: &Layer) -> Volum
     }
 }
 
-/// What the top-level devices of a pool lie on.
+/// Returns the paths of the devices of a pool's top-level vdevs.
 fn pool_devices(stack: &Stack, pool: &str) -> Vec<std::path::PathBuf> {
     let pools = stack.layers.iter();
     let vdevs = pools

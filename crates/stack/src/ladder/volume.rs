@@ -1,4 +1,4 @@
-//! Volumes of the user's pool or group: made, and taken away when dropped.
+//! Volumes in the user's pool or group, removed on drop.
 
 use super::sibling_layers::Volume;
 use super::{Environment, MeasureError};
@@ -7,7 +7,7 @@ use assay_changes::side_by_side::{ArmError, ArmSite, Built, Endpoint, LogicalVol
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
 
-/// A volume or file system that is there.
+/// An existing volume or file system.
 pub(super) struct Held<'a> {
     what: What<'a>,
 }
@@ -21,7 +21,7 @@ enum What<'a> {
 }
 
 impl Held<'_> {
-    /// The file or device, written from end to end.
+    /// Returns the path of the file or device, which is completely written.
     pub(super) fn path(&self) -> &Path {
         match &self.what {
             What::Zfs { path, .. } => path,
@@ -30,7 +30,7 @@ impl Held<'_> {
     }
 }
 
-/// Makes it and writes all of it.
+/// Creates the volume and writes all of it.
 pub(super) fn build<'a>(
     env: &Environment<'a>,
     session: &'a ChangeSession,

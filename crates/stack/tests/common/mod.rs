@@ -1,14 +1,14 @@
-//! What the tests on real machines share.
+//! Shared functions of the tests on real machines.
 
 use assay_model::stack::{Layer, LayerKind, Stack};
 
-/// The nearest layer of a kind, or the top itself.
+/// Returns the nearest layer of a kind, or the top itself.
 pub fn layer(stack: &Stack, kind: LayerKind) -> &Layer {
     let found = stack.layers.iter().find(|layer| layer.kind == kind);
     found.unwrap_or_else(|| panic!("no {kind:?} in {stack:#?}"))
 }
 
-/// The kinds on the way from the top down, always to the first below.
+/// Returns the kinds from the top down, always following the first lower layer.
 pub fn chain(stack: &Stack) -> Vec<LayerKind> {
     let mut kinds = Vec::new();
     let mut at = 0;

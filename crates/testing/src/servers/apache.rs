@@ -1,4 +1,4 @@
-//! Apache with a multi-processing module in a file of its own, started again whenever it ends.
+//! Apache with a multi-processing module in a separate file; a supervisor restarts it.
 
 use crate::servers::{find_program, free_port, open_dir, path_text};
 use assay_host::process::Running;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian puts its modules.
+/// Debian's directory of modules.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
 /// Apache on a port of 127.0.0.1 with a file `small` of 1,000 bytes.
@@ -19,10 +19,10 @@ pub struct Apache {
 }
 
 impl Apache {
-    /// Starts it with prefork; none, with the reason said, where Apache or one of its MPMs is missing.
+    /// Starts it with prefork; `None` with a message if Apache or one of its MPMs is missing.
     ///
     /// # Panics
-    /// It is there and does not start.
+    /// It is installed and does not start.
     #[must_use]
     pub fn kept() -> Option<Self> {
         if crate::servers::skip(&["apache2", "bash"], false) {
@@ -51,7 +51,7 @@ impl Apache {
             true => "User nobody\nGroup nogroup\n",
             false => "",
         };
-        // As Debian has it: the module in a file of its own, of which there is one.
+        // As on Debian: exactly one file loads an MPM.
         fs::write(
             dir.path().join("mpm.load"),
             format!("LoadModule {}\n", Self::loads("prefork")),
@@ -72,13 +72,13 @@ DocumentRoot {root}/www
 "
             ),
         )?;
-        // When it ends it asks its whole process group to, so it has one of its own; and it is asked to end by the
-        // kernel when nobody is there to do so, because it takes its workers along then.
+        // Apache terminates its whole process group, so it gets a separate one. The kernel
+        // terminates it if its parent ends, because it takes its workers along.
         let mut run = Command::new("setsid");
         run.args(["setpriv", "--pdeathsig", "TERM", "--"])
             .arg(&program);
         run.args(["-D", "FOREGROUND", "-f"]).arg(&config);
-        // Until it is gone: one that is on its way down may answer as well.
+        // Waits until it ended: a server that is shutting down may still respond.
         let mut stop = Command::new("sh");
         stop.args([
             "-c",
@@ -96,25 +96,25 @@ DocumentRoot {root}/www
         })
     }
 
-    /// What `LoadModule` says of an MPM.
+    /// Returns the `LoadModule` line of an MPM.
     #[must_use]
     pub fn loads(mpm: &str) -> String {
         format!("mpm_{mpm}_module {}", module_name(mpm))
     }
 
-    /// Its URL for a path that begins with `/`.
+    /// Returns the URL of a path that begins with `/`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The file that loads the MPM.
+    /// Returns the file that loads the MPM.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("mpm.load")
     }
 
-    /// Says whether its configuration is acceptable, as it is.
+    /// Returns the command that validates the current configuration.
     #[must_use]
     pub fn configtest(&self) -> Vec<String> {
         let config = path_text(&self.dir.path().join("apache2.conf"));
@@ -123,20 +123,20 @@ DocumentRoot {root}/www
             .to_vec()
     }
 
-    /// Starts it anew, and returns when it answers.
+    /// Returns the command that restarts it and waits until it responds.
     #[must_use]
     pub fn restart(&self) -> Vec<String> {
         vec![path_text(&self.dir.path().join("restart"))]
     }
 
-    /// The file with its process id.
+    /// Returns the file with its process id.
     #[must_use]
     pub fn pid(&self) -> PathBuf {
         self.dir.path().join("pid")
     }
 }
 
-/// The same command in a directory.
+/// Returns the same command in another directory.
 fn command_in(dir: &Path, command: &Command) -> Command {
     let mut all = Command::new("env");
     all.arg("-C").arg(dir).arg(command.get_program());

@@ -6,13 +6,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that a script may call.
+/// Programs for scripts.
 const APPLETS: [&str; 16] = [
     "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
     "timeout", "gzip", "sleep", "stat",
 ];
 
-/// A busybox that needs no library, if one is installed.
+/// Returns a statically linked busybox, if one is installed.
 #[must_use]
 pub fn is_static() -> Option<PathBuf> {
     let found = find("busybox")?;
@@ -20,10 +20,10 @@ pub fn is_static() -> Option<PathBuf> {
     (!dynamic.status.success()).then_some(found)
 }
 
-/// Makes `/bin` with busybox and its programs, and `/dev/null`, below a directory. As root.
+/// Creates `/bin` with busybox and its programs, and `/dev/null`, below a directory. Needs root.
 ///
 /// # Errors
-/// Something cannot be made there.
+/// A file cannot be created.
 pub fn furnish(root: &Path, busybox: &Path) -> io::Result<()> {
     for dir in ["bin", "dev"] {
         std::fs::create_dir_all(root.join(dir))?;

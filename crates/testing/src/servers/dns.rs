@@ -1,4 +1,4 @@
-//! A network namespace of its own whose only resolver takes its time.
+//! A separate network namespace whose only resolver is slow.
 
 use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
 use assay_host::process::Running;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// An address in the namespace that is not of the loopback network (RFC 5737, TEST-NET-1).
+/// An address in the namespace outside of the loopback network (RFC 5737, TEST-NET-1).
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// A network and mount namespace with a loopback interface, in which every name and address has
@@ -32,8 +32,8 @@ pub struct SlowDns {
 }
 
 impl SlowDns {
-    /// Makes it; needs root. Without a delay nothing is answered at all, and programs wait for
-    /// the resolver's own limit: here one attempt of 5 s.
+    /// Creates it; needs root. Without a delay the resolver never responds, and programs wait for
+    /// the resolver library's limit: here one attempt of 5 s.
     ///
     /// # Errors
     /// No root, no iproute2 or util-linux, or namespaces are forbidden here.
@@ -74,13 +74,13 @@ impl SlowDns {
         }
     }
 
-    /// How many questions the resolver was asked so far.
+    /// Returns the number of queries so far.
     #[must_use]
     pub fn queries(&self) -> u64 {
         self.queries.load(Ordering::SeqCst)
     }
 
-    /// The same command inside the namespaces.
+    /// Returns the command wrapped to run inside the namespaces.
     #[must_use]
     pub fn inside(&self, argv: &[impl Into<OsString> + Clone]) -> Vec<OsString> {
         let pid = self.holder.pid().to_string();
@@ -91,13 +91,13 @@ impl SlowDns {
         enter.chain(argv.iter().cloned().map(Into::into)).collect()
     }
 
-    /// Home of root in the namespace.
+    /// Returns root's home directory in the namespace.
     #[must_use]
     pub fn home(&self) -> PathBuf {
         self._dir.path().join("home")
     }
 
-    /// Gives root another shell in the namespace.
+    /// Sets root's shell in the namespace.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -108,7 +108,8 @@ impl SlowDns {
         )
     }
 
-    /// Gives a name the address [`ADDRESS`] and, before it, one of IPv6 to which packets vanish.
+    /// Assigns a name the address [`ADDRESS`] and, before it, an IPv6 address that drops all
+    /// packets.
     ///
     /// # Errors
     /// There is no IPv6 here.
@@ -128,7 +129,7 @@ impl SlowDns {
         fs::write(self._dir.path().join("hosts"), lines)
     }
 
-    /// Puts a file or directory in the place of one of the machine's, in the namespace alone.
+    /// Replaces a file or directory of the machine inside the namespace.
     ///
     /// # Errors
     /// Either does not exist.
@@ -165,13 +166,13 @@ impl SlowDns {
             let target = format!("/etc/{name}");
             self.run(&["mount", "--bind", &path_text(&file), &target])?;
         }
-        // Hides the sockets of caches, and gives sshd its empty directory.
+        // Hides the sockets of caches, and provides the empty directory of sshd.
         self.run(&["mount", "-t", "tmpfs", "tmpfs", "/run"])?;
         self.run(&["mkdir", "-m", "755", "/run/sshd"])
     }
 }
 
-/// The file `passwd` of the namespace.
+/// Returns the content of `passwd` in the namespace.
 fn passwd_file(home: &Path, shell: &str) -> String {
     format!(
         "root:x:0:0:root:{}:{shell}\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n",
@@ -188,14 +189,14 @@ impl Drop for SlowDns {
     }
 }
 
-/// Waits until the holder has left our namespace.
+/// Waits until the holder is in its new namespaces.
 fn wait_for_namespace(holder: &Running) -> io::Result<()> {
     let ours = fs::read_link("/proc/self/ns/net")?;
     let theirs = format!("/proc/{}/ns/net", holder.pid());
     let comm = format!("/proc/{}/comm", holder.pid());
     let end = Instant::now() + Duration::from_secs(10);
     while Instant::now() < end && is_running(holder) {
-        // Both namespaces are there once unshare has become what it starts.
+        // Both namespaces exist once unshare has executed its command.
         let moved = fs::read_link(&theirs).is_ok_and(|theirs| theirs != ours);
         if moved && fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n") {
             return Ok(());
@@ -205,7 +206,7 @@ fn wait_for_namespace(holder: &Running) -> io::Result<()> {
     Err(io::Error::other("no network namespace can be made here"))
 }
 
-/// The calling thread moves into the namespace and stays there.
+/// Moves the calling thread into the namespace permanently.
 fn socket_in(namespace: &File) -> io::Result<UdpSocket> {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     use std::os::fd::AsFd as _;
@@ -234,8 +235,8 @@ fn serve(socket: &UdpSocket, delay: Option<Duration>, stop: &AtomicBool, queries
     });
 }
 
-/// RFC 1035, section 4.1: the query's header and question with QR, RA and RCODE 3 set, and no
-/// other record.
+/// Returns a response (RFC 1035, section 4.1) with the query's header and question, QR, RA and
+/// RCODE 3 set, and no other record.
 fn no_such_name(query: &[u8]) -> Option<Vec<u8>> {
     let name = query.get(12..)?;
     let mut end = 0;

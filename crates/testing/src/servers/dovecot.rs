@@ -1,4 +1,4 @@
-//! A mail server of our own with two passdbs.
+//! A separate mail server with two passdbs.
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -8,11 +8,11 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user, known to SQL alone.
+/// The user, who exists in SQL only.
 pub const USER: &str = "ann@example.org";
-/// The user's password: with what has to be quoted.
+/// The user's password, with characters that need quoting.
 pub const PASSWORD: &str = "tea \"and\" c\\ake";
-/// `nobody`, to whom the mail belongs: Dovecot serves no mail as root.
+/// User `nobody`, who owns the mail: Dovecot serves no mail as root.
 const NOBODY: u32 = 65_534;
 
 /// Dovecot 2.3 with PAM before SQLite, in one file.
@@ -24,16 +24,16 @@ pub struct Dovecot {
 }
 
 impl Dovecot {
-    /// Starts it; needs root, dovecot-imapd, dovecot-sqlite and the PAM service `dovecot`, which
-    /// Debian's package brings.
+    /// Starts it; needs root, dovecot-imapd, dovecot-sqlite and the PAM service `dovecot` of
+    /// Debian's package.
     ///
     /// # Errors
-    /// Something of it is missing, or Dovecot does not start.
+    /// A requirement is missing, or Dovecot does not start.
     pub fn start() -> io::Result<Self> {
         Self::asking(PAM_FIRST)
     }
 
-    /// The same without PAM: a login is over at once.
+    /// Starts it without PAM, so that logins are fast.
     ///
     /// # Errors
     /// As [`Dovecot::start`].
@@ -63,25 +63,25 @@ impl Dovecot {
         })
     }
 
-    /// `HOST:PORT`.
+    /// Returns `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// File whose first line is the password.
+    /// Returns the file whose first line is the password.
     #[must_use]
     pub fn password_file(&self) -> PathBuf {
         self.dir.path().join("password")
     }
 
-    /// The configuration file.
+    /// Returns the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("dovecot.conf")
     }
 
-    /// Says whether `{file}` is acceptable.
+    /// Returns the command that validates `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         ["doveconf", "-n", "-c", "{file}"]
@@ -89,7 +89,7 @@ impl Dovecot {
             .to_vec()
     }
 
-    /// Makes it read the file again.
+    /// Returns the command that reloads the file.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         let config = path_text(&self.config());
@@ -98,13 +98,13 @@ impl Dovecot {
             .to_vec()
     }
 
-    /// How often PAM was asked and refused so far.
+    /// Returns the number of refusals by PAM so far.
     #[must_use]
     pub fn asked_pam(&self) -> usize {
         self.log().matches("pam_authenticate() failed").count()
     }
 
-    /// What it logged.
+    /// Returns the log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Web servers that speak HTTP/2, with TLS and, as a client that knows it before, without.
+//! Web servers with HTTP/2, over TLS, and without TLS by prior knowledge.
 
 use crate::servers::{
     check, find, find_program, free_port, open_dir, path_text, start, start_listening,
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Which server.
+/// Kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http2ServerKind {
     /// nginx.
@@ -23,10 +23,10 @@ pub enum Http2ServerKind {
 }
 
 impl Http2ServerKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Nginx, Self::H2o, Self::Apache];
 
-    /// Its program.
+    /// Returns its program.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -130,11 +130,11 @@ pub struct Http2Server {
 }
 
 impl Http2Server {
-    /// Starts one, with more lines in its configuration; none, with the reason said, where it, openssl or
-    /// its module is missing.
+    /// Starts a server with additional lines in its configuration; `None` with a message if it,
+    /// openssl or its module is missing.
     ///
     /// # Panics
-    /// It is there and does not start.
+    /// It is installed and does not start.
     #[must_use]
     pub fn start(kind: Http2ServerKind, more: &str) -> Option<Self> {
         if crate::servers::skip(&[kind.program(), "openssl"], false) {
@@ -183,7 +183,7 @@ impl Http2Server {
             command.arg(&config);
             start(command)
         })?;
-        // It takes both ports one after the other.
+        // It opens both ports in sequence.
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, tls));
         let end = Instant::now() + Duration::from_secs(10);
         while TcpStream::connect(address).is_err() {
@@ -200,7 +200,7 @@ impl Http2Server {
         })
     }
 
-    /// Its URL for a path that begins with `/`.
+    /// Returns the URL of a path that begins with `/`.
     #[must_use]
     pub fn url(&self, tls: bool, path: &str) -> String {
         match tls {
@@ -209,14 +209,14 @@ impl Http2Server {
         }
     }
 
-    /// The file with the certificate, which is its own authority.
+    /// Returns the file with the self-signed certificate.
     #[must_use]
     pub fn certificate(&self) -> String {
         path_text(&self.dir.path().join("cert"))
     }
 }
 
-/// Puts `key` and `cert` for 127.0.0.1 there.
+/// Writes `key` and `cert` for 127.0.0.1.
 fn certificate(dir: &Path) -> io::Result<()> {
     let openssl = find("openssl").map_or_else(|| "openssl".to_owned(), |path| path_text(&path));
     let (key, cert) = (path_text(&dir.join("key")), path_text(&dir.join("cert")));

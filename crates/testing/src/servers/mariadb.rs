@@ -1,4 +1,4 @@
-//! A MariaDB of our own, which listens on a socket alone.
+//! A separate MariaDB that listens on a socket only.
 
 use crate::servers::{check, find, open_dir, path_text};
 use assay_host::process::{Dies, Running};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Who runs it when the test is root, and that user's number.
+/// User of the server if the test is root, and the user's number.
 const NOBODY: (&str, u32) = ("nobody", 65_534);
 
 /// A server with one user, `root`, who needs no password on the socket, and an empty database `bench`.
@@ -20,10 +20,10 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Makes its files and starts it; none, with the reason said, where MariaDB's server is missing.
+    /// Creates its files and starts it; `None` with a message if MariaDB's server is missing.
     ///
     /// # Panics
-    /// It is there and does not start.
+    /// It is installed and does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
         if crate::servers::skip(&["mariadbd", "mariadb-install-db", "mariadb-slap"], false) {
@@ -83,7 +83,7 @@ impl MariaDb {
         Ok(server)
     }
 
-    /// A client's program with what it needs to get in.
+    /// Returns the command line of a client program for this server.
     #[must_use]
     pub fn client(&self, program: &str) -> Vec<String> {
         let defaults = path_text(&self.dir.path().join("my.cnf"));
@@ -104,10 +104,10 @@ impl MariaDb {
         }
     }
 
-    /// Carries SQL out.
+    /// Executes SQL.
     ///
     /// # Panics
-    /// The server refuses.
+    /// The server returns an error.
     #[must_use]
     pub fn sql(&self, sql: &str) -> String {
         self.ask(sql)

@@ -1,4 +1,4 @@
-//! A web server of our own.
+//! A separate web server.
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -17,7 +17,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it. `server` is put into the `server` block as it is.
+    /// Starts it. `server` is inserted unchanged into the `server` block.
     ///
     /// # Errors
     /// nginx is not installed or does not start.
@@ -42,11 +42,11 @@ impl Nginx {
         })
     }
 
-    /// As [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000; none, with
-    /// the reason said, where nginx is missing.
+    /// Like [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000;
+    /// `None` with a message if nginx is missing.
     ///
     /// # Panics
-    /// nginx is there and does not start.
+    /// nginx is installed and does not start.
     #[must_use]
     pub fn with_files(server: &str) -> Option<Self> {
         if let Some(lacking) = crate::servers::find_missing(&["nginx"], false) {
@@ -64,33 +64,33 @@ impl Nginx {
         }
     }
 
-    /// Puts a file of this many bytes there.
+    /// Creates a file of this size.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// An error of the file system.
     pub fn file(&self, name: &str, bytes: usize) -> io::Result<()> {
         fs::write(self.dir.path().join("www").join(name), vec![b'x'; bytes])
     }
 
-    /// Its URL for a path that begins with `/`.
+    /// Returns the URL of a path that begins with `/`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The port on 127.0.0.1.
+    /// Returns the port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The configuration file.
+    /// Returns the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("nginx.conf")
     }
 
-    /// Says whether `{file}` is acceptable.
+    /// Returns the command that validates `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let log = path_text(&self.dir.path().join("error.log"));
@@ -103,7 +103,7 @@ impl Nginx {
         )
     }
 
-    /// Makes it read the file again.
+    /// Returns the command that reloads the file.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         let log = path_text(&self.dir.path().join("error.log"));
@@ -124,7 +124,7 @@ impl Nginx {
 
 fn configuration_text(dir: &Path, port: u16, server: &str) -> String {
     let dir = dir.display();
-    // Only root may name the user, and only then it matters.
+    // Only root may set the user, and only then it matters.
     let user = match rustix::process::geteuid().is_root() {
         true => "user nobody nogroup;\n",
         false => "",

@@ -1,4 +1,4 @@
-//! A Postfix of our own that sends all mail to a sink.
+//! A separate Postfix that sends all mail to a sink.
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -8,7 +8,7 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Postfix 3.3 or later with its own queue, and smtp-sink as the only place that it sends to.
+/// Postfix 3.3 or later with its own queue, and smtp-sink as its only destination.
 #[derive(Debug)]
 pub struct Postfix {
     _sink: Running,
@@ -21,12 +21,12 @@ impl Postfix {
     /// Starts both; needs root, and Debian's package postfix with its users.
     ///
     /// # Errors
-    /// Something of it is missing, or Postfix does not start.
+    /// A requirement is missing, or Postfix does not start.
     pub fn start() -> io::Result<Self> {
         Self::configured("")
     }
 
-    /// Starts both with more lines of `main.cf`.
+    /// Starts both with additional lines of `main.cf`.
     ///
     /// # Errors
     /// As [`Postfix::start`].
@@ -59,25 +59,25 @@ impl Postfix {
         })
     }
 
-    /// `HOST:PORT`.
+    /// Returns `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Its main file.
+    /// Returns its main file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("etc/main.cf")
     }
 
-    /// The port of its smtpd on 127.0.0.1.
+    /// Returns the port of its smtpd on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// A program of Postfix that looks at this configuration.
+    /// Returns the command of a Postfix program for this configuration.
     #[must_use]
     pub fn program(&self, words: &str) -> String {
         let (name, rest) = words.split_once(' ').unwrap_or((words, ""));
@@ -87,7 +87,7 @@ impl Postfix {
         )
     }
 
-    /// As a text for `sh`: sends so much mail, and waits until all of it has left.
+    /// Returns a shell script that sends this many mails and waits until all are delivered.
     #[must_use]
     pub fn send(&self, mails: u32) -> String {
         let queue = ["incoming", "active", "maildrop"]
@@ -101,7 +101,7 @@ impl Postfix {
     }
 }
 
-/// The user to whom its queue belongs.
+/// Returns the owner of its queue.
 fn queue_owner() -> io::Result<u32> {
     let passwd = fs::read_to_string("/etc/passwd")?;
     let line = passwd
@@ -133,7 +133,7 @@ service_throttle_time = 1s
     )
 }
 
-/// What taking mail and sending it needs; nothing in a chroot.
+/// Returns the services for receiving and sending mail, without chroot.
 fn master_services(port: u16) -> String {
     format!(
         "127.0.0.1:{port} inet n - n - - smtpd

@@ -1,4 +1,4 @@
-//! A PostgreSQL of our own, which listens on a socket, and with TLS at a port if a test needs that.
+//! A separate PostgreSQL that listens on a socket, and with TLS on a port if a test needs that.
 
 use assay_host::process::{Dies, Running};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Who runs it: the server refuses to run as root.
+/// User of the server, which refuses to run as root.
 const USER: &str = "nobody";
 
 /// A server with one superuser, `assay`, who needs no password on the socket.
@@ -17,15 +17,15 @@ pub struct Postgres {
     programs: PathBuf,
     dir: tempfile::TempDir,
     server: Option<Running>,
-    /// Where it listens besides its socket.
+    /// TCP port besides the socket.
     tls_port: Option<u16>,
 }
 
 impl Postgres {
-    /// Makes a cluster and starts it; none, with the reason said, where PostgreSQL is missing.
+    /// Creates a cluster and starts it; `None` with a message if PostgreSQL is missing.
     ///
     /// # Panics
-    /// It is there and does not start.
+    /// It is installed and does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
         let Some(programs) = find_programs() else {
@@ -42,10 +42,11 @@ impl Postgres {
         }
     }
 
-    /// As [`Postgres::start`], and at a port of 127.0.0.1 with TLS; certificate and key are in PEM form.
+    /// Like [`Postgres::start`], also on a port of 127.0.0.1 with TLS; certificate and key are in
+    /// PEM form.
     ///
     /// # Panics
-    /// It is there and does not start.
+    /// It is installed and does not start.
     #[must_use]
     pub fn start_with_tls(certificate: &str, key: &str) -> Option<(Self, u16)> {
         let programs = find_programs().or_else(|| {
@@ -116,11 +117,11 @@ impl Postgres {
         }
     }
 
-    /// As [`Postgres::start`], started again whenever it ends, as a supervisor does, and with all of its
-    /// settings in its own file: what a trial changes.
+    /// Like [`Postgres::start`], with a supervisor that restarts it, and with all settings in its
+    /// own file for trials.
     ///
     /// # Panics
-    /// It is there and does not start.
+    /// It is installed and does not start.
     #[must_use]
     pub fn kept() -> Option<Self> {
         let programs = find_programs().or_else(|| {
@@ -152,13 +153,13 @@ impl Postgres {
         }
     }
 
-    /// Its file of settings.
+    /// Returns its configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("data/postgresql.conf")
     }
 
-    /// Says whether `{file}` is acceptable.
+    /// Returns the command that validates `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let mut argv = vec![crate::servers::path_text(&self.programs.join("postgres"))];
@@ -168,7 +169,7 @@ impl Postgres {
         argv
     }
 
-    /// Makes it read its file.
+    /// Returns the command that reloads its file.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         let mut command = self.command("pg_ctl");
@@ -177,13 +178,14 @@ impl Postgres {
         crate::servers::supervisor::command_words(&command)
     }
 
-    /// Starts it anew, and returns when it answers; where it was [kept](Postgres::kept).
+    /// Returns the command that restarts a [supervised](Postgres::kept) server and waits until it
+    /// responds.
     #[must_use]
     pub fn restart(&self) -> Vec<String> {
         vec![crate::servers::path_text(&self.dir.path().join("restart"))]
     }
 
-    /// What its clients need to find it.
+    /// Returns the environment variables of its clients.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, String); 2] {
         [
@@ -192,7 +194,7 @@ impl Postgres {
         ]
     }
 
-    /// A program of PostgreSQL, as a user who is not root.
+    /// Returns the command of a PostgreSQL program as an unprivileged user.
     fn command(&self, program: &str) -> Command {
         let path = self.programs.join(program);
         let mut command = match rustix::process::geteuid().is_root() {
@@ -215,10 +217,10 @@ impl Postgres {
         command
     }
 
-    /// Starts the server, and waits until it takes connections.
+    /// Starts the server, and waits until it accepts connections.
     ///
     /// # Errors
-    /// It does not within a minute.
+    /// It does not start within a minute.
     pub fn up(&mut self) -> io::Result<()> {
         let log = fs::File::options()
             .append(true)
@@ -230,7 +232,7 @@ impl Postgres {
             .arg(self.dir.path().join("data"))
             .arg("-k")
             .arg(self.dir.path())
-            // Nothing but the socket, and what is lost in a crash of the machine does not matter here.
+            // Only the socket; durability after a crash of the machine does not matter here.
             .args([
                 "-c",
                 match self.tls_port {
@@ -263,17 +265,17 @@ impl Postgres {
         }
     }
 
-    /// Ends the server at once, as a crash does: connections break.
+    /// Ends the server immediately, like a crash: connections break.
     pub fn down(&mut self) {
         if let Some(mut server) = self.server.take() {
-            // Its children see that it is gone and end too.
+            // Its children notice its end and end too.
             server.signal(rustix::process::Signal::QUIT);
             let _ = server.wait(Duration::from_secs(10));
             let _ = server.kill();
         }
     }
 
-    /// The URL of a database; `postgres` is always there.
+    /// Returns the URL of a database; `postgres` always exists.
     #[must_use]
     pub fn url(&self, database: &str) -> PathBuf {
         let dir = self.dir.path().display();
@@ -284,10 +286,10 @@ impl Postgres {
         self.tls_port.unwrap_or(5432)
     }
 
-    /// Carries SQL out.
+    /// Executes SQL.
     ///
     /// # Panics
-    /// The server refuses.
+    /// The server returns an error.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let done = self
             .command("psql")
@@ -315,7 +317,7 @@ impl Postgres {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
-    /// What it said.
+    /// Returns its log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
@@ -328,7 +330,7 @@ impl Drop for Postgres {
     }
 }
 
-/// The newest that Debian has installed.
+/// Returns the directory of the newest installed version on Debian.
 fn find_programs() -> Option<PathBuf> {
     let mut all: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .ok()?
@@ -343,7 +345,7 @@ fn find_programs() -> Option<PathBuf> {
     all.pop().map(|(_, path)| path)
 }
 
-/// Numbers of the user and of its group.
+/// Returns the ids of the user and its group.
 fn postgres_user() -> io::Result<(u32, u32)> {
     let text = fs::read_to_string(Path::new("/etc/passwd"))?;
     let found = text.lines().find_map(|line| {

@@ -1,5 +1,5 @@
-//! Shells and awks of other machines: each shell with each awk, as on a machine that has no others. Scripts for
-//! other machines are tried with all of them, because each reads something as an error that the others take.
+//! Shells and awks of other machines: each shell with each awk, as on a machine without others. Scripts for other
+//! machines are tested with all of them, because each rejects something that the others accept.
 
 use crate::servers::find;
 use std::ffi::OsString;
@@ -15,16 +15,16 @@ const SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
 /// The awks of Debian, of Red Hat, of small systems, and of the BSDs.
 const AWKS: [&str; 4] = ["mawk", "gawk", "busybox", "original-awk"];
 
-/// A shell, and the awk that it finds.
+/// A shell with its awk.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// Both names, for messages.
+    /// Both names for messages.
     pub name: String,
     shell: PathBuf,
     awk: PathBuf,
 }
 
-/// All pairs of what is installed. A test notes what is not as skipped.
+/// Returns all installed pairs. The test reports missing ones as skipped.
 #[must_use]
 pub fn shell_awk_pairs() -> Vec<Pair> {
     let installed = |names: &[&str]| -> Vec<(String, PathBuf)> {
@@ -50,10 +50,11 @@ pub fn shell_awk_pairs() -> Vec<Pair> {
 }
 
 impl Pair {
-    /// The shell, with a directory of links first on PATH in which it finds this awk as `awk` and itself as `sh`.
+    /// Returns the shell, with a directory of links first on PATH: this awk as `awk`, and the shell
+    /// as `sh`.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// The directory cannot be created.
     pub fn command(&self, links: &Path) -> io::Result<Command> {
         fs::create_dir_all(links)?;
         for (program, link) in [(&self.awk, "awk"), (&self.shell, "sh")] {
@@ -73,7 +74,8 @@ impl Pair {
         (self.shell.file_name()? == "busybox").then_some("sh")
     }
 
-    /// What stands before a script: the shell of busybox finds its own awk before any on PATH, but no function.
+    /// Returns a prefix for scripts: the shell of busybox prefers its own awk to PATH, but not to a
+    /// function.
     #[must_use]
     pub fn before(&self, links: &Path) -> String {
         match self.arguments() {
@@ -103,10 +105,10 @@ impl Pair {
     }
 }
 
-/// Copies a program into the `/bin` of a root, with the libraries that it needs, and returns its path there.
+/// Copies a program with its libraries into the `/bin` of a root, and returns its path there.
 ///
 /// # Errors
-/// Something cannot be copied.
+/// A file cannot be copied.
 pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
     let at = Path::new("/bin").join(program.file_name().unwrap_or_default());
     let to = root.join(at.strip_prefix("/").unwrap_or(&at));
@@ -123,7 +125,7 @@ pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// Paths of the libraries of a program, as its loader finds them; none for a static one.
+/// Returns the library paths of a program from its loader; empty for a static one.
 fn list_libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

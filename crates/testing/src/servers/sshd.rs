@@ -1,4 +1,4 @@
-//! An OpenSSH server of our own, in a namespace with a slow resolver.
+//! A separate OpenSSH server, in a namespace with a slow resolver.
 
 use crate::servers::dns::{ADDRESS, SlowDns};
 use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 /// Port of the server; the namespace has no other.
 const PORT: u16 = 22;
 
-/// sshd that root enters by key, at [`ADDRESS`]. Unless it is configured, it asks no PAM and has `UseDNS yes`.
+/// sshd that root can enter by key, at [`ADDRESS`]. By default it has no PAM and `UseDNS yes`.
 #[derive(Debug)]
 pub struct Sshd {
     program: PathBuf,
     server: Running,
-    /// The namespace it runs in.
+    /// Its namespace.
     pub dns: SlowDns,
     dir: tempfile::TempDir,
 }
@@ -90,7 +90,7 @@ GSSAPIAuthentication no
         Ok(sshd)
     }
 
-    /// Until it has written its process id: it listens then.
+    /// Waits until it has written its process id: then it listens.
     fn wait(&self) -> io::Result<()> {
         let pid = self.dir.path().join("pid");
         let end = Instant::now() + Duration::from_secs(10);
@@ -106,7 +106,7 @@ GSSAPIAuthentication no
         )))
     }
 
-    /// Logs in and runs `true`. Works from anywhere: it enters the namespace first.
+    /// Returns a command that logs in and runs `true`; it enters the namespace first.
     #[must_use]
     pub fn login(&self) -> Vec<OsString> {
         let known = format!(
@@ -128,19 +128,20 @@ GSSAPIAuthentication no
         self.dns.inside(&argv)
     }
 
-    /// Directory of the rig: key `id`, the authorized `id.pub`, `known` hosts.
+    /// Returns the directory of the rig: key `id`, the authorized `id.pub`, `known` hosts.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The configuration file.
+    /// Returns the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("sshd_config")
     }
 
-    /// Says whether `{file}` is acceptable; in the namespace, where sshd finds its directory.
+    /// Returns the command that validates `{file}` inside the namespace, where sshd finds its
+    /// directory.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let argv = self
@@ -151,7 +152,7 @@ GSSAPIAuthentication no
             .collect()
     }
 
-    /// Makes it read the file again. The listener starts itself anew under the same id.
+    /// Returns the command that reloads the file. The listener restarts under the same process id.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         ["kill", "-HUP", &self.server.pid().to_string()]
@@ -159,7 +160,7 @@ GSSAPIAuthentication no
             .to_vec()
     }
 
-    /// What it logged.
+    /// Returns the log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A server that is started again whenever it ends, as a supervisor does, and a program that restarts it.
+//! A supervisor that restarts a server whenever it ends, and a program for restarts.
 
 use assay_host::process::{Dies, Running};
 use std::fs;
@@ -7,12 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Starts what stands behind it, notes how it ended, and does so again. The server dies with this loop.
+/// Runs the command after it in a loop, and records each exit status. The server ends with this
+/// loop.
 const KEEPER: &str =
     "while :; do setpriv --pdeathsig QUIT -- \"$@\"; echo \"$?\" >> \"$0\"; sleep 0.1; done";
 
-/// Stops the server and waits until the one that follows answers, or has ended more often than once by
-/// itself: one that is on its way down with the old file may be counted as well.
+/// Stops the server and waits until the next one responds, or has ended several times by itself: a
+/// server that is shutting down with the old file may count too.
 const RESTART: &str = "#!/bin/sh
 ended() { wc -l < ENDED; }
 before=$(ended)
@@ -26,7 +27,7 @@ while ! READY; do
 done
 ";
 
-/// The words of a command, without its environment.
+/// Returns the words of a command without its environment.
 pub(crate) fn command_words(command: &Command) -> Vec<String> {
     let args = command.get_args();
     std::iter::once(command.get_program())
@@ -35,14 +36,15 @@ pub(crate) fn command_words(command: &Command) -> Vec<String> {
         .collect()
 }
 
-/// A command as a shell takes it.
+/// Quotes a command for a shell.
 fn quote_command(command: &Command) -> String {
     let quote = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
     let words: Vec<String> = command_words(command).iter().map(quote).collect();
     words.join(" ")
 }
 
-/// Keeps a server running, waits until it answers, and puts a program `restart` into the directory.
+/// Supervises a server, waits until it responds, and creates the program `restart` in the
+/// directory.
 ///
 /// # Errors
 /// It does not start.

@@ -1,9 +1,9 @@
-//! Lines of /etc/fstab and what is written for the next start. What needs a disk is in `remedies_on_disks`.
+//! Lines of /etc/fstab and settings for the next boot. `remedies_on_disks` has remedies that need a disk.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// Takes the options in `$1` out of the marked line; `defaults` stands where none is left.
+/// Removes the options in `$1` from the marked line; inserts `defaults` if none is left.
 macro_rules! without {
     ($options:literal) => {
         concat!(

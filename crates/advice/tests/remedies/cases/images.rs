@@ -1,9 +1,9 @@
-//! Definitions of guests, edited with virsh as the pages say.
+//! Definitions of guests, edited with virsh as the pages describe.
 
 use super::Act::PasteIn;
 use super::Case;
 
-/// `virsh edit` with an editor that makes the change, asked of a libvirtd of this root.
+/// Runs `virsh edit` with an editor that makes the change, on a libvirtd in this root.
 macro_rules! edit {
     ($sed:literal) => {
         concat!(
@@ -34,7 +34,7 @@ macro_rules! libvirt {
             needs: "libvirtd",
             furnish: "",
             acts: &[PasteIn("virsh edit", &[], edit!($sed))],
-            // libvirtd has read and written it.
+            // libvirtd has parsed and written it.
             accepted: "",
         }
     };

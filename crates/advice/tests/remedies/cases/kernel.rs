@@ -1,13 +1,13 @@
-//! Settings of the kernel, in files and in force.
+//! Kernel settings, in files and at run time.
 
 use super::Act::{Do, Paste, PasteIn};
 use super::{Case, REMOVE};
 
 const NO_LINE: &str = "out of /etc/sysctl.conf and /etc/sysctl.d, or write";
 
-/// A page about one sysctl: its line is removed or written anew, and its value is set.
+/// A page about one sysctl: its line is removed or rewritten, and its value is set.
 macro_rules! sysctl {
-    // The page has the line removed, and names no line to write.
+    // The remedy removes the line and contains no new line.
     (removed $page:literal, $key:literal) => {
         [
             Case {
@@ -113,7 +113,7 @@ pub const CASES: &[&[Case]] = &[
             trees: &["octal-nine", "percent", "suffix"],
             needs: "",
             furnish: "",
-            // The page says what is allowed, and where; somebody chooses the number.
+            // The page lists the permitted values and the place; the user chooses the number.
             acts: &[Do(
                 "In /etc/modprobe.d/zfs.conf",
                 r#"sed -i -E "${LINE}s/=(09|50%|8G)$/=10/" "$FILE""#,

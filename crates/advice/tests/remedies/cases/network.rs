@@ -3,7 +3,7 @@
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// The tunnel is started, with keys and certificates of the test.
+/// Starts the tunnel with keys and certificates of the test.
 const OPENVPN: &str = r#"
 conf=$(ls /etc/openvpn/server/*.conf /etc/openvpn/*.conf 2>/dev/null | head -n 1)
 cd "$(dirname "$conf")"
@@ -24,7 +24,7 @@ done
 ! grep -q 'features disabled' /tmp/log && grep -q 'link remote' /tmp/log || { cat /tmp/log; exit 1; }
 "#;
 
-/// The access point is started on a driver that sends nothing.
+/// Starts the access point on a driver that sends nothing.
 const HOSTAPD: &str = r#"
 for conf in /*.conf; do
     { grep -v '^driver=' "$conf"; echo driver=none; } > /tmp/conf
@@ -38,7 +38,7 @@ for conf in /*.conf; do
 done
 "#;
 
-/// Sets what the command is in all files.
+/// Replaces the setting of the command in all files.
 const SET: &str = r#"
 key=${COMMAND%%=*}
 for conf in /*.conf; do sed -i "/^$key=/d" "$conf"; echo "$COMMAND" >> "$conf"; done"#;
@@ -62,7 +62,7 @@ pub const CASES: &[&[Case]] = &[
             page: "openvpn-64-bit-blocks",
             trees: &["data-ciphers", "fallback", "ncp", "server"],
             needs: "openvpn",
-            // The fixture of the ciphers alone has no key.
+            // The fixture about ciphers has no key.
             furnish: r#"
 for one in /etc/openvpn/server/*.conf; do
     grep -q '^server' "$one" || printf 'tls-server\nca ca.crt\ncert server.crt\nkey server.key\ndh none\n' >> "$one"

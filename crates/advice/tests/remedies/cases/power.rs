@@ -22,7 +22,7 @@ printf 'MONITOR ups@localhost 1 upsmon secret primary\nSHUTDOWNCMD "/sbin/shutdo
         trees: &[],
         needs: "systemctl",
         furnish: "rm -rf /etc/systemd/system/timers.target.wants; mkdir /etc/systemd/system/timers.target.wants",
-        // Systemd does not run in a root: the timer is enabled there, and not started.
+        // systemd does not run in this root: the timer is enabled and not started.
         acts: &[PasteIn(
             "systemctl enable --now fstrim.timer",
             &[],

@@ -1,4 +1,4 @@
-//! Samba, read by testparm.
+//! Samba, validated by testparm.
 
 use super::Act::Do;
 use super::{Case, REMOVE};

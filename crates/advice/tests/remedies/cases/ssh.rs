@@ -1,11 +1,11 @@
-//! OpenSSH: its server, keys that may log in, and the resolver.
+//! OpenSSH: its server, authorized keys, and the resolver.
 
 use super::Act::{Do, Paste, PasteIn};
 use super::{Case, REMOVE};
 
 const SSHD: &str = "mkdir -p /run/sshd; ssh-keygen -A > /dev/null; /usr/sbin/sshd -t";
 
-/// The line of a key is read as sshd reads it.
+/// Parses the line of a key like sshd.
 const KEYS: &str = r#"ssh-keygen -lf "$(ls /root/.ssh/authorized_keys /srv/git/.ssh/authorized_keys 2>/dev/null)" > /dev/null"#;
 
 pub const CASES: &[&[Case]] = &[&[

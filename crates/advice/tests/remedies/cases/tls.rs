@@ -1,10 +1,10 @@
-//! Certificates, made anew by an authority of the test.
+//! Certificates, issued by an authority of the test.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// A root, an intermediate authority, and a certificate for the names that the server has, all of the day of the
-/// fixture; `fullchain` is what a server sends.
+/// Creates a root, an intermediate authority, and a certificate for the server's names, all dated
+/// like the fixture; `fullchain` is what a server sends.
 const ISSUE: &str = r#"
 issue() { # names
     now=$(date +%s)
@@ -152,7 +152,7 @@ cp all "$FILE""#,
     },
 ]];
 
-/// What certificates are made with, as a variable of every script.
+/// Script that issues certificates, as a variable of every script.
 pub const ISSUING: &str = ISSUE;
 
 /// Certificates of the authority of the fixtures.

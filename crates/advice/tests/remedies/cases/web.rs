@@ -4,7 +4,8 @@ use super::Act::{Do, PasteIn};
 use super::Case;
 
 const NGINX: &str = "nginx -t";
-/// The files of the page as the server reads them; what a fragment lacks is said on the command line.
+/// Validates the page's files with the server; settings that a fragment lacks are on the command
+/// line.
 const APACHE: &str = r#"
 openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/key -out /tmp/cert -subj /CN=example.com 2> /dev/null
 mkdir -p /var/log/apache2 /run/apache2 /usr/share/apache2

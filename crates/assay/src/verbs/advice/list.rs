@@ -1,4 +1,4 @@
-//! The catalogue as a list: one piece of advice a line.
+//! The catalogue as a list with one piece of advice per line.
 
 use super::{Entry, colour, standing};
 use assay_advice::Applicability;
@@ -6,13 +6,13 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use std::fmt::Write as _;
 
-/// Widest id that the rest is lined up behind.
+/// Widest id after which the columns are aligned.
 const WIDEST: usize = 24;
 
-/// Least room for a title beside the rest of its line.
+/// Least width of a title beside the other columns.
 const LEAST_TITLE: usize = 16;
 
-/// In the order given, under a heading for each domain that follows another.
+/// Formats the list in the given order, with a heading for each domain.
 pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String {
     if entries.is_empty() {
         return "nothing in the catalogue says that: `assay advice` lists all\n".to_owned();
@@ -39,7 +39,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
         let title = wrap_lines(&escape_line(&advice.title), columns.saturating_sub(lead));
         let mut id = escape_line(&advice.id);
         if measure_width(&id) + 2 > id_width {
-            // A longer one has a line of its own.
+            // A longer id gets a separate line.
             let _ = writeln!(out, "  {id}");
             id.clear();
         }
@@ -69,10 +69,10 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
     out
 }
 
-/// Lines of a search at most, the note included.
+/// Most lines of a search, including the note.
 const SEARCH_LINES: usize = 20;
 
-/// The matches of a search in the order given, one on a line.
+/// Formats the matches of a search in the given order, one per line.
 pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
     if entries.is_empty() {
         return "no advice contains these words: `assay advice` lists all\n".to_owned();
@@ -109,7 +109,7 @@ pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
     out
 }
 
-/// In a narrow terminal: what it is called, what is held of it, and under both what it says.
+/// Formats an entry for a narrow terminal: id and standing, and below both the title.
 fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
     let advice = entry.advice;
     let mut out = format!("  {}\n", escape_line(&advice.id));

@@ -1,4 +1,4 @@
-//! One piece of advice for the terminal: its page, and what it means here.
+//! One piece of advice for the terminal: its page, and whether it applies here.
 
 use super::{Entry, colour, standing};
 use assay_advice::{Applicability, Evidence, aim};
@@ -10,10 +10,10 @@ use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Columns of the labels.
+/// Width of the labels in columns.
 const LABEL: usize = 11;
 
-/// The page. `file` is where it came from.
+/// Formats the page. `file` is its source.
 pub(super) fn page(
     entry: &Entry<'_>,
     file: &str,
@@ -61,7 +61,7 @@ pub(super) fn page(
     Ok(out.text)
 }
 
-/// The page of a rule: why it is one, what to do, where it is written down.
+/// Formats the page of a rule: the reason, the remedy, the references.
 pub(super) fn explain(advice: &Advice, style: Style) -> String {
     let mut out = Out {
         text: String::new(),
@@ -128,7 +128,7 @@ fn here(out: &mut Out, here: &Applicability) {
     evidence(out, here.evidence());
 }
 
-/// What trials on other machines say.
+/// Adds the results of trials on other machines.
 fn elsewhere(out: &mut Out, one: &Pooled) {
     let set = one.parameters.iter();
     let set: String = set
@@ -164,7 +164,7 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     }
 }
 
-/// Sizes are bytes; large ones are easier to read with a unit.
+/// Formats sizes with a unit, because bytes are hard to read.
 fn readable(item: &Evidence) -> String {
     let sizes = ["free", "size", "read_ahead", "arc_max"];
     let is_size = sizes.iter().any(|end| item.key.ends_with(end));
@@ -198,7 +198,7 @@ fn parameters(out: &mut Out, advice: &Advice) {
     }
 }
 
-/// The command to type.
+/// Returns the command of the trial.
 fn trial(
     out: &mut Out,
     advice: &Advice,
@@ -208,7 +208,7 @@ fn trial(
         out.labelled("Test", "it cannot be tried in place; the page says why.");
         return Ok(());
     }
-    // A parameter that was given and does not fit is the user's error; one that is missing is not.
+    // An invalid parameter is an error of the user; a missing one is not.
     let mut whole = given.clone();
     for (name, parameter) in &advice.parameters {
         if parameter.default.is_none() {
@@ -269,7 +269,7 @@ impl Out {
         self.hanging(&format!("{}- ", " ".repeat(indent)), text);
     }
 
-    /// Text behind a lead; further lines are indented like the first.
+    /// Writes text after a lead; further lines are indented like the first.
     fn hanging(&mut self, lead: &str, text: &str) {
         let indent = measure_width(lead);
         let columns = self.columns.saturating_sub(indent).max(20);
@@ -282,7 +282,7 @@ impl Out {
         }
     }
 
-    /// A label and its text.
+    /// Writes a label and its text.
     fn labelled(&mut self, label: &str, text: &str) {
         let columns = self.columns.saturating_sub(LABEL).max(20);
         let label = self.style.paint("1", &pad_right(label, LABEL));
@@ -297,7 +297,7 @@ impl Out {
         }
     }
 
-    /// The Markdown that pages are made of: headings, paragraphs, lists and code.
+    /// Renders the Markdown of pages: headings, paragraphs, lists and code.
     fn markdown(&mut self, text: &str) {
         let mut paragraph = String::new();
         let mut in_code = false;
@@ -333,7 +333,7 @@ impl Out {
         paragraph.clear();
     }
 
-    /// An empty line, unless the last one was.
+    /// Writes an empty line unless the last line is empty.
     fn one_gap(&mut self) {
         if !self.text.ends_with("\n\n") {
             self.gap();

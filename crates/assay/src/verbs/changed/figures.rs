@@ -1,4 +1,4 @@
-//! Figures of the same plan on the same machine over time, from the store.
+//! Figures of one plan on one machine over time, from the store.
 
 use super::between;
 use assay_fleet::History;
@@ -14,10 +14,10 @@ use assay_store::{RunRow, Store};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Fewer runs tell nothing over time.
+/// Least number of runs for an analysis over time.
 const FEWEST: usize = 7;
 
-/// What causes are looked for in, besides the runs themselves.
+/// Sources of causes, besides the runs.
 pub(super) struct Kept<'a> {
     /// Bundles of machines.
     pub history: &'a History,
@@ -25,7 +25,7 @@ pub(super) struct Kept<'a> {
     pub pages: &'a [&'a Advice],
 }
 
-/// Whether a machine of the store is one of those that were named.
+/// Whether a machine of the store is among the named ones.
 pub(super) fn named(machine: Option<&Machine>, names: &[String]) -> bool {
     let Some(machine) = machine else {
         return names.is_empty();
@@ -35,23 +35,23 @@ pub(super) fn named(machine: Option<&Machine>, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(is)
 }
 
-/// `root@web1` is web1.
+/// Returns the host of `root@web1`: `web1`.
 fn host(name: &str) -> &str {
     name.rsplit_once('@').map_or(name, |(_, host)| host)
 }
 
-/// A run, as far as it is needed.
+/// Relevant parts of a run.
 struct Ran {
     row: RunRow,
     facts: Facts,
     assay: String,
 }
 
-/// A figure of it: of which run (by its place in time), and its value.
+/// A figure: index of its run in time, and its value.
 type Value = (usize, f64);
 
-/// The figures that changed. With a time those that were noticed since, else those that the newest run of the plan
-/// tells.
+/// Returns the shifted figures: with a time those detected since then, else those of the newest run
+/// of the plan.
 pub(super) fn changed(
     store: &Store,
     names: &[String],
@@ -67,7 +67,7 @@ pub(super) fn changed(
     }
     let mut all = Vec::new();
     for mut rows in plans.into_values() {
-        // In the order in which they were measured, wherever they came from.
+        // Sorted by time of measurement, independent of the origin.
         rows.sort_by_key(|row| std::cmp::Reverse(row.started));
         rows.truncate(LONGEST);
         rows.reverse();
@@ -86,7 +86,8 @@ fn of_plan(
         return Ok(Vec::new());
     }
     let mut ran: Vec<Ran> = Vec::new();
-    // By workload, target and figure, and what exactly was done: another load under the same name is no series.
+    // Grouped by workload, target, figure and exact load: another load under the same name is
+    // another series.
     let mut series: BTreeMap<(String, String, Metric, String), Vec<Value>> = BTreeMap::new();
     for row in rows {
         let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
@@ -104,7 +105,7 @@ fn of_plan(
         });
     }
     series.retain(|_, values| values.len() >= FEWEST);
-    // However many figures a plan has, what is promised is promised for all of them together.
+    // The error probability holds for all figures of a plan together.
     let level = LEVEL / series.len().max(1) as f64;
     let mut all = Vec::new();
     for ((workload, target, metric, _), values) in series {
@@ -152,7 +153,7 @@ fn of_plan(
 }
 
 fn verdict(metric: Metric, shift: &FigureShift) -> result::Change {
-    // Where there is an interval and it holds 1, the evidence is of the ranks alone.
+    // If the interval contains 1, only the ranks support the shift.
     let clear = shift
         .interval
         .is_none_or(|range| range.low > 1.0 || range.high < 1.0);
@@ -163,13 +164,13 @@ fn verdict(metric: Metric, shift: &FigureShift) -> result::Change {
     }
 }
 
-/// What decides between equal figures: the random name of the run.
+/// Breaks ties between equal figures: the random id of the run.
 fn tie(uid: &str) -> u64 {
     let digits = uid.get(..16).unwrap_or_default();
     u64::from_str_radix(digits, 16).unwrap_or_default()
 }
 
-/// What else is another one: by what is stored with the runs, and by the bundles that were kept around them.
+/// Finds other changes: from the facts of the runs, and from stored bundles around them.
 fn causes(
     ran: &[Ran],
     values: &[Value],

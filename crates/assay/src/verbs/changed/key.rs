@@ -1,4 +1,4 @@
-//! `assay fleet changed --key`: since when something is so.
+//! `assay fleet changed --key`: the history of facts and findings.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -13,16 +13,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Lines of the longest listing.
+/// Most lines of a listing.
 const MOST: u32 = 10_000;
-/// Characters of a value that are shown.
+/// Most characters of a value.
 const SHOWN: usize = 60;
 
-/// Since when what is so is so.
+/// History of facts and findings.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document<'a> {
     schema: u32,
-    /// The newest first: what is so now, or every change since a time.
+    /// Spans, the newest first: the current values, or every change since a time.
     spans: &'a [Span],
 }
 
@@ -136,7 +136,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Between which looks what changed between two bundles did, where that is known better.
+/// Returns narrower times of the changes between two bundles, where surveys in between exist.
 pub(super) fn when(
     store: &Store,
     machine: &str,
@@ -152,7 +152,7 @@ pub(super) fn when(
     };
     let mut when = BTreeMap::new();
     for span in store.spans(&ask)? {
-        // The newest is first; it is the one that the newer bundle shows.
+        // The newest span comes first; the newer bundle shows it.
         if let (Some(after), None) = (span.after, span.until) {
             let closer = after.as_second() > old.at.as_second()
                 || span.since.as_second() < new.at.as_second();

@@ -1,4 +1,4 @@
-//! `assay check --fix`, `--undo` and `--confirm`: a finding's remedy carried out, and taken back.
+//! `assay check --fix`, `--undo` and `--confirm`: applies the remedy of a finding, and reverts it.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -20,10 +20,10 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long the user has to confirm, unless told otherwise: as `netplan try`.
+/// Default time to confirm, like `netplan try`.
 const TO_CONFIRM: Duration = Duration::from_secs(120);
 
-/// What is to be mended, or taken back.
+/// The fix to apply or to revert.
 #[derive(clap::Args)]
 pub(super) struct Mend {
     /// Fix a finding: show the lines, ask, write, check and read back
@@ -46,7 +46,7 @@ pub(super) struct Mend {
     undo: Option<String>,
 }
 
-/// Does what was asked for; nothing when it was something else.
+/// Executes the requested action; `None` if none was requested.
 pub(super) fn asked(
     args: &super::Args,
     catalogue: &Catalogue,
@@ -179,7 +179,7 @@ fn carry(
     Ok(carry_out(plan, &mut wish)?)
 }
 
-/// Starts the process that stands by: this program.
+/// Starts the stand-by process: this program.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -195,7 +195,7 @@ fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
     StandBy::start(command)
 }
 
-/// Waits for `assay check --confirm` somewhere else, or for `yes` here.
+/// Waits for `assay check --confirm` in another terminal, or for `yes` here.
 fn wait(
     session: &ChangeSession,
     outside: Option<&OutsideUndo>,
@@ -238,7 +238,7 @@ fn wait(
     Confirmation::Late
 }
 
-/// What somebody types; nothing without a terminal.
+/// Reads typed lines; `None` without a terminal.
 fn typed() -> Option<Receiver<String>> {
     if !std::io::stdin().is_terminal() {
         return None;
@@ -255,7 +255,7 @@ fn typed() -> Option<Receiver<String>> {
     Some(lines)
 }
 
-/// Asks on a terminal; without one nobody can agree.
+/// Asks on a terminal; without one the answer is no.
 fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if json || !stdin.is_terminal() {
@@ -273,24 +273,24 @@ fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// What was confirmed.
+/// Result of `--confirm`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Confirmed<'a> {
     schema: u32,
-    /// The labels of its sessions.
+    /// Labels of the confirmed sessions.
     confirmed: &'a [&'a str],
 }
 
-/// What was taken back.
+/// Result of `--undo`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct TakenBack<'a> {
     schema: u32,
-    /// Its number.
+    /// Number of the fix.
     change: &'a str,
     session: &'a str,
-    /// Whether all of it was.
+    /// Whether all of it was reverted.
     taken_back: bool,
-    /// What became of each part, in words.
+    /// Result of each part as text.
     told: Vec<&'a str>,
 }
 
@@ -374,8 +374,8 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     }
 }
 
-/// By number, or the beginning of one, or the rule, of which the newest is meant; the newest without. More
-/// than one where several numbers begin so.
+/// Selects fixes by number, prefix of a number, or rule (the newest); without an argument the
+/// newest. Returns several if a prefix is ambiguous.
 fn chosen<'a>(kept: &'a [KeptSession], which: &str) -> Vec<&'a KeptSession> {
     let label = assay_changes::fixes::session_label(which);
     let of = |wanted: &dyn Fn(&&KeptSession) -> bool| -> Vec<&'a KeptSession> {

@@ -1,4 +1,4 @@
-//! What trials on this machine said of advice that a check names.
+//! Verdicts of this machine's trials on the advice of a check.
 
 use crate::context;
 use crate::global::Global;
@@ -7,8 +7,8 @@ use assay_model::finding::{Checked, Tried};
 use assay_model::trial::{Trial, TrialState};
 use assay_store::Store;
 
-/// Fills in the verdict of the newest trial of each piece of advice. A store that cannot be read is told,
-/// and everything stays untested: a check does not fail for it.
+/// Fills in the verdict of the newest trial of each piece of advice. If the store cannot be read, a
+/// message is printed and no verdict is filled in: the check does not fail.
 pub(super) fn fill_in(checked: &mut Checked, global: &Global) {
     if checked.findings.iter().all(|one| one.trial.is_none()) {
         return;
@@ -27,7 +27,7 @@ pub(super) fn fill_in(checked: &mut Checked, global: &Global) {
 
 fn from(checked: &mut Checked, store: &Store) -> Result<(), assay_store::StoreError> {
     let here = assay_facts::machine(&assay_host::LiveHost);
-    // Newest first.
+    // The newest first.
     let trials = store.trials()?;
     for finding in &mut checked.findings {
         let Some(id) = &finding.trial else { continue };
@@ -53,7 +53,7 @@ fn from(checked: &mut Checked, store: &Store) -> Result<(), assay_store::StoreEr
     Ok(())
 }
 
-/// Whether a trial has a verdict on this advice; one that compared a side with itself has none.
+/// Whether a trial has a verdict on this advice; an A/A trial has none.
 fn meant(trial: &Trial, id: &str) -> bool {
     trial.plan.advice == id && !trial.plan.aa && trial.state == TrialState::Complete
 }

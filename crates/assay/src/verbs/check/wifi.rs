@@ -1,4 +1,4 @@
-//! `assay check wifi`: wireless networks in files of other programs, judged; and vehicles among them, counted.
+//! `assay check wifi`: judges wireless networks in files of other programs, and counts vehicles among them.
 
 use super::{Format, Forms, accepted_in, show};
 use crate::context::{self, print};
@@ -55,14 +55,14 @@ pub struct Args {
     own: Own,
 }
 
-/// No file of this kind is longer.
+/// Largest file in bytes.
 const LONGEST: u64 = 64 << 20;
-/// Where Debian's package ieee-data puts the registry.
+/// Directory of the registry in Debian's package ieee-data.
 const REGISTRIES: [&str; 2] = ["/usr/share/ieee-data", "/var/lib/ieee-data"];
-/// The lists of the registry; only the first has to be there.
+/// Lists of the registry; only the first is required.
 const LISTS: [&str; 3] = ["oui.csv", "mam.csv", "oui36.csv"];
 
-/// A file, its name and what it tells.
+/// A file with its name and content.
 struct Source {
     name: String,
     bytes: Vec<u8>,
@@ -105,7 +105,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// The pages about wireless networks, or those of them that are asked for.
+/// Returns the pages about wireless networks, or the selected ones.
 fn pages<'a>(catalogue: &'a Catalogue, only: &[String]) -> anyhow::Result<Vec<&'a Advice>> {
     let mut all = catalogue.all();
     all.retain(|page| assay_wifi::judges(page));
@@ -138,7 +138,7 @@ fn source(path: &Path) -> anyhow::Result<Source> {
     })
 }
 
-/// More networks than this are not judged at once: nobody has so many.
+/// Most networks that are judged at once.
 const MOST_JUDGED: usize = 2000;
 
 /// Refuses to judge the networks of a whole town.
@@ -158,7 +158,7 @@ fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was read, and whose networks are judged.
+/// Prints what was read, and whose networks are judged.
 fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     for source in sources {
         let reading = &source.reading;
@@ -200,7 +200,7 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     }
 }
 
-/// Lines that may be shown, with addresses masked.
+/// Printable lines with masked addresses.
 struct Lines<'a>(HashMap<&'a str, Vec<&'a [u8]>>);
 
 impl<'a> Lines<'a> {
@@ -249,8 +249,8 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
     Ok(status)
 }
 
-/// The registry of the IEEE: where the user says, else where the package puts it. Without it makers are not
-/// known.
+/// Reads the IEEE's registry from the user's directory, else from that of the package. Without it
+/// makers are unknown.
 fn registry(named: Option<&Path>) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
     let dirs: Vec<&Path> = match named {

@@ -1,13 +1,13 @@
-//! The form of one document, from the type that is written.
+//! JSON schema of one document, derived from its type.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// Name of the file, the commands that print it, the form.
+/// Name of the file, the commands that print the document, the schema.
 pub(in crate::verbs) type Form = (&'static str, &'static str, Schema);
 
-/// The form of a type's JSON. Objects whose members are all known take no others.
+/// Returns the schema of a type. Objects with only known members permit no others.
 pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -19,8 +19,8 @@ pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     schema
 }
 
-/// Lets objects whose members are named have no others. `part`: the schema is one of several that speak
-/// of one object, and the members that the others name are not strange to it.
+/// Forbids additional members of objects with named members. `part`: the schema is one of several
+/// about one object, and members of the others are permitted.
 fn close(schema: &mut Map<String, Value>, part: bool) {
     let of_several = ["oneOf", "anyOf", "allOf"];
     let named = schema.contains_key("properties");

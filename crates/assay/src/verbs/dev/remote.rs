@@ -1,4 +1,4 @@
-//! The other end of `--host`, and its guard.
+//! The server of `--host`, and its watchdog.
 
 use crate::context;
 use crate::sweep;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How much longer than the other end its guard waits for a word, at most; else half as long again.
+/// Most additional time that the watchdog waits beyond the server; at least half of the time again.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// Serves standard input and output.
@@ -48,9 +48,9 @@ pub fn serve(dir: &Path, silence: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stands by until standard input says that nothing is left to do.
+/// Waits until standard input reports that nothing is left to do.
 pub fn guard(dir: &Path, silence: u64, others: &[String]) {
-    // It would be killed with what it stands by for otherwise.
+    // The signal would kill it together with the processes that it watches.
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         let _ = signal_hook::flag::register(signal, Arc::default());
     }
@@ -65,7 +65,7 @@ pub fn guard(dir: &Path, silence: u64, others: &[String]) {
     }
 }
 
-/// The journal, where there is one: none is made.
+/// Returns the journal if there is one; does not create it.
 fn journal() -> Option<Journal> {
     let dir = context::journal_dir().ok()?;
     match LiveHost.exists(&dir) {
@@ -79,7 +79,7 @@ fn sessions() -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// Takes back what was begun since and is no longer alive. Whether nothing of it is left.
+/// Reverts sessions that began since and whose process ended. Returns whether none is left.
 fn take_back(others: &[String]) -> bool {
     sweep::at_start();
     let Some(journal) = journal() else {

@@ -1,4 +1,4 @@
-//! The forms of what `--json` prints, derived from the types that are serialised.
+//! JSON schemas of the `--json` documents, derived from the serialised types.
 
 use super::form::{Form, form};
 use crate::context::write_file;

@@ -1,4 +1,4 @@
-//! `assay dups export` and `assay dups across`: more machines and files than one index holds.
+//! `assay dups export` and `assay dups across`: compares more machines and files than one index can hold.
 
 use super::documents::{Across, Exports, MachineExport};
 use super::explore::print_json;
@@ -61,7 +61,7 @@ pub struct AcrossArgs {
     threads: Option<std::num::NonZeroUsize>,
 }
 
-/// Which machine this is, and a name for what it tells now.
+/// Returns the identity of this machine, and the name of this export.
 pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
     let here = assay_facts::machine(&assay_host::LiveHost);
     let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));

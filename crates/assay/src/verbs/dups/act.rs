@@ -114,7 +114,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
             PreferArg::First => Prefer::First,
         },
     };
-    // Held while acting, so that no scan writes what is about to change.
+    // Held during the action, so that no scan writes files that are about to change.
     let mut held = match args.apply {
         true => {
             let index = Index::open(&path)?;
@@ -173,7 +173,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
             action.word(),
             format_plural(outcome.done, "file", "files"),
             Binary.show(outcome.gain),
-            // What is moved takes room elsewhere.
+            // Moving files needs space on another file system.
             if matches!(action, Action::Move(_)) {
                 "moved"
             } else {

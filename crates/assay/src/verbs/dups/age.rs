@@ -1,8 +1,8 @@
-//! Ages, as people give and read them.
+//! Parses and formats ages.
 
 use assay_render::units::format_plural;
 
-/// Nanoseconds in the largest unit that needs no fraction, as an age is given: `7d`.
+/// Formats nanoseconds in the largest unit without a fraction: `7d`.
 pub fn exact(nanos: i64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (number, unit) = [(86_400, 'd'), (3600, 'h'), (60, 'm')]
@@ -12,7 +12,7 @@ pub fn exact(nanos: i64) -> String {
     format!("{number}{unit}")
 }
 
-/// A span of time in its largest fitting unit: `3 days`.
+/// Formats a duration in its largest suitable unit: `3 days`.
 pub fn show(nanos: i64) -> String {
     let seconds = (nanos / 1_000_000_000).max(0).unsigned_abs();
     let (number, unit) = match seconds {
@@ -24,7 +24,7 @@ pub fn show(nanos: i64) -> String {
     format_plural(number, unit, &format!("{unit}s"))
 }
 
-/// Nanoseconds out of `90s`, `15m`, `12h`, `7d`, `4w`, `1y`.
+/// Parses `90s`, `15m`, `12h`, `7d`, `4w`, `1y` to nanoseconds.
 pub fn parse(text: &str) -> Result<i64, String> {
     let wrong =
         || format!("`{text}` is no age; expected a number and s, m, h, d, w or y, e.g. 30d");

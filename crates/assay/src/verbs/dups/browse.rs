@@ -1,5 +1,4 @@
-//! `assay dups browse`: the folders with most to gain, opened and closed by keys. It looks and
-//! changes nothing.
+//! `assay dups browse`: the folders with most to gain, opened and closed by keys. Read-only.
 
 use super::explore;
 use super::index_location::Place;
@@ -33,7 +32,7 @@ pub struct Browse {
     paths: Vec<PathBuf>,
 }
 
-/// What a row stands for.
+/// Meaning of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Folder,
@@ -48,13 +47,13 @@ enum Kind {
 struct Row {
     kind: Kind,
     depth: usize,
-    /// What tells it from all others: its path, or that of the file it is a copy of and its own.
+    /// Identity of the row: its path, or the path of the copied file and its own.
     key: Vec<u8>,
     text: String,
     bytes: u64,
 }
 
-/// What is shown and where the cursor is.
+/// State of the display and the cursor.
 struct Browser<'a> {
     files: &'a Files,
     groups: &'a Groups,
@@ -63,7 +62,7 @@ struct Browser<'a> {
     open: HashSet<Vec<u8>>,
     rows: Vec<Row>,
     list: ListState,
-    /// Rows that fit, as of the last drawing.
+    /// Number of visible rows at the last drawing.
     height: usize,
 }
 
@@ -84,7 +83,7 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    /// Lists what is open.
+    /// Lists the rows of open folders.
     fn list_rows(&mut self) {
         let mut rows = Vec::new();
         self.below(self.top, &self.path, 0, &mut rows);
@@ -156,7 +155,7 @@ impl<'a> Browser<'a> {
             .select(Some(to.min(self.rows.len().saturating_sub(1))));
     }
 
-    /// Does what a key asks for; false = leave.
+    /// Handles a key; returns false to quit.
     fn key(&mut self, code: KeyCode) -> bool {
         let at = self.selected();
         match code {
@@ -181,7 +180,7 @@ impl<'a> Browser<'a> {
         true
     }
 
-    /// Opens or closes a row; closing one that is not open goes to the row it lies in.
+    /// Opens or closes a row; closing a closed row moves to its parent.
     fn set_open(&mut self, at: usize, open: bool) {
         let Some(row) = self.rows.get(at) else { return };
         if open && row.kind != Kind::Copy {
@@ -321,7 +320,7 @@ mod tests {
         let root = build_tree(&files, &groups);
         let mut browser = Browser::new(&files, &groups, &root);
         let mut terminal = Terminal::new(TestBackend::new(64, 9)).unwrap();
-        // All is in /srv/b, so that is where it begins: its folder, then its file.
+        // All files are in /srv/b, so it is the top row: its folder, then its file.
         for key in [KeyCode::Right, KeyCode::Down, KeyCode::Enter] {
             assert!(browser.key(key));
         }
@@ -337,7 +336,7 @@ mod tests {
         "                                                                "
         "↑↓ move  → open  ← close  PgUp PgDn  g G ends  q quit           "
         "#);
-        // From a copy to its file, which is closed then; the end; and out.
+        // From a copy to its file, which is then closed; to the end; and quit.
         for key in [KeyCode::Down, KeyCode::Left, KeyCode::Left] {
             assert!(browser.key(key));
         }

@@ -1,4 +1,4 @@
-//! `assay dups dirs`: how folders relate, from the index.
+//! `assay dups dirs`: relations between folders, from the index.
 
 use super::documents::{Folders, Name, Overlap, Same};
 use super::explore::{load_files, print_json};

@@ -1,4 +1,4 @@
-//! What the verbs of `assay dups` print with `--json`, apart from the groups of a scan (`assay_dups::format`).
+//! Documents of `assay dups` with `--json`, except the groups of a scan (`assay_dups::format`).
 
 use super::undo::Run;
 #[cfg(feature = "schemas")]
@@ -14,9 +14,9 @@ use serde::Serialize;
 /// A path.
 #[derive(Serialize, JsonSchema)]
 pub struct Name {
-    /// Bytes that are no UTF-8 stand as `\xNN` in it.
+    /// Path with `\xNN` for bytes that are not UTF-8.
     path: String,
-    /// The exact bytes of a path that is not UTF-8, in hexadecimal.
+    /// Exact bytes of a path that is not UTF-8, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,
 }
@@ -35,12 +35,12 @@ impl Name {
 pub struct File {
     #[serde(flatten)]
     name: Name,
-    /// Bytes.
+    /// Size in bytes.
     size: u64,
-    /// Of the content, in hexadecimal; missing when it was not needed yet.
+    /// Hash of the content in hexadecimal; absent if it was not needed yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
-    /// Where it is, in merged indexes.
+    /// Machine of the file, in merged indexes.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct Copies {
     pub schema: u32,
     #[serde(flatten)]
     pub file: File,
-    /// Every other name of the same content.
+    /// All other names of the same content.
     pub copies: Vec<File>,
     /// Whether it was compared with all files of its size.
     pub compared: bool,
@@ -77,12 +77,12 @@ pub struct List {
     pub files: Vec<Listed>,
 }
 
-/// A file, and what is known of its copies.
+/// A file, and the number of its copies.
 #[derive(Serialize, JsonSchema)]
 pub struct Listed {
     #[serde(flatten)]
     pub file: File,
-    /// How many copies it has; `ls` alone says so.
+    /// Number of copies; only in `ls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
     /// Whether it was compared with all files of its size.
@@ -97,29 +97,29 @@ pub struct Folders {
     pub overlapping: Vec<Overlap>,
 }
 
-/// Folders of one content.
+/// Folders with equal content.
 #[derive(Serialize, JsonSchema)]
 pub struct Same {
     pub folders: Vec<Name>,
-    /// In each of them.
+    /// Number of files in each.
     pub files: u64,
     pub bytes: u64,
-    /// How many of the folders may be one with another of them.
+    /// Number of folders that may be the same as another one of them.
     pub doubtful: u64,
 }
 
-/// Two folders with some content in common.
+/// Two folders with common content.
 #[derive(Serialize, JsonSchema)]
 pub struct Overlap {
     pub a: Name,
     pub b: Name,
-    /// Files in common.
+    /// Number of common files.
     pub files: u64,
-    /// Bytes in common.
+    /// Common bytes.
     pub bytes: u64,
     pub bytes_a: u64,
     pub bytes_b: u64,
-    /// Some of their files may be one with another.
+    /// Whether some of their files may be the same file.
     pub doubtful: bool,
 }
 
@@ -127,18 +127,18 @@ pub struct Overlap {
 #[derive(Serialize, JsonSchema)]
 pub struct Validation {
     pub schema: u32,
-    /// Groups that were compared byte by byte.
+    /// Number of groups that were compared byte by byte.
     pub groups: usize,
     pub problems: Vec<Problem>,
 }
 
-/// A file that is not what the index says.
+/// A file that differs from the index.
 #[derive(Serialize, JsonSchema)]
 pub struct Problem {
     #[serde(flatten)]
     name: Name,
     reason: Why,
-    /// What the kernel said, or what changed.
+    /// Error of the kernel, or the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
@@ -146,7 +146,7 @@ pub struct Problem {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Differs {
-    /// Its content is another one than that of its group.
+    /// Its content differs from that of its group.
     Differs,
 }
 
@@ -182,12 +182,12 @@ pub struct Merged {
     pub merged: Vec<MergedIndex>,
 }
 
-/// An index that was taken in.
+/// An index that was merged.
 #[derive(Serialize, JsonSchema)]
 pub struct MergedIndex {
     pub machine: String,
     pub folders: u64,
-    /// Files that cannot be compared with those of other machines.
+    /// Files that cannot be compared with other machines.
     pub files_without_hash: usize,
 }
 
@@ -198,17 +198,17 @@ pub struct Exports {
     pub exported: Vec<MachineExport>,
 }
 
-/// What was written of a machine.
+/// Export of one machine.
 #[derive(Serialize, JsonSchema)]
 pub struct MachineExport {
     pub machine: String,
-    /// Different contents, a row each.
+    /// Number of distinct contents, one row each.
     pub contents: u64,
-    /// Files of these.
+    /// Number of their files.
     pub files: u64,
-    /// Files that are not in it.
+    /// Files that are not in the export.
     pub files_without_hash: u64,
-    /// Parquet files.
+    /// Number of Parquet files.
     pub written: u64,
 }
 
@@ -217,11 +217,11 @@ pub struct MachineExport {
 pub struct OfferedFiles {
     pub schema: u32,
     pub machine: String,
-    /// Different sizes and samples, a row each.
+    /// Number of distinct sizes and samples, one row each.
     pub rows: u64,
-    /// Names of files.
+    /// Number of file names.
     pub files: u64,
-    /// Files that could not be read or have changed since they were scanned.
+    /// Files that could not be read, or that changed after the scan.
     pub left_out: u64,
 }
 
@@ -232,7 +232,7 @@ pub struct Collisions {
     pub machines: Vec<Collision>,
 }
 
-/// What a machine is to hash.
+/// Files that a machine should hash.
 #[derive(Serialize, JsonSchema)]
 pub struct Collision {
     pub machine: String,
@@ -257,16 +257,16 @@ pub struct Forgotten {
     pub forgotten: Vec<ForgottenFolder>,
 }
 
-/// A folder that the index knows nothing of any more.
+/// A folder that was removed from the index.
 #[derive(Serialize, JsonSchema)]
 pub struct ForgottenFolder {
     #[serde(flatten)]
     pub name: Name,
-    /// Folders that went with it.
+    /// Number of subfolders that were removed with it.
     pub folders: usize,
 }
 
-/// `assay dups act` without `--apply`: what would be done.
+/// `assay dups act` without `--apply`: the planned steps.
 #[derive(Serialize, JsonSchema)]
 pub struct Planned {
     schema: u32,
@@ -280,18 +280,18 @@ pub struct Planned {
 struct PlannedStep {
     /// `hardlink`, `reflink`, `delete` or `move`.
     action: &'static str,
-    /// The folder that it is moved below.
+    /// The folder to which it is moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<Name>,
-    /// The copy that stays.
+    /// The copy that is kept.
     keep: Name,
-    /// The copy that is acted on.
+    /// The copy that is changed.
     remove: Name,
-    /// Bytes that this frees.
+    /// Bytes that the step frees.
     gained_bytes: u64,
 }
 
-/// What stays as it is, and why.
+/// A file that is left unchanged, with the reason.
 #[derive(Serialize, JsonSchema)]
 pub struct Refused {
     #[serde(flatten)]
@@ -330,15 +330,15 @@ impl Planned {
     }
 }
 
-/// `assay dups act --apply`: what was done.
+/// `assay dups act --apply`: the executed steps.
 #[derive(Serialize, JsonSchema)]
 pub struct Acted {
     pub schema: u32,
-    /// Steps.
+    /// Number of steps.
     pub done: u64,
     pub gained_bytes: u64,
     pub refused: Vec<Refused>,
-    /// What `assay dups undo` calls it.
+    /// Id of the run for `assay dups undo`.
     pub run: String,
 }
 
@@ -353,29 +353,29 @@ pub struct ActRuns {
 #[derive(Serialize, JsonSchema)]
 pub struct TakenBack {
     pub schema: u32,
-    /// Files.
+    /// Number of restored files.
     pub restored: u64,
     pub refused: Vec<Refused>,
-    /// What undo takes.
+    /// Cost of the undo.
     pub cost: UndoCost,
-    /// Whether undo was carried out; `false` with `--dry-run`, and where it costs too much.
+    /// Whether undo was executed; `false` with `--dry-run`, or if it costs too much.
     pub carried_out: bool,
 }
 
-/// What undo of a run takes, worked out before anything is changed.
+/// Cost of undoing a run, computed before anything is changed.
 #[derive(Serialize, JsonSchema)]
 pub struct UndoCost {
-    /// Names that get their files back.
+    /// Number of names that get their files back.
     names: u64,
-    /// Copies that are made for them; the other names are links, or moved back.
+    /// Number of copies for them; the other names become links, or are moved back.
     copies: u64,
-    /// Bytes that the copies take.
+    /// Bytes of the copies.
     bytes: u64,
-    /// Bytes that the run has freed with these names.
+    /// Bytes that the run freed with these names.
     freed_bytes: u64,
-    /// File systems with less room than the copies need.
+    /// File systems with too little space for the copies.
     short: Vec<Short>,
-    /// Names that would get a copy although they were names of a file that had others, and why.
+    /// Names that would get a copy although they were hard links of a file, with reasons.
     apart: Vec<Refused>,
 }
 
@@ -405,7 +405,7 @@ impl UndoCost {
     }
 }
 
-/// The forms of all of them.
+/// JSON schemas of all documents.
 #[cfg(feature = "schemas")]
 pub(in crate::verbs) fn all() -> Vec<Form> {
     vec![

@@ -1,4 +1,4 @@
-//! Questions to the index: `report`, `file`, `ls`, `uniques`.
+//! Queries of the index: `report`, `file`, `ls`, `uniques`.
 
 use super::age;
 use super::documents::{Copies, File, List, Listed};
@@ -18,7 +18,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// Only part of the index.
+/// Selection of a part of the index.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -68,8 +68,8 @@ pub struct Ls {
     path: PathBuf,
 }
 
-/// Everything in the index, and the paths made absolute. What was never scanned is not known to be
-/// without duplicates.
+/// Loads the whole index, and makes the paths absolute. Refuses folders that were never scanned,
+/// because their duplicates are unknown.
 pub fn load_files(
     place: &Place,
     paths: &[PathBuf],
@@ -97,7 +97,7 @@ pub fn load_files(
     Ok((index, files, below))
 }
 
-/// Everything in the index, and the groups that have a file at or below the paths.
+/// Loads the whole index, and the groups with a file at or below the paths.
 pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Groups)> {
     let (index, files, below) = load_files(place, paths)?;
     let mut groups = by_hash(&files);
@@ -116,7 +116,7 @@ fn inside<'a>(files: &'a Files, below: &'a [PathBuf]) -> impl Fn(FileId) -> bool
     }
 }
 
-/// A file's path with its machine, for people.
+/// Formats the path of a file with its machine, for people.
 pub fn shown(files: &Files, id: FileId) -> String {
     let path = format_readable(&files.path(id));
     match files.machine(id) {
@@ -125,7 +125,7 @@ pub fn shown(files: &Files, id: FileId) -> String {
     }
 }
 
-/// Totals and the groups with most to gain.
+/// Formats totals, and the groups with most to gain.
 pub fn groups_text(
     out: &mut dyn Write,
     files: &Files,
@@ -200,7 +200,7 @@ pub fn groups_text(
     Ok(())
 }
 
-/// When the index was made, on stderr.
+/// Prints the age of the index on standard error.
 fn dated(index: &Index) -> anyhow::Result<()> {
     let now = assay_dups::unix_nanos();
     for root in index.roots()? {
@@ -219,7 +219,7 @@ fn dated(index: &Index) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many of the files nobody has compared with all others of their size, on stderr.
+/// Prints on standard error how many files were not compared with all others of their size.
 fn not_compared(number: usize, consequence: &str) {
     if number > 0 {
         eprintln!(
@@ -251,7 +251,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
                         &groups,
                     )?;
                 }
-                // Other programs read these: names stand as they are.
+                // Other programs parse these formats: names are not escaped.
                 _ => format::write_groups(&mut out, wanted, &files, &groups)?,
             }
         }

@@ -1,4 +1,4 @@
-//! Where the index is, and in which form what it holds is printed.
+//! Location of the index, and the formats of its content.
 
 use anyhow::Context as _;
 use assay_dups::Index;
@@ -15,11 +15,11 @@ pub(super) enum Format {
     /// What `--json` prints: one object with `groups`, counts and what was left out.
     #[value(skip)]
     Document,
-    /// `size,hash,count,files…`, as fclones writes it.
+    /// `size,hash,count,files…`, as in fclones.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// The default report of fclones, which `fclones link` and others read.
+    /// Default report of fclones, the input of `fclones link` and others.
     Fclones,
     /// Paths ended by NUL, a second NUL after each group.
     Nul,
@@ -40,14 +40,14 @@ impl Format {
     }
 }
 
-/// What all verbs below `dups` share.
+/// Shared options of the verbs below `dups`.
 pub(super) struct Place {
     pub(super) index: Option<PathBuf>,
     pub(super) json: bool,
 }
 
 impl Place {
-    /// The index file: named, or the user's own.
+    /// Returns the path of the index: the named file, or the user's default.
     pub(super) fn path(&self) -> anyhow::Result<PathBuf> {
         if let Some(named) = &self.index {
             return Ok(named.clone());
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// Absolute paths of what the user named.
+/// Makes the user's paths absolute.
 pub(super) fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     paths
         .iter()

@@ -1,4 +1,4 @@
-//! A line on stderr from the second second on, and Ctrl-C that keeps what is known.
+//! A progress line on standard error after one second; Ctrl-C keeps the results so far.
 
 use super::age;
 use assay_dups::{Control, ScanProgress};
@@ -8,18 +8,18 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Begin of the display, and its interval.
+/// Time before the first display, and its interval, in milliseconds.
 const FIRST_MS: i64 = 1000;
 const EVERY_MS: i64 = 200;
 
-/// Runs a long operation with a progress line and orderly interruption.
+/// Runs a long operation with a progress line and an orderly interruption.
 ///
 /// # Errors
-/// When signals cannot be caught.
+/// Signals cannot be caught.
 pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) -> anyhow::Result<T> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // The second one ends the process at once.
+        // The second signal ends the process at once.
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }

@@ -1,4 +1,5 @@
-//! `assay dups offer`, `assay dups collide` and `--wanted`: which contents are worth hashing, found out without hashing all.
+//! `assay dups offer`, `assay dups collide` and `--wanted`: finds the contents that are worth hashing without hashing
+//! all.
 
 use super::across::teller;
 use super::documents::{Collision, Collisions, Name, OfferedFiles};
@@ -22,7 +23,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most bytes of what is wanted that are taken from standard input.
+/// Most bytes of a wanted list from standard input.
 const LONGEST: u64 = 64 << 30;
 
 /// Arguments of `assay dups offer`.
@@ -153,7 +154,7 @@ pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>>
     if path != Path::new("-") {
         return Ok(Some(Arc::new(Wanted::read(path, id.as_deref())?)));
     }
-    // A table is read from its end, which a pipe does not let.
+    // A table is read from its end, which a pipe does not support.
     let mut file = tempfile::tempfile().context("cannot create a temporary file")?;
     let mut input = std::io::stdin().lock().take(LONGEST);
     std::io::copy(&mut input, &mut file)

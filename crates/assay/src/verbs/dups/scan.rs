@@ -147,7 +147,7 @@ fn shown(path: &Path) -> String {
     name::format_readable(path.as_os_str().as_bytes())
 }
 
-/// The roots that are what was scanned; a line for each of the others.
+/// Returns the roots that still exist as they were scanned; prints a line for each of the others.
 fn present(index: &Index, roots: Vec<Root>) -> anyhow::Result<Vec<Root>> {
     let mut present = Vec::new();
     for root in roots {
@@ -209,7 +209,7 @@ fn go(
     })
 }
 
-/// What could not be looked at, on stderr.
+/// Prints on standard error what could not be scanned.
 fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
     let mut err = BufWriter::new(std::io::stderr().lock());
     for skip in &found.skipped.details {
@@ -233,7 +233,7 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One line of counts.
+/// Writes one line of counts.
 fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Result<()> {
     let counts: Vec<String> = skipped
         .counts()
@@ -245,7 +245,7 @@ fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Resul
     }
 }
 
-/// Most groups that the summary shows.
+/// Most groups in the summary.
 const SHOWN: usize = 10;
 
 fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The options that say how to scan, as arguments and, of what the index remembers, as arguments again.
+//! Options of a scan as arguments; options that the index remembers are converted back to arguments.
 
 use super::age;
 use assay_dups::filter::parse_user;
@@ -59,7 +59,7 @@ impl HowArgs {
         }
     }
 
-    /// Whether it says nothing about which files are looked at, or hashed.
+    /// Whether no option selects which files are scanned or hashed.
     pub fn is_silent(&self) -> bool {
         self.walk() == WalkOptions::default() && !self.hash_all
     }
@@ -67,9 +67,9 @@ impl HowArgs {
 
 #[derive(clap::ValueEnum, Clone, Copy)]
 pub enum HashArg {
-    /// Cannot be deceived on purpose.
+    /// Safe against intentional collisions.
     Blake3,
-    /// Less work for the processor.
+    /// Faster
     #[value(name = "xxh3-128", alias = "xxh3")]
     Xxh3,
 }
@@ -122,7 +122,7 @@ impl FilterArgs {
     }
 }
 
-/// The arguments that ask for a manner; none when it is the usual one.
+/// Returns the arguments for these options; `None` for the defaults.
 pub fn flags(manner: &RootScanOptions) -> Option<String> {
     let walk = &manner.walk;
     let filter = &walk.filter;

@@ -46,7 +46,7 @@ pub struct Undo {
     despite_cost: bool,
 }
 
-/// Sets right what crashed runs left, and says so. Whether all of it could be.
+/// Repairs the results of crashed runs, and reports them. Returns whether all were repaired.
 pub(super) fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
     let mut all = true;
     for journal in find_unfinished_journals(index)? {
@@ -151,7 +151,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints what undo takes, where it takes anything or costs too much.
+/// Prints the cost of the undo, if it has one or costs too much.
 fn print_cost(plan: &UndoPlan) -> anyhow::Result<()> {
     let mut text = String::new();
     if plan.copies > 0 {
@@ -180,7 +180,7 @@ fn print_cost(plan: &UndoPlan) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// A run of `assay dups act`, as lists show it.
+/// A run of `assay dups act` in a list.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Run {
     run: String,
@@ -189,7 +189,7 @@ pub(in crate::verbs) struct Run {
     untouched: u64,
     undone: u64,
     half_done: u64,
-    /// Lines of its journal that cannot be read.
+    /// Number of unreadable lines in its journal.
     damaged: u64,
 }
 
@@ -218,7 +218,7 @@ impl Run {
 
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A run is named by the time at which it began.
+        // The id of a run is its start time.
         let age = self.run.parse().map_or_else(
             |_| String::new(),
             |begun: i64| format!("{} ago, ", age::show(assay_dups::unix_nanos() - begun)),

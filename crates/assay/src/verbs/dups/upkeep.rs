@@ -1,4 +1,4 @@
-//! Upkeep of the index and pictures of it: `validate`, `merge`, `forget`, `treemap`.
+//! Maintenance and drawings of the index: `validate`, `merge`, `forget`, `treemap`.
 
 use super::documents::{
     Forgotten, ForgottenFolder, Merged, MergedIndex, Name, Problem, Validation,
@@ -66,7 +66,7 @@ pub struct Treemap {
 
 pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
     let (_, files, mut groups) = load(place, &args.paths)?;
-    // What is on another machine cannot be read here.
+    // Files on another machine cannot be read here.
     groups.retain_files(|id| files.machine(id).is_empty());
     let (skipped, differing) =
         progress::watch(None, |control| ask::validate(&files, &groups, control))?;
@@ -204,7 +204,7 @@ pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// The folders in a node with their names, the largest first.
+/// Returns the subfolders of a node with their names, the largest first.
 fn below(node: &Node) -> Vec<(String, &Node)> {
     let folders = node.folders().into_iter();
     folders

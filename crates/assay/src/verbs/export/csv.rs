@@ -6,8 +6,7 @@ use assay_model::result::Judged;
 use assay_model::sample::Outcome;
 use assay_model::{Run, Sample};
 
-/// One line for each sample, below a header that names the units. A figure that does not exist is
-/// empty.
+/// Returns one line for each sample, after a header with units. A missing figure is empty.
 pub fn table(run: &Run, samples: &[Sample], judged: &Judged) -> String {
     let metrics: Vec<Metric> = [
         Direction::All,
@@ -71,7 +70,7 @@ pub fn table(run: &Run, samples: &[Sample], judged: &Judged) -> String {
     out
 }
 
-/// How a sample ended, in a word.
+/// Returns the outcome of a sample as a word.
 pub fn outcome(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Completed => "completed",
@@ -81,7 +80,7 @@ pub fn outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Whether a sample counts, in a word.
+/// Returns the validity of a sample as a word.
 pub fn validity(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "valid",
@@ -90,8 +89,8 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-/// Text that did not come from assay. A spreadsheet takes what begins with one of these characters
-/// for a formula; an apostrophe in front makes it text (OWASP, "CSV Injection").
+/// Escapes foreign text. Spreadsheets take text that begins with one of these characters for a
+/// formula; an apostrophe before it prevents this (OWASP, "CSV Injection").
 fn text(value: &str) -> String {
     match value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         true => format!("'{value}"),

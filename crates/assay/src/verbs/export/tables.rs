@@ -1,4 +1,4 @@
-//! The whole store as Parquet, divided by advice: what was measured, and what the trials amount to.
+//! The whole store as Parquet, partitioned by advice: measurements, and results of trials.
 
 use super::csv::{outcome, validity};
 use crate::context::unwritten;
@@ -16,10 +16,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Where runs go, which are of no advice: how Hive writes that there is none.
+/// Partition of runs, which have no advice: the null value of Hive.
 const NONE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// A row for each figure of each sample; one without a figure where a sample has none.
+/// Columns: one row for each figure of each sample; a sample without figures has one row.
 const SAMPLES: [Column; 15] = [
     Column::new("record", ColumnKind::Text),
     Column::new("kind", ColumnKind::Text),
@@ -38,7 +38,7 @@ const SAMPLES: [Column; 15] = [
     Column::optional("value", ColumnKind::Float),
 ];
 
-/// A row for each trial that was started.
+/// Columns: one row for each started trial.
 const VERDICTS: [Column; 16] = [
     Column::new("record", ColumnKind::Text),
     Column::optional("machine", ColumnKind::Text),
@@ -58,13 +58,13 @@ const VERDICTS: [Column; 16] = [
     Column::new("reason", ColumnKind::Text),
 ];
 
-/// What was written.
+/// Number of written rows and files.
 pub struct Written {
     pub runs: usize,
     pub trials: usize,
 }
 
-/// Writes the store to a folder that is not there yet: all of it, or nothing.
+/// Writes the store to a new folder, completely or not at all.
 pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     let folder = OutputFolder::create(dir).map_err(unwritten)?;
     let mut out = Out {
@@ -118,7 +118,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     })
 }
 
-/// What a sample belongs to.
+/// Run or trial of a sample.
 struct About<'a> {
     advice: &'a str,
     record: &'a str,
@@ -127,7 +127,7 @@ struct About<'a> {
     pair: Option<(u32, &'a str)>,
 }
 
-/// The table that is being written, one at a time.
+/// The table that is being written; one at a time.
 struct Out<'a> {
     dir: &'a Path,
     open: Option<(String, TableWriter<BufWriter<File>>)>,
@@ -244,13 +244,13 @@ fn text(value: Option<&str>) -> CellValue<'_> {
     value.map_or(CellValue::None, CellValue::Text)
 }
 
-/// The name that the model gives to a state or a side.
+/// Returns the serialised name of a state or a side.
 fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// An advice as the value of a partition, escaped as Hive does.
+/// Escapes an advice id as the value of a Hive partition.
 fn part(advice: &str) -> String {
     let mut out = String::with_capacity(advice.len());
     for byte in advice.bytes().take(200) {

@@ -1,4 +1,4 @@
-//! The tables of the store as Parquet, a file for each: the same columns as in SQL.
+//! The tables of the store as Parquet, one file each, with the same columns as in SQL.
 
 use anyhow::Context as _;
 use assay_columns::{CellValue, Column, ColumnKind, TableWriter};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Writes all tables to a folder that is there.
+/// Writes all tables to an existing folder.
 pub(super) fn write(store: &Store, dir: &Path) -> anyhow::Result<()> {
     let runs = store.runs()?.into_iter().rev().map(|run| run.uid);
     let trials = store.trials()?.into_iter().rev().map(|trial| trial.uid);

@@ -1,4 +1,4 @@
-//! Asking machines: sessions, progress, what is kept.
+//! Collects bundles of machines: sessions, progress, stored bundles.
 
 use super::Which;
 use super::follow::{Followed, Way, follow};
@@ -18,32 +18,32 @@ use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What was made of the bundle of a machine.
+/// Results from the bundle of a machine.
 pub struct Judged {
-    /// What is true of it.
+    /// Facts.
     pub facts: Facts,
-    /// What is wrong on it.
+    /// Result of the check.
     pub checked: Checked,
-    /// When, by the clock here.
+    /// Time by the local clock.
     pub at: Timestamp,
 }
 
-/// All that were asked.
+/// Results of all machines.
 pub struct AskedMachines {
     /// The machines, by name.
     pub machines: Vec<Machine>,
-    /// What became of each.
+    /// Result of each machine.
     pub outcomes: Vec<Outcome<Judged>>,
-    /// Whether the user did not want to wait for all of them.
+    /// Whether the user interrupted the collection.
     pub interrupted: bool,
 }
 
-/// Where bundles are kept.
+/// Returns the store of bundles.
 pub fn history() -> anyhow::Result<History> {
     Ok(History::at(context::state_dir()?.join("fleet")))
 }
 
-/// How each machine is reached: by what is said here, else by what the inventory says.
+/// Returns how each machine is reached: by the command line, else by the inventory.
 pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<SshSession> {
     let session = |machine: &Machine| {
         let mut session = how.session(&machine.address);
@@ -57,15 +57,16 @@ pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<S
     machines.iter().map(session).collect()
 }
 
-/// A machine that is done: what was made of its bundle, or why there is none.
+/// Result of a finished machine: its judged bundle, or the error.
 pub type MachineResult<'a> = Result<&'a Judged, &'a SessionError>;
 
-/// Asks the machines, judges what they send by the whole catalogue, and keeps it.
+/// Collects bundles of the machines, judges them by the whole catalogue, and stores them.
 pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<AskedMachines> {
     ask_telling(which, catalogue, global, &|_, _| Ok(String::new()))
 }
 
-/// The same; with several machines, what `line` makes of each is printed as soon as it is done.
+/// Like [`ask`]; with several machines, prints the text of `line` for each as soon as it is
+/// finished.
 pub fn ask_telling(
     which: &Which,
     catalogue: &Catalogue,
@@ -183,7 +184,7 @@ pub fn ask_telling(
     })
 }
 
-/// What is true of a bundle, and what these pages find in it.
+/// Returns the facts of a bundle, and the findings of these pages.
 pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged {
     let facts = assay_facts::collect(
         bundle,
@@ -200,23 +201,23 @@ pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged 
     }
 }
 
-/// The kind of fault, for programs.
+/// Returns the kind of error for programs.
 pub fn kind(outcome: &Outcome<Judged>) -> String {
     failed(outcome).map(kind_of).unwrap_or_default()
 }
 
-/// The same of an error.
+/// Returns the kind of a session error.
 pub fn kind_of(error: &SessionError) -> String {
     let kind = serde_json::to_value(error.kind).unwrap_or_default();
     kind.as_str().unwrap_or_default().to_owned()
 }
 
-/// The words for a fault.
+/// Returns the text of an error.
 pub fn reason(outcome: &Outcome<Judged>) -> String {
     failed(outcome).map_or_else(String::new, ToString::to_string)
 }
 
-/// Whether somebody could not be asked.
+/// Whether a machine could not be read.
 pub fn any_failed(all: &[Outcome<Judged>]) -> bool {
     all.iter().any(|outcome| failed(outcome).is_some())
 }

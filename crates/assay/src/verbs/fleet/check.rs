@@ -1,4 +1,4 @@
-//! `assay fleet check`: what is wrong on machines, a line for each as it comes, and all of them by finding.
+//! `assay fleet check`: checks machines; prints a line for each as it finishes, and then all findings by rule.
 
 use super::{Which, ask};
 use crate::context::{self, print};
@@ -61,7 +61,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     known(&catalogue, &args.only)?;
     let only = assay_advice::chosen(catalogue.all(), &args.only);
     let is_asked = |rule: &str| only.iter().any(|page| page.id == rule);
-    // What was kept is judged by all rules; what is shown by those that were asked for.
+    // All rules are evaluated for the stored result; only the selected ones are shown.
     let shown = |machine: &Machine, checked: &mut Checked| {
         checked.findings.retain(|finding| is_asked(&finding.rule));
         checked.not_asked.retain(|one| is_asked(&one.rule));

@@ -1,4 +1,4 @@
-//! `assay fleet facts`: by value, so that the odd one out is seen.
+//! `assay fleet facts`: facts of machines grouped by value, so that outliers are visible.
 
 use super::{Which, ask};
 use crate::context::{self, print};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What is shown when nothing is asked for.
+/// Facts that are shown by default.
 const USUAL: [&str; 6] = [
     "os.name",
     "kernel.release",
@@ -35,21 +35,21 @@ pub struct Args {
     json: bool,
 }
 
-/// What is true of machines.
+/// Facts of machines.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document<'a> {
     schema: u32,
     machines: Vec<Entry<'a>>,
 }
 
-/// A machine: what is true of it, or that it is another one of the list, or why there is nothing of it.
+/// A machine: its facts, or its duplicate in the list, or an error.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Entry<'a> {
-    /// Its name in the inventory.
+    /// Name in the inventory.
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,
-    /// Name of the one that it is.
+    /// Name of the same machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

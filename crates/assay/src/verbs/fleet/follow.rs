@@ -1,4 +1,4 @@
-//! What was seen of a machine, into the store: facts and findings, written when they change.
+//! Records facts and findings of a machine in the store when they change.
 
 use crate::context;
 use crate::global::Global;
@@ -9,30 +9,30 @@ use assay_render::text::escape_line;
 use assay_store::{SpanLook, Store};
 use jiff::Timestamp;
 
-/// How a machine was looked at: what one way does not see is not gone because of it.
+/// Method of the survey: a fact that one method does not see is not gone.
 #[derive(Clone, Copy)]
 pub enum Way {
-    /// By the collector of this version.
+    /// The shell collector of this version.
     Collector,
-    /// By this program on the machine itself.
+    /// This program on the machine itself.
     Here,
 }
 
-/// A machine and what was seen of it.
+/// A machine and its survey.
 pub struct Followed<'a> {
-    /// What it is called.
+    /// Name of the machine.
     pub host: &'a str,
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// How.
+    /// Method.
     pub way: Way,
-    /// What is true of it.
+    /// Facts.
     pub facts: &'a Facts,
-    /// What the whole catalogue finds, also what was accepted.
+    /// Findings of the whole catalogue, including accepted ones.
     pub checked: &'a Checked,
 }
 
-/// Keeps it. That it could not be kept is said and is no reason to fail: what was asked for is there.
+/// Records the surveys. A failure is printed and does not fail the verb, whose result is complete.
 pub fn follow<'a>(global: &Global, all: impl Iterator<Item = Followed<'a>>) {
     let all: Vec<Followed<'a>> = all.collect();
     if all.is_empty() {
@@ -44,7 +44,7 @@ pub fn follow<'a>(global: &Global, all: impl Iterator<Item = Followed<'a>>) {
     }
 }
 
-/// The same where there is a store already: none is made by looking at a machine.
+/// Records a survey if a store exists; never creates a store.
 pub fn follow_if_kept(global: &Global, one: &Followed<'_>) {
     said(
         context::existing_store(global).and_then(|store| match store {

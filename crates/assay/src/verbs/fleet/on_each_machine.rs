@@ -1,5 +1,5 @@
-//! `assay fleet run|trial|disks`: the verb of that name with `--host`, on one machine after the other. Machines
-//! may share a link, a storage or a host, and would disturb each other.
+//! `assay fleet run|trial|disks`: runs the verb with `--host` on one machine after the other. Machines may share a
+//! link, storage or host, and would disturb each other.
 
 use super::Known;
 use crate::context;
@@ -29,7 +29,7 @@ pub struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Runs the verb on each machine, and says at the end on which it did not work.
+/// Runs the verb on each machine, and lists failures at the end.
 pub fn run(verb: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (inventory, others) = args.known.open(args.how.ssh_config().as_deref())?;
     let machines = inventory.choose(std::slice::from_ref(&args.name), others)?;
@@ -107,7 +107,7 @@ fn status(code: i32) -> Status {
     }
 }
 
-/// What matters more.
+/// Returns the rank of a status; the highest one is returned.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Ok => 0,

@@ -1,9 +1,10 @@
-//! An exported run without what an older assay, or somebody else's, may have left in it.
+//! Removes from an imported run what an older or foreign assay may have left in it.
 
 use anyhow::Context as _;
 use assay_model::{Run, Sample, secrets};
 
-/// The same run by the rules of today: what is imported is kept, exported and reported again.
+/// Applies the current rules to a run, because an imported run is stored, exported and reported
+/// again.
 pub(super) fn clean(run: Run, mut samples: Vec<Sample>) -> anyhow::Result<(Run, Vec<Sample>)> {
     let mut value = serde_json::to_value(&run).context("the run")?;
     secrets::json(&mut value);

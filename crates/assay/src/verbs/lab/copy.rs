@@ -1,4 +1,4 @@
-//! `assay lab cp`: files into a guest and out of it.
+//! `assay lab cp`: copies files into and out of a guest.
 
 use super::open::Lab;
 use crate::context::print;
@@ -31,14 +31,14 @@ pub(super) struct Copy {
     guest: Option<String>,
 }
 
-/// One end of a copy.
+/// Source or destination of a copy.
 enum End {
     Here(PathBuf),
     Guest(Option<String>, PathBuf),
 }
 
 impl End {
-    /// As ssh's scp has it: a colon before the first slash parts a guest from a path.
+    /// Parses like scp: a colon before the first slash separates guest and path.
     fn read(text: &OsStr) -> anyhow::Result<Self> {
         let bytes = text.as_bytes();
         let colon = bytes.iter().position(|&byte| byte == b':');
@@ -92,7 +92,7 @@ impl Lab {
     }
 }
 
-/// The name that the copy gets.
+/// Returns the path of the copy.
 fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
     let slash = to.as_os_str().as_bytes().ends_with(b"/");
     if slash || (here && to.is_dir()) {

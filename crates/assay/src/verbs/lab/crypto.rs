@@ -1,4 +1,4 @@
-//! `assay lab crypto`: what encryption costs in a guest, per model of its processor.
+//! `assay lab crypto`: cost of encryption in a guest, for each CPU model.
 
 use super::documents;
 use super::machine::{AccelArg, ZfsArg};
@@ -43,14 +43,15 @@ pub(super) struct Crypto {
     json: bool,
 }
 
-/// QEMU's default, Proxmox' default before 8.0, a model with and without the flag, and all there is.
+/// QEMU's default, Proxmox's default before 8.0, a model with and without the flag, and the model
+/// with all features.
 const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
 
 pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     let mut options = GuestOptions::new(&format!("crypto-{}", std::process::id()));
     options.accel = args.accel.map(Accel::from);
     let image = lab.image(ZfsArg::Stable)?;
-    // Asked once, for all guests.
+    // Decided once for all guests.
     let choice = match options.accel {
         Some(accel) => Choice { accel, why: None },
         None => choose_accel(&image, &lab.state)?,
@@ -99,7 +100,7 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         true => documents::printed(&documents::Crypto::of(&comparison, &found, note.as_deref()))?,
         false => table(&comparison, &found, note.as_deref()),
     })?;
-    // What was measured before is told all the same.
+    // Results before an error are printed too.
     ended?;
     Ok(if found.is_empty() {
         Status::Ok
@@ -108,8 +109,8 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     })
 }
 
-/// What one emulated guest took where this was tried: boot and `cryptsetup`, besides the seconds of
-/// each of the three ciphers of `openssl speed`.
+/// Returns the typical duration for one emulated guest: boot and `cryptsetup`, plus the seconds of
+/// the three ciphers of `openssl speed`.
 fn usual_time(accel: Accel, seconds: u32) -> Option<Duration> {
     (accel == Accel::Tcg).then(|| Duration::from_secs(70 + 3 * u64::from(seconds)))
 }
@@ -182,7 +183,7 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
     for (index, finding) in found.iter().enumerate() {
         text += &format!("finding {} on -cpu {}\n", finding.code, finding.cpu);
         text += &paragraph(&finding.evidence, 2);
-        // Several models mostly have the same way out.
+        // Several models mostly have the same remedy.
         let next = found.get(index + 1);
         if next.is_none_or(|next| next.remedy != finding.remedy) {
             text += &paragraph(&format!("-> {}", finding.remedy), 2);

@@ -1,4 +1,4 @@
-//! What the verbs of `assay lab` print with `--json`; `assay lab net` prints what `assay net` does.
+//! Documents of `assay lab` with `--json`; `assay lab net` prints those of `assay net`.
 
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// A document as it is printed.
+/// Serialises a document.
 pub fn printed(document: &impl Serialize) -> anyhow::Result<String> {
     Ok(format!("{}\n", serde_json::to_value(document)?))
 }
@@ -31,16 +31,16 @@ pub struct Up {
 #[derive(Serialize, JsonSchema)]
 pub struct Guest {
     name: String,
-    /// Whether it runs on after the assay that started it.
+    /// Whether it runs on after the assay process that started it.
     detached: bool,
-    /// Number of the QEMU process; 0 before it started.
+    /// Process id of QEMU; 0 before its start.
     pid: u32,
     /// `kvm` or `tcg`.
     accel: String,
     memory_mib: u32,
     cpus: u32,
     disks: Vec<Size>,
-    /// Hash of its image.
+    /// Hash of the image.
     image: String,
 }
 
@@ -79,13 +79,13 @@ pub struct List {
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// Hash of its recipe.
+    /// Hash of the recipe.
     image: String,
     dir: PathBuf,
     disk_bytes: u64,
-    /// Whether this assay would use it.
+    /// Whether this version would use it.
     current: bool,
-    /// Which OpenZFS it has.
+    /// Version of OpenZFS.
     zfs: Option<&'static str>,
 }
 
@@ -110,10 +110,10 @@ impl List {
 #[derive(Serialize, JsonSchema)]
 pub struct Built<'a> {
     schema: u32,
-    /// Hash of its recipe.
+    /// Hash of the recipe.
     image: String,
     dir: &'a Path,
-    /// A list of the packages in it.
+    /// File with the list of its packages.
     packages: PathBuf,
     disk_bytes: u64,
 }
@@ -142,7 +142,7 @@ pub struct Plugged {
 pub struct PluggedDisk {
     #[serde(flatten)]
     disk: Described,
-    /// In the guest.
+    /// Device node in the guest.
     device: PathBuf,
 }
 
@@ -185,7 +185,7 @@ pub struct Snapshots<'a> {
 #[derive(Serialize, JsonSchema)]
 struct Kept<'a> {
     tag: &'a str,
-    /// When it was kept.
+    /// Time of the snapshot.
     #[schemars(with = "String")]
     time: Option<Timestamp>,
     memory_bytes: u64,
@@ -218,20 +218,20 @@ struct PowerCut<'a> {
     disk: &'a str,
     /// Format, bus, cache mode, aio.
     what: &'a str,
-    /// Whether its cache mode claims durability; `unsafe` does not.
+    /// Whether the cache mode promises durability; `unsafe` does not.
     claims_durability: bool,
-    /// Records that the guest's kernel called durable.
+    /// Number of records for which the guest's kernel confirmed the flush.
     acknowledged: u64,
-    /// Flushes that QEMU sent to the host until the kill.
+    /// Number of flushes that QEMU sent to the host before the kill.
     flushes: u64,
     cuts: u64,
-    /// Cuts after which an acknowledged record was missing.
+    /// Number of cuts after which an acknowledged record was missing.
     cuts_with_loss: u64,
     /// Most acknowledged records that were missing after a cut.
     most_lost: u64,
-    /// Whether the disk did as its cache mode says.
+    /// Whether the disk behaved as its cache mode promises.
     as_promised: bool,
-    /// What was in the way of looking for records.
+    /// Reason why records could not be read.
     note: Option<&'a str>,
 }
 
@@ -271,21 +271,21 @@ struct Filled<'a> {
     disk: &'a str,
     /// Format, bus, cache mode, aio.
     what: &'a str,
-    /// How the guest asked for durability.
+    /// Sync policy of the guest.
     sync: &'static str,
-    /// Bytes that were free on the host when the writing began.
+    /// Free bytes on the host when writing began.
     free_bytes: u64,
     ending: Ending,
-    /// How often QEMU paused the guest.
+    /// Number of times that QEMU paused the guest.
     pauses: u32,
     events: &'a [RefusedWrite],
-    /// What the guest's writer got from its kernel.
+    /// Error that the writer in the guest got from its kernel.
     guest_error: Option<GuestError<'a>>,
-    /// Whether the guest wrote on when there was space again.
+    /// Whether the guest continued when space was available again.
     resumed: bool,
-    /// Records, until the host ran out of space.
+    /// Records before the host ran out of space.
     acknowledged_before: u64,
-    /// Records, after there was space again.
+    /// Records after space was available again.
     acknowledged_after: u64,
     acknowledged: u64,
     /// Acknowledged records that are not on the disk.
@@ -295,7 +295,7 @@ struct Filled<'a> {
 
 #[derive(Serialize, JsonSchema)]
 struct GuestError<'a> {
-    /// 0 when it is not known.
+    /// errno; 0 if unknown.
     errno: i32,
     reason: &'a str,
 }
@@ -348,9 +348,9 @@ struct Sample<'a> {
     round: u32,
     guest: &'a GuestSide,
     host: &'a HostSide,
-    /// Why it may not mean what it seems to.
+    /// Reasons why it may be misleading.
     doubts: &'a [Doubt],
-    /// The JSON+ document of fio.
+    /// JSON+ document of fio.
     fio: serde_json::Value,
 }
 
@@ -392,7 +392,7 @@ pub struct Crypto<'a> {
     host: &'a CryptoSide,
     models: &'a [Model],
     findings: &'a [Finding],
-    /// What the comparison cannot tell.
+    /// Limitations of the comparison.
     note: Option<&'a str>,
 }
 
@@ -408,7 +408,7 @@ impl<'a> Crypto<'a> {
     }
 }
 
-/// The forms of all of them.
+/// JSON schemas of all documents.
 #[cfg(feature = "schemas")]
 pub(in crate::verbs) fn all() -> Vec<Form> {
     vec![

@@ -1,4 +1,4 @@
-//! `assay lab full`: the host runs out of space under a guest.
+//! `assay lab full`: fills the host's disk under a guest.
 
 use super::documents;
 use super::machine::Machine;
@@ -62,7 +62,7 @@ enum FsArg {
     Xfs,
 }
 
-/// Both formats with every policy, then the buses, then other cache modes.
+/// Default disks: both formats with every policy, then the buses, then other cache modes.
 const USUAL: [&str; 14] = [
     "32M",
     "32M,werror=report",

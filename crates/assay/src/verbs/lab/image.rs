@@ -1,4 +1,4 @@
-//! `assay lab build`, and the image for all else.
+//! `assay lab build`, and the image for the other verbs.
 
 use super::documents::{self, Built};
 use super::machine::ZfsArg;
@@ -35,7 +35,7 @@ impl Lab {
         Ok(Status::Ok)
     }
 
-    /// The image, built when it is missing.
+    /// Returns the image; builds it if missing.
     pub(in crate::verbs) fn image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
         let cache = self.cache.with(zfs.into());
         if let Some(image) = cache.find() {

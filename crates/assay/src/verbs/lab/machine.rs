@@ -1,4 +1,4 @@
-//! What a new guest is like, as one says it on the command line.
+//! Options of a new guest.
 
 use anyhow::Context as _;
 use assay_lab::{Accel, Disk, GuestOptions, LEAST_MEMORY, Zfs};
@@ -22,7 +22,7 @@ impl From<ZfsArg> for Zfs {
     }
 }
 
-/// What a new guest is like.
+/// Options of a new guest.
 #[derive(clap::Args)]
 pub(super) struct Machine {
     /// Add an empty disk: SIZE and options after commas (repeatable)
@@ -76,7 +76,7 @@ impl From<AccelArg> for Accel {
 }
 
 impl Machine {
-    /// A guest like this; where the user named no disk, with the usual ones.
+    /// Returns the options of a guest; without disks of the user, it gets the default disks.
     pub(super) fn options(&self, name: &str, usual: &[&str]) -> anyhow::Result<GuestOptions> {
         let mut options = GuestOptions::new(name);
         options.cpus = self.cpus;
@@ -106,7 +106,7 @@ impl Machine {
     }
 }
 
-/// A disk as the user wrote it, its directory absolute.
+/// Parses a disk, and makes its directory absolute.
 pub(super) fn disk(text: &str, name: &str) -> anyhow::Result<Disk> {
     let mut disk = Disk::parse(text, name)?;
     if let Some(dir) = &mut disk.dir {

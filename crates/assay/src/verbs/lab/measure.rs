@@ -1,4 +1,4 @@
-//! `assay lab measure`: virtual disks against each other, in one boot.
+//! `assay lab measure`: compares virtual disks in one boot.
 
 use super::documents::{self, Measured};
 use super::machine::Machine;
@@ -56,7 +56,7 @@ pub(super) struct Measure {
     json: bool,
 }
 
-/// What is usually asked about.
+/// Default disks.
 const USUAL: [&str; 6] = [
     "64M,cache=none,aio=native",
     "64M,cache=writeback",
@@ -66,7 +66,7 @@ const USUAL: [&str; 6] = [
     "64M,bus=ide,cache=writethrough",
 ];
 
-/// A choice by the name it has in plans.
+/// Parses a choice by its name in plans.
 fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
     serde_json::from_value(text.into()).with_context(|| format!("{option} {text}"))
 }
@@ -127,7 +127,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
             false => table(disks, &plan, &samples),
         })?;
     }
-    // What was measured before an error or Ctrl-C is told all the same.
+    // Results before an error or Ctrl-C are printed too.
     match measured {
         Ok(Carried::Complete) => Ok(Status::Ok),
         Ok(Carried::Interrupted) => Err(LabError::Interrupted.into()),
@@ -136,7 +136,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     }
 }
 
-/// What fio did in one sample: operations per second, and bytes.
+/// Returns the results of one sample: operations per second, and bytes.
 fn figures(taken: &DiskSample) -> (f64, u64) {
     let workers = taken.sample.workers.iter();
     let directions = workers.flat_map(|job| [job.read(), job.write()]).flatten();
@@ -145,7 +145,8 @@ fn figures(taken: &DiskSample) -> (f64, u64) {
     })
 }
 
-/// The doubts of a workload's samples: for each disk and doubt how many samples, and one's evidence.
+/// Returns the doubts of a workload's samples: for each disk and doubt the number of samples, with
+/// the evidence of one.
 fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[DiskSample]) -> String {
     let mut text = String::new();
     for disk in disks {
@@ -171,7 +172,7 @@ fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[DiskSampl
     text
 }
 
-/// The samples of one workload on one disk.
+/// Returns the samples of one workload on one disk.
 fn of<'a>(
     samples: &'a [DiskSample],
     disk: &'a Disk,
@@ -213,7 +214,7 @@ fn table(disks: &[Disk], plan: &Plan, samples: &[DiskSample]) -> String {
                 continue;
             };
             let middle = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
-            // Through the page cache the kernel counts whole folios that were made dirty, not bytes.
+            // Through the page cache the kernel counts whole dirty folios, not bytes.
             let moved = match writes && !disk.cache.direct() {
                 true => "-".to_owned(),
                 false => format!("{:.2}", host as f64 / (guest as f64).max(1.0)),

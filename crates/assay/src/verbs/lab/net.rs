@@ -1,4 +1,4 @@
-//! `assay lab net`: many people behind one bottleneck, on one machine.
+//! `assay lab net`: simulates many people behind one bottleneck, on one machine.
 
 use super::Lab;
 use crate::global::Global;
@@ -84,9 +84,9 @@ pub struct Net {
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
 enum Queue {
-    /// One row until it is full
+    /// One queue for all packets, until it is full
     Fifo,
-    /// A row for each flow, each kept short
+    /// A short queue for each flow
     FqCodel,
 }
 
@@ -104,7 +104,7 @@ impl Queue {
     }
 }
 
-/// Longest recording that is read.
+/// Largest recorded trace in bytes.
 const LONGEST: u64 = 64 << 20;
 
 fn recording(path: &Path) -> anyhow::Result<Rate> {
@@ -114,7 +114,7 @@ fn recording(path: &Path) -> anyhow::Result<Rate> {
     Ok(Rate::Recorded(Arc::new(trace)))
 }
 
-/// Both directions with this queue.
+/// Returns both directions with this queue.
 fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [LinkShape; 2] {
     rates.clone().map(|rate| LinkShape {
         rate,
@@ -155,7 +155,7 @@ pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints what went through the bottleneck.
+/// Prints the traffic of the bottleneck.
 fn report_bottleneck(bed: &Bed) {
     let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
         format!(
@@ -171,7 +171,7 @@ fn report_bottleneck(bed: &Bed) {
     );
 }
 
-/// Both queues in turns, each run on a bed of its own.
+/// Runs both queues in randomised order, each on a separate network.
 fn against(
     args: &Net,
     plan: NetPlan,
@@ -198,7 +198,7 @@ fn against(
             Side::Changed => other,
         };
         let [down, up] = shapes(args, rates, queue);
-        // Other losses in every run, the same when the trial is repeated with its seed.
+        // Each run has other random losses; a trial with the same seed has the same.
         let seed = args.seed.wrapping_add(u64::from(slot) << 32);
         let bed = Bed::new(plan.people.len(), down, up, seed)?;
         let run = carry_out(&bed, plan, true, stop)?;
@@ -208,7 +208,7 @@ fn against(
     trial::show(&settled, ended, &args.output, global)
 }
 
-/// Names the device of every person: in which order devices join is chance.
+/// Assigns the device of every person, because the order in which devices join is random.
 fn with_devices(plan: &NetPlan) -> NetPlan {
     let mut plan = plan.clone();
     for (number, person) in plan.people.iter_mut().enumerate() {
@@ -218,7 +218,7 @@ fn with_devices(plan: &NetPlan) -> NetPlan {
     plan
 }
 
-/// Server, clients and controller, each in its namespace.
+/// Runs server, clients and controller, each in its network namespace.
 fn carry_out(
     bed: &Bed,
     plan: &NetPlan,
@@ -236,7 +236,7 @@ fn carry_out(
     let over = AtomicBool::new(false);
     let ended = || over.load(Ordering::SeqCst);
     thread::scope(|scope| {
-        // Whatever happens, those threads end.
+        // Ends the threads in any case.
         let done = EndsAll(&over);
         let (server, ended, clients) = (&server, &ended, &clients);
         scope.spawn(move || bed.server().inside(|| server.serve(ended)));
@@ -247,7 +247,7 @@ fn carry_out(
                     return;
                 };
                 let agent = format!("assay {}", env!("CARGO_PKG_VERSION"));
-                // What becomes of it, the run tells.
+                // The run reports the result.
                 let _ = person.inside(|| {
                     let link = ServerLink::new(clients)?;
                     client::run(&link, &name, &agent, Some(1), ended, &mut |_| {})

@@ -1,4 +1,4 @@
-//! What all of `assay lab` works with: the image, and the guests that are entered.
+//! Resources of the verbs of `assay lab`: the image, and the registered guests.
 
 use super::machine::Machine;
 use super::progress;
@@ -27,7 +27,7 @@ impl Lab {
         })
     }
 
-    /// What is wanted of a guest, refused where it cannot be had: the image may take minutes to build.
+    /// Checks the options of a guest before the image is built, which may take minutes.
     pub(super) fn options(
         &self,
         machine: &Machine,
@@ -60,7 +60,7 @@ impl Lab {
         Ok(guest)
     }
 
-    /// The guest that was named, or the only one; none when none is up.
+    /// Returns the named guest, or the only one; `None` if there is none.
     pub(super) fn chosen(&self, name: Option<&str>) -> anyhow::Result<Option<Guest>> {
         let names = self.up_names();
         let name = match (name, names.as_slice()) {
@@ -84,7 +84,7 @@ impl Lab {
     }
 }
 
-/// An emulated guest says so, unless that was asked for.
+/// Reports that a guest is emulated, unless the user requested it.
 pub(super) fn emulation_note(guest: &Guest, machine: &Machine) {
     if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
         let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");

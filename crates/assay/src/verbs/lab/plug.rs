@@ -1,4 +1,4 @@
-//! `assay lab plug` and `unplug`: disks of a guest that runs.
+//! `assay lab plug` and `unplug`: disks of a running guest.
 
 use super::documents::{self, Plugged, PluggedDisk};
 use super::open::Lab;
@@ -42,7 +42,7 @@ pub(super) struct Unplug {
 }
 
 impl Lab {
-    /// The guest that was named, or the only one.
+    /// Returns the named guest, or the only one.
     pub(super) fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
         let guest = self.chosen(name)?;
         guest.context("no guest is running: boot one with `assay lab up`")
@@ -85,7 +85,7 @@ impl Lab {
     }
 }
 
-/// The first of disk1, disk2, … that the guest does not have.
+/// Returns the first unused name of disk1, disk2, ….
 fn free_name(guest: &Guest) -> String {
     let taken = |name: &String| guest.entry().disks.iter().any(|(known, _)| known == name);
     let names = (1..).map(|number| format!("disk{number}"));

@@ -1,4 +1,4 @@
-//! `assay lab power-cut`: which virtual disks keep what they called durable.
+//! `assay lab power-cut`: tests whether virtual disks keep acknowledged writes.
 
 use super::documents::{self, PowerCuts};
 use super::machine::Machine;
@@ -55,21 +55,21 @@ pub(super) struct PowerCut {
 
 #[derive(ValueEnum, Clone, Copy)]
 pub(super) enum SyncArg {
-    /// Opened with O_DSYNC.
+    /// Open with O_DSYNC
     Dsync,
-    /// fsync after every record.
+    /// Call fsync after every record
     Fsync,
-    /// Not at all, as a control: records are lost.
+    /// Never flush: records are lost (control)
     Never,
 }
 
 #[derive(ValueEnum, Clone, Copy)]
 pub(super) enum UnflushedArg {
-    /// Nothing.
+    /// Nothing
     Lost,
-    /// Each write or not, at random.
+    /// Keep each write at random
     Some,
-    /// Each sector of 512 bytes or not, at random.
+    /// Keep each sector of 512 bytes at random
     Torn,
 }
 
@@ -93,7 +93,8 @@ impl From<SyncArg> for Sync {
     }
 }
 
-/// Every cache mode, then every bus, then the formats: what a disk promises must not depend on any.
+/// Default disks: every cache mode, then every bus, then the formats. Durability must not depend on
+/// bus or format.
 const USUAL: [&str; 12] = [
     "64M,cache=writeback",
     "64M,cache=none,aio=native",

@@ -50,7 +50,7 @@ impl Progress {
     }
 }
 
-/// Something that takes a while; nothing where nobody looks.
+/// Shows a spinner; nothing without a terminal.
 pub(super) fn spinner(text: &'static str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -64,13 +64,14 @@ pub(super) fn spinner(text: &'static str) -> ProgressBar {
     bar
 }
 
-/// A number of things that take about as long each: how many are done, and the time left. Until two
-/// are done that rests on what one `usually` takes, where that is known. A count of 0 is not known yet.
+/// Shows the progress of `count` steps of similar duration: finished steps and remaining time.
+/// Until two steps are finished, the remaining time is computed from `usually`, if known. A count
+/// of 0 means that the number is still unknown.
 pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    // indicatif's own estimate speaks of weeks where one takes a minute.
+    // indicatif's own estimate may be weeks when a step takes a minute.
     let pace = Arc::new(Mutex::new(Pace::default()));
     let left = move |state: &ProgressState, out: &mut dyn Write| {
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,12 +96,13 @@ pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -
     bar
 }
 
-/// How fast it goes. The first one does not count: a boot, or the filling of disks, is before it.
+/// Speed of the steps. The first step does not count, because it includes a boot or the filling of
+/// disks.
 #[derive(Debug, Default)]
 struct Pace {
-    /// How many were done when the first were seen, and when.
+    /// Number of finished steps at the first observation, and its time.
     first: (u64, Duration),
-    /// How many are done, and since when.
+    /// Number of finished steps, and the time of the last one.
     last: (u64, Duration),
 }
 
@@ -115,7 +117,8 @@ impl Pace {
         self.last = (done, passed);
     }
 
-    /// Time left of `all`; never less than those need that were not begun.
+    /// Returns the remaining time of `all` steps; at least the time of the steps that have not
+    /// begun.
     fn left(&self, all: u64, passed: Duration, usually: Option<Duration>) -> Option<Duration> {
         let (done, at) = self.last;
         let each = match done - self.first.0 {
@@ -144,7 +147,7 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.left(5, seconds(9), None), None);
         assert_eq!(pace.left(5, seconds(9), usually), Some(seconds(291)));
-        // One that takes longer than usual says nothing of the others yet.
+        // A step that takes longer than usual does not change the estimate of the others.
         assert_eq!(pace.left(5, seconds(99), usually), Some(seconds(240)));
         pace.seen(1, seconds(100));
         assert_eq!(pace.left(5, seconds(100), None), None);

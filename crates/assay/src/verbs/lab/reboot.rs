@@ -1,4 +1,4 @@
-//! `assay lab reboot`, `snapshot` and `restore`: a guest starts anew, or goes back.
+//! `assay lab reboot`, `snapshot` and `restore`: reboots a guest, or restores an earlier state.
 
 use super::documents::{self, Snapshots};
 use super::open::Lab;
@@ -60,7 +60,7 @@ pub(super) struct Restore {
     guest: Option<String>,
 }
 
-/// An emulated guest on a busy machine takes its time.
+/// Time limit for emulated guests on a busy machine.
 const PATIENCE_WITH_GUESTS: Duration = Duration::from_secs(600);
 
 impl Lab {

@@ -83,12 +83,12 @@ pub(super) struct Down {
     all: bool,
 }
 
-/// Exit status of a command that was killed (SIGKILL).
+/// Exit status of a killed command (SIGKILL).
 const KILLED: i32 = 128 + 9;
 
 impl Lab {
     pub(super) fn up(&self, up: &Up) -> anyhow::Result<Status> {
-        // Before an image is built for it.
+        // Checked before an image is built.
         let name = up.name.as_ref().unwrap_or(&up.guest);
         GuestRegistry::check_name(name)?;
         let guest = self.boot(name, &up.machine, true)?;

@@ -1,4 +1,4 @@
-//! A shell in a guest: our terminal passes every key on, the guest's pseudo-terminal does the rest.
+//! A shell in a guest: the local terminal passes all keys on, and the guest has the pseudo-terminal.
 
 use crate::status::Status;
 use assay_lab::Guest;
@@ -6,16 +6,16 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::ffi::OsStr;
 use std::io::{IsTerminal as _, Read};
 
-/// Our standard input, unbuffered.
+/// Returns unbuffered standard input.
 pub(super) fn standard_input() -> Box<dyn Read + Send> {
     Box::new(std::io::stdin())
 }
 
-/// The terminal as it was, restored on drop.
+/// The original terminal settings; restored on drop.
 struct Raw(Termios);
 
 impl Raw {
-    /// Keys go to the guest as they are, Ctrl-C too.
+    /// Switches to raw mode: all keys go to the guest, including Ctrl-C.
     fn enter() -> anyhow::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut raw = before.clone();
@@ -31,7 +31,7 @@ impl Drop for Raw {
     }
 }
 
-/// Runs a login shell until it ends; its exit status is ours.
+/// Runs a login shell, and exits with its status.
 pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
     let terminal = std::io::stdin().is_terminal();
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
@@ -41,18 +41,18 @@ pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
     let name = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
     let term = format!("TERM={name}");
     let command = format!("{size}exec bash -l");
-    // script(1) makes the pseudo-terminal.
+    // script(1) creates the pseudo-terminal.
     let argv = ["env", &term, "script", "-qec", &command, "/dev/null"].map(OsStr::new);
     let raw = terminal.then(Raw::enter).transpose()?;
     let ended = guest.stream(&argv, None, Some(standard_input()), &mut |output| {
-        // A terminal that went away ends the shell with our process.
+        // If the terminal disappears, this process ends, and the shell with it.
         let _ = super::session::pass_on(output);
     });
     drop(raw);
     exit(ended?)
 }
 
-/// Ends with the status of a command in the guest. Nothing is left to be dropped.
+/// Exits with the status of a command in the guest; no destructor may be pending.
 pub(super) fn exit(status: i32) -> anyhow::Result<Status> {
     match status {
         0 => Ok(Status::Ok),

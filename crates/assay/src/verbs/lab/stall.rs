@@ -1,4 +1,4 @@
-//! `assay lab stall`: disks that answer nothing for a while, again and again.
+//! `assay lab stall`: stalls disks repeatedly for some time.
 
 use super::open::Lab;
 use super::{session, shell};
@@ -57,7 +57,7 @@ impl Lab {
         let (status, seen) = std::thread::scope(|scope| {
             let stalling = scope.spawn(|| guest.stall(&args.disks, stalls, &over));
             let status = guest.stream(&argv, None, None, &mut |output| {
-                // Output that nobody reads is no reason to stop.
+                // A closed reader of the output does not end the stalls.
                 let _ = session::pass_on(output);
             });
             over.cancel();
@@ -67,7 +67,7 @@ impl Lab {
             seen.map_err(|_| anyhow::anyhow!("the thread that stalls disks ended unexpectedly"))?;
         match seen {
             Ok(seen) => eprint!("{}", told(seen)),
-            // The guest's own end says more.
+            // The error of the guest contains more information.
             Err(error) if status.is_ok() => return Err(error.into()),
             Err(_) => {}
         }

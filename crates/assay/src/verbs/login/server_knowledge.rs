@@ -1,4 +1,4 @@
-//! What is read of this machine to explain why a login waits. Of another machine nothing is known.
+//! Reads local sources that explain why a login waits. Nothing is read from another machine.
 
 use assay_host::{Host, Limits, LiveHost};
 use assay_login::cause::{LoginKind, PamLine, ServerKnowledge};
@@ -7,24 +7,24 @@ use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-/// Deepest include of PAM that is followed.
+/// Most nested includes of PAM.
 const DEEPEST: usize = 8;
-/// Where services of PAM are configured; the first that has one counts.
+/// Directories of PAM services; the first with a file applies.
 const PAM: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 
 /// The server of a login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginServer {
-    /// Its name or address.
+    /// Name or address.
     pub host: String,
-    /// Its port.
+    /// Port.
     pub port: u16,
-    /// Whether a proxy carries the connection: the name is then one of the proxy's network.
+    /// Whether the connection uses a proxy; the name is then resolved in the proxy's network.
     pub proxied: bool,
 }
 
 impl LoginServer {
-    /// Returns the address, when it is one of this machine.
+    /// Returns the address if it belongs to this machine.
     fn address_here(&self) -> Option<SocketAddr> {
         if self.proxied {
             return None;
@@ -37,7 +37,7 @@ impl LoginServer {
         here.then(|| addresses.first().copied()).flatten()
     }
 
-    /// Returns what to watch: the server's processes, when they run here and can be seen.
+    /// Returns the processes of the server if they run here and are visible.
     pub fn watched(&self, kind: LoginKind) -> watch::WatchedServer {
         let listening = self
             .address_here()
@@ -54,7 +54,7 @@ impl LoginServer {
     }
 }
 
-/// Returns everything that may explain a wait.
+/// Reads all sources that may explain a wait.
 pub fn of(
     kind: LoginKind,
     server: &LoginServer,
@@ -110,7 +110,7 @@ pub fn of(
     known
 }
 
-/// Returns the effective configuration of the sshd that listens there, for a user where it can be asked.
+/// Returns the effective configuration of the sshd on this port, for a user if possible.
 fn sshd(
     listeners: &[u32],
     address: &SocketAddr,
@@ -142,7 +142,7 @@ fn text(path: &str) -> Option<String> {
     LiveHost.read_text(Path::new(path)).ok()
 }
 
-/// Returns the command line of a process, with blanks between its words. sshd writes its arguments into it.
+/// Returns the command line of a process, joined by blanks. sshd writes its status into it.
 fn title(pid: u32) -> Option<String> {
     let title = text(&format!("/proc/{pid}/cmdline"))?;
     Some(title.replace('\0', " ").trim().to_owned())
@@ -155,7 +155,8 @@ fn argument(title: &str, flag: &str) -> Option<String> {
     words.next().map(str::to_owned)
 }
 
-/// Parses `[listener] 3 of 10-100 startups`: connections without a login, and from how many on some are dropped.
+/// Parses `[listener] 3 of 10-100 startups`: unauthenticated connections, and the number from which
+/// sshd drops some.
 fn startups(title: &str) -> Option<(u32, u32)> {
     let (_, rest) = title.split_once("[listener] ")?;
     let mut words = rest.split([' ', '-']);
@@ -164,7 +165,7 @@ fn startups(title: &str) -> Option<(u32, u32)> {
     Some((now, most))
 }
 
-/// Returns the configuration directory of a running Postfix, from its environment.
+/// Returns the configuration directory of a running Postfix from its environment.
 fn mail_config(pid: u32) -> Option<String> {
     let environment = text(&format!("/proc/{pid}/environ"))?;
     let mut all = environment.split('\0');
@@ -172,7 +173,7 @@ fn mail_config(pid: u32) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the restrictions that sleep, of those that `postconf -n` prints.
+/// Returns the sleeping restrictions in the output of `postconf -n`.
 fn sleeps(text: &str) -> Vec<String> {
     let sleeps = |line: &&str| {
         let mut words = line.split([' ', ',', '=']).filter(|word| !word.is_empty());
@@ -184,7 +185,7 @@ fn sleeps(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The services of a line of nsswitch.conf, with its place.
+/// Returns the services of a line of nsswitch.conf, and its place.
 fn services(key: &str) -> Option<(String, String)> {
     const FILE: &str = "/etc/nsswitch.conf";
     let text = text(FILE)?;
@@ -201,13 +202,14 @@ fn said(argv: &[&str]) -> Option<String> {
     output.success().then(|| output.text())
 }
 
-/// Returns the lines of a service's stack, in order; none when the service's own file cannot be read.
+/// Returns the lines of a service's PAM stack in order; `None` if the file of the service cannot be
+/// read.
 fn pam(service: &str) -> Option<Vec<PamLine>> {
     let mut found = Vec::new();
     follow(service, None, 0, &mut found).then_some(found)
 }
 
-/// Follows a file of PAM: all of it, or its lines of one kind.
+/// Follows a PAM file: all its lines, or those of one type.
 fn follow(service: &str, only: Option<&str>, depth: usize, found: &mut Vec<PamLine>) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if depth > DEEPEST || !service.chars().all(plain) {
@@ -236,9 +238,9 @@ fn follow(service: &str, only: Option<&str>, depth: usize, found: &mut Vec<PamLi
     true
 }
 
-/// What a line of PAM's configuration says.
+/// A line of a PAM configuration.
 enum Entry {
-    /// Another file, for one kind or for all.
+    /// Another file, for one type or all.
     Include(Option<String>, String),
     /// A module.
     Line(PamLine),
@@ -267,7 +269,7 @@ fn parse_pam_line(line: &str) -> Option<Entry> {
     Some(Entry::Line(PamLine {
         kind,
         module: name.trim_end_matches(".so").to_owned(),
-        // An argument in brackets may hold blanks.
+        // An argument in brackets may contain blanks.
         arguments: words
             .map(|word| word.trim_matches(['[', ']']).to_owned())
             .collect(),
@@ -275,7 +277,7 @@ fn parse_pam_line(line: &str) -> Option<Entry> {
     }))
 }
 
-/// Drivers of the passdbs that `doveconf -n` prints.
+/// Returns the drivers of passdbs in the output of `doveconf -n`.
 fn passdbs(text: &str) -> Vec<(String, String)> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -293,7 +295,7 @@ fn passdbs(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Home of the user who logs in; without a name, of who runs this.
+/// Returns the home directory of the user who logs in; without a name that of the current user.
 fn home(user: Option<&str>) -> Option<PathBuf> {
     let Some(user) = user else {
         return std::env::var_os("HOME").map(PathBuf::from);
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn passdbs_in_their_order() {
-        // doveconf 2.3.19.
+        // Output of doveconf 2.3.19.
         let text = "passdb {\n  driver = pam\n}\npassdb {\n  args = /x\n  driver = sql\n}\nuserdb {\n  driver = passwd\n}\n";
         let drivers: Vec<String> = passdbs(text)
             .into_iter()
@@ -338,7 +340,7 @@ mod tests {
         let expect = |kind: &str, module: &str, rest: &str| {
             Some((kind.to_owned(), module.to_owned(), rest.to_owned()))
         };
-        // Debian 12, Fedora 40, Alpine 3.19, and the manual page of pam.d(5).
+        // From Debian 12, Fedora 40, Alpine 3.19, and pam.d(5).
         for (text, expected) in [
             (
                 "session    optional     pam_motd.so noupdate",

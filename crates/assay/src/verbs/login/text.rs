@@ -1,4 +1,4 @@
-//! What was measured of logins, for a terminal.
+//! Formats measured logins for a terminal.
 
 use super::Measured;
 use assay_login::concurrent_logins::Crowd;
@@ -13,7 +13,7 @@ fn nanos(time: Nanos) -> String {
     format_latency(time.0 as f64)
 }
 
-/// Everything, in the order in which a reader asks.
+/// Formats the whole report, the most important parts first.
 pub fn of(measured: &Measured, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", style.bold(&escape_line(&measured.target)));
@@ -61,7 +61,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
     out
 }
 
-/// The verdict on logins that do not wait.
+/// Formats the verdict for logins without waits.
 fn healthy(measured: &Measured) -> String {
     let parts = measured.parts.iter();
     let parts: Vec<String> = parts
@@ -79,7 +79,7 @@ fn logins(measured: &Measured) -> String {
     format_plural(measured.logins.len() as u64, "login", "logins")
 }
 
-/// Time of a login, from the medians of its parts.
+/// Computes the time of a login from the medians of its parts.
 fn whole(measured: &Measured) -> Nanos {
     Nanos(measured.parts.iter().map(|part| part.median.0).sum())
 }
@@ -102,7 +102,7 @@ fn parts(measured: &Measured) -> String {
     render_table(2, "lrrr", &["part", "median", "longest", "share"], &rows)
 }
 
-/// Each cause with its seconds and its evidence, then the time without evidence.
+/// Formats each cause with its seconds and evidence, then the time without evidence.
 fn causes(out: &mut String, measured: &Measured, style: Style) {
     if measured.causes.is_empty() && measured.unexplained.is_empty() {
         return;
@@ -118,7 +118,7 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
             true => String::new(),
             false => format!(" in {} of {}", cause.logins, logins(measured)),
         };
-        // One that is rare has no median to show.
+        // A rare wait has no meaningful median.
         let took = match cause.logins * 2 > measured.logins.len() {
             true => nanos(cause.took),
             false => format!("up to {}", nanos(cause.longest)),
@@ -150,14 +150,14 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
     }
 }
 
-/// With a capital letter at the start.
+/// Capitalises the first letter.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(chars).collect()
 }
 
-/// Time of a login without a shell for a person.
+/// Computes the time of a login without an interactive shell.
 fn command(measured: &Measured) -> u64 {
     let parts = measured.parts.iter();
     let own = parts.filter(|part| part.part != assay_login::LoginPart::Prompt);

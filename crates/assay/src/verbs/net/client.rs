@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             }
             ClientEvent::Delivered(_) => eprintln!("delivered; waiting for the verdict"),
             ClientEvent::Verdict(verdict) => eprintln!("{}", escape_line(&verdict.text)),
-            // Once, not every second.
+            // Printed once, not every second.
             ClientEvent::Lost(error) if !lost => {
                 lost = true;
                 eprintln!("the server is out of reach ({error}); trying again for a minute");

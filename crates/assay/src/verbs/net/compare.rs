@@ -28,7 +28,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         let text = super::read(name)?;
         let value: serde_json::Value =
             serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))?;
-        // Raw figures, judged by the rules of today.
+        // Raw records, judged by the current rules.
         let run: Run = serde_json::from_value(value["run"].clone())
             .with_context(|| format!("{name} is no result of `assay net run --json`"))?;
         run.plan

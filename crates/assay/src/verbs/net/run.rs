@@ -53,7 +53,7 @@ pub struct Args {
     output: Output,
 }
 
-/// With which congestion control server and devices send.
+/// Congestion control of server and devices.
 #[derive(clap::Args)]
 pub struct Sending {
     /// Send with these algorithms (cubic, bbr …), each in a run of its own
@@ -62,7 +62,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Puts the algorithms into a plan, if there are any.
+    /// Adds the algorithms to a plan, if any are given.
     pub fn apply(&self, plan: &mut NetPlan) -> anyhow::Result<()> {
         if !self.congestion.is_empty() {
             plan.congestion.clone_from(&self.congestion);
@@ -71,7 +71,7 @@ impl Sending {
     }
 }
 
-/// What becomes of a result.
+/// Output of a result.
 #[derive(clap::Args)]
 pub struct Output {
     /// Print one JSON object: what was seen, and what it means
@@ -108,8 +108,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Carries a plan out, once for each congestion control that it names, and shows what came of it; two runs are put
-/// beside each other.
+/// Executes a plan once for each congestion control algorithm, and prints the results; two runs are
+/// compared.
 pub fn in_turn(
     plan: &NetPlan,
     output: &Output,
@@ -145,7 +145,7 @@ pub fn in_turn(
     }
 }
 
-/// The worse of two outcomes.
+/// Returns the worse of two results.
 fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Result<Status> {
     match (one?, two?) {
         (Status::Ok, two) => Ok(two),
@@ -153,14 +153,14 @@ fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Re
     }
 }
 
-/// The congestion control of a run, above its verdicts.
+/// Formats the congestion control above the verdicts of a run.
 fn heading(plan: &NetPlan, global: &Global) -> String {
     let name = escape_line(&plan.congestion.join(", "));
     let title = context::style(global).bold(&format!("congestion control {name}"));
     format!("{title}\n\n")
 }
 
-/// Two runs that differ in their congestion control: each, then which of them people would take.
+/// Prints two runs with different congestion control, and which one people would choose.
 fn show_two(
     plans: &[NetPlan],
     runs: [&Run; 2],
@@ -208,7 +208,7 @@ fn is_bad(judged: &[PersonVerdict]) -> bool {
     people.any(|person| matches!(person.grade, Grade::Bad | Grade::Unknown))
 }
 
-/// A plan by name or file.
+/// Returns a plan by name or from a file.
 pub fn plan(name: &str) -> anyhow::Result<NetPlan> {
     if let Some(plan) = NetPlan::builtin(name) {
         return Ok(plan);
@@ -224,7 +224,7 @@ pub fn plan(name: &str) -> anyhow::Result<NetPlan> {
     Ok(NetPlan::read(&text)?)
 }
 
-/// Begins, watches, collects.
+/// Starts a run, watches it, and collects the records.
 pub fn carry_out(
     link: &ServerLink,
     plan: &NetPlan,
@@ -268,7 +268,7 @@ fn goes(status: &RunStatus, plan: &NetPlan) -> String {
     }
 }
 
-/// Says what it means.
+/// Prints the results.
 pub fn show(
     run: &Run,
     output: &Output,

@@ -76,7 +76,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// The sentence that a device shows after a run: the same as in the report, with times of day of this machine.
+/// Writes the sentence that a device shows after a run: the same as in the report, with local times
+/// of day.
 fn write_verdict(verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> String {
     let now = crate::context::now();
     let began = now.checked_sub(jiff::SignedDuration::from_micros(since_us));
@@ -84,7 +85,7 @@ fn write_verdict(verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> Stri
     assay_report::net::verdict(verdict, roles, began, &jiff::tz::TimeZone::system())
 }
 
-/// A QR code in half blocks, dark on light on whatever terminal: two modules high is one line.
+/// Formats a QR code in half blocks, dark on light for any terminal: two modules per line.
 fn qr(text: &str) -> String {
     use qrcodegen::{QrCode, QrCodeEcc};
     let Ok(code) = QrCode::encode_text(text, QrCodeEcc::Low) else {
@@ -96,7 +97,8 @@ fn qr(text: &str) -> String {
     let mut y = from;
     while y < to {
         for x in from..to {
-            // Light is drawn, so that it is right on a dark terminal; readers take both.
+            // Light modules are drawn, so that the code is correct on a dark terminal; scanners
+            // accept both.
             out.push(match (code.get_module(x, y), code.get_module(x, y + 1)) {
                 (false, false) => '█',
                 (false, true) => '▀',

@@ -1,4 +1,4 @@
-//! `assay net trial`: two settings of a network in turns, and `--against` of `assay lab net`.
+//! `assay net trial`: two settings of a network in randomised order, and `--against` of `assay lab net`.
 
 use super::run as net_run;
 use crate::context::{self, print, write_file};
@@ -74,7 +74,7 @@ pub struct Args {
     output: net_run::Output,
 }
 
-/// How many pairs, and what matters.
+/// Number of pairs, and the relevant difference.
 #[derive(clap::Args)]
 pub struct Pairs {
     /// Measure at most N pairs; a verdict needs at least six
@@ -138,7 +138,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     show(&trial, ended, &args.output, global)
 }
 
-/// Takes back whatever is left.
+/// Reverts all remaining changes.
 fn set_back(session: ChangeSession) -> anyhow::Result<()> {
     for left in session.close(&LiveHost)? {
         if let RecoveryOutcome::Failed(error) = left.outcome {
@@ -160,7 +160,7 @@ fn pause(time: Nanos, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// A settled trial with its coins.
+/// Creates a trial with its randomised order.
 pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow::Result<Trial> {
     let margin = pairs.margin / 100.0;
     if !(0.001..=0.5).contains(&margin) {
@@ -180,10 +180,10 @@ pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> any
     Ok(trial)
 }
 
-/// Runs the plan on a side; none when it was ended.
+/// Runs the plan on a side; `None` if it was interrupted.
 pub type Measure<'a> = dyn FnMut(Side, u32, &NetPlan) -> anyhow::Result<Option<(String, Run)>> + 'a;
 
-/// Measures the pairs and tells of each.
+/// Measures the pairs and reports each.
 pub fn carry_out(
     mut trial: Trial,
     quiet: bool,
@@ -192,7 +192,7 @@ pub fn carry_out(
     let plan = trial.plan.clone();
     let mut one = |side: Side, slot: u32| {
         let taken = measure(side, slot, &plan)?;
-        // What was ended early says nothing of its side.
+        // An interrupted run has no result for its side.
         anyhow::Ok(taken.filter(|(_, run)| !run.aborted))
     };
     let ended = trial.carry_out(&mut one, &mut |trial, judgement| {
@@ -203,7 +203,7 @@ pub fn carry_out(
     Ok((trial, ended))
 }
 
-/// Says what it means.
+/// Prints the results.
 pub fn show(
     trial: &Trial,
     ended: Ended,

@@ -1,4 +1,4 @@
-//! The commands that bare `assay` proposes: each rule looks at the machine and gives one reason.
+//! Commands that bare `assay` proposes: each rule reads the machine and gives one reason.
 
 use assay_changes::Journal;
 use assay_host::{Host, LiveHost};
@@ -8,28 +8,28 @@ use assay_model::target::TargetInfo;
 use assay_store::RunRow;
 use std::path::Path;
 
-/// How many commands are proposed.
+/// Most proposed commands.
 const SHOWN: usize = 3;
 
-/// A command, and what on this machine speaks for it.
+/// A command, and the reason on this machine.
 pub(super) struct Proposal {
     pub command: String,
     pub reason: String,
-    /// The higher, the more useful it is here.
+    /// Usefulness on this machine; higher is better.
     weight: u8,
 }
 
-/// What the rules look at.
+/// Input of the rules.
 pub(super) struct Seen<'a> {
     pub facts: &'a Facts,
-    /// The current directory; none where it could not be read.
+    /// The current directory; `None` if it cannot be read.
     pub target: Option<&'a TargetInfo>,
     /// Past runs, the newest first.
     pub runs: &'a [RunRow],
     pub journal: Option<&'a Journal>,
 }
 
-/// The most useful commands for this machine, the most useful first.
+/// Returns the most useful commands for this machine, in order.
 pub(super) fn propose(seen: &Seen<'_>) -> Vec<Proposal> {
     let rules = [
         recover(seen),
@@ -73,7 +73,7 @@ fn resume(seen: &Seen<'_>) -> Option<Proposal> {
     })
 }
 
-/// Services whose configuration `assay check` knows well.
+/// Services with many rules in `assay check`.
 const SERVICES: [(&str, &str); 8] = [
     ("/etc/ssh/sshd_config", "sshd"),
     ("/etc/nginx/nginx.conf", "nginx"),
@@ -187,7 +187,7 @@ fn compare(seen: &Seen<'_>) -> Option<Proposal> {
     })
 }
 
-/// Whether something on this machine listens on a TCP port.
+/// Whether a process of this machine listens on a TCP port.
 fn listens(port: u16) -> bool {
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().any(|path| {
         let table = LiveHost.read_text(Path::new(path)).unwrap_or_default();
@@ -195,7 +195,7 @@ fn listens(port: u16) -> bool {
     })
 }
 
-/// Whether a line of /proc/net/tcp is a socket that listens on a port.
+/// Whether a line of /proc/net/tcp is a listening socket on a port.
 fn is_listening(line: &str, port: u16) -> bool {
     /// TCP_LISTEN in include/net/tcp_states.h.
     const LISTEN: &str = "0A";

@@ -65,14 +65,14 @@ pub struct Args {
     json: bool,
 }
 
-/// The version of the module that is loaded here, when it is one that was read.
+/// Returns the version of the loaded module, if the planner supports it.
 fn running() -> Option<Version> {
     let text = read::file(Path::new("/sys/module/zfs/version")).ok()?;
     // `2.1.11-1`, `2.2.2-0ubuntu9`.
     text.trim().split('-').next()?.parse().ok()
 }
 
-/// Runs the question.
+/// Answers the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let here = Path::new("/proc/spl/kstat/zfs/arcstats");
     let counters = match &args.arcstats {

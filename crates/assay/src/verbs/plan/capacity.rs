@@ -69,7 +69,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the question.
+/// Answers the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let answer = answer_question(&CapacityQuestion {
         data: args.data,
@@ -101,7 +101,7 @@ fn recorded(path: &Path) -> anyhow::Result<Recorded> {
     })
 }
 
-/// What the user named: a history, snapshots, or a pool of this machine.
+/// Reads the user's source: a history, snapshots, or a pool of this machine.
 fn grown(args: &Args) -> anyhow::Result<Grown> {
     if let Some(path) = &args.history {
         return Ok(Grown::History(recorded(path)?));

@@ -62,7 +62,7 @@ pub(super) struct Answer<'a> {
     destroy: &'a Option<Destroy>,
 }
 
-/// Runs the question.
+/// Answers the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let (source, text) = match &args.from {
         Some(path) => {
@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             if dataset.starts_with('-') {
                 return Err(PlannerError::value("dataset", "a name cannot begin with -").into());
             }
-            // Origins may lie anywhere in the pool.
+            // Origins may be anywhere in the pool.
             let pool = dataset.split(['/', '@']).next().unwrap_or(dataset);
             let argv = [
                 "zfs",

@@ -34,7 +34,7 @@ A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// What to look for in the figures.
+/// How to read the figures.
 const BUSY: &str =
     "A vdev that is always busy while the others wait is the one that the pool waits for.";
 
@@ -89,7 +89,7 @@ pub(super) struct Answer {
     measured: Vec<Measured>,
 }
 
-/// What a vdev writes now.
+/// Current write rate of a vdev.
 #[derive(Serialize, schemars::JsonSchema)]
 struct Measured {
     name: String,
@@ -97,7 +97,7 @@ struct Measured {
     share: f64,
 }
 
-/// Watches the vdevs of a pool while it is being written.
+/// Measures the vdevs of a pool during writes.
 fn watch(pool: &str, seconds: u32, vdevs: &[Vdev]) -> anyhow::Result<Vec<Measured>> {
     let seconds = seconds.to_string();
     let argv = ["zpool", "iostat", "-vHp", pool, &seconds, "2"];
@@ -135,7 +135,7 @@ fn vdev(text: &str, index: usize) -> Result<Vdev, PlannerError> {
     })
 }
 
-/// Runs the question.
+/// Answers the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let vdevs = match &args.pool {
         Some(pool) => {

@@ -85,7 +85,7 @@ pub(super) struct Answer {
     cannot_tell: &'static str,
 }
 
-/// Runs the question.
+/// Answers the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let assumptions = Assumptions {
         afr: args.afr,
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     {
         return Err(PlannerError::value("simulate", "must be 1 to 10^10 array-years").into());
     }
-    // A mirror reads one other disk; stripes read all the data columns.
+    // The rebuild of a mirror reads one other disk; that of raidz reads all data columns.
     let others = match args.survives + 1 == args.disks {
         true => 1,
         false => args.disks - args.survives,

@@ -139,14 +139,14 @@ pub(super) struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     bounded: &'a Option<String>,
     found: usize,
-    /// Whether all that was found are bounds that no file system reaches.
+    /// Whether all results are bounds that no file system reaches.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     nobody_builds: bool,
     cannot_tell: &'static str,
     layouts: &'a [LayoutPlan],
 }
 
-/// Reads one DISK argument.
+/// Parses a DISK argument.
 fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlannerError> {
     let wrong = |reason: &str| PlannerError::Size {
         input: text.escape_debug().to_string(),
@@ -183,7 +183,7 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlannerError> {
     Ok(vec![Disk { size, price }; count])
 }
 
-/// A pool as it stands, with the disks of `--special` behind the others as one vdev.
+/// Returns a pool specification with the disks of `--special` after the others as one vdev.
 fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, PlannerError> {
     if special == 0 {
         return Ok(spec.to_owned());
@@ -195,7 +195,7 @@ fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, Plan
             "only ZFS has special vdevs: leave --special out",
         ));
     }
-    // A vdev without a number takes all disks that are left, and these are not among them.
+    // A vdev without a number takes all remaining disks, but not the special ones.
     let alone = !spec.contains([':', '+', '*']) && spec != "single";
     let spec = match alone {
         true => format!("{spec}:{disks}"),
@@ -207,7 +207,7 @@ fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, Plan
     })
 }
 
-/// Runs the question.
+/// Answers the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut units = Vec::new();
     let mut offered: Vec<Disk> = if args.here {
@@ -298,7 +298,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let considered = plans.len();
     let near = nearest_buildable(&plans, &wants).map(|plan| (plan.layout.clone(), plan.efficiency));
     rank(&mut plans, &wants, io);
-    // Where only a bound meets the demands, no file system does.
+    // If only a bound meets the requirements, no file system does.
     let nobody = args.only.is_none() && !plans.is_empty() && !plans.iter().any(is_buildable);
     pareto(&mut plans);
     if args.best {

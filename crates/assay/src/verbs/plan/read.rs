@@ -1,4 +1,4 @@
-//! What several questions read: files, standard input, commands of this machine.
+//! Inputs of several questions: files, standard input, commands of this machine.
 
 use crate::input;
 use crate::status::Unreadable;
@@ -8,16 +8,16 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Most bytes of recorded output; 100,000 snapshots come to about 40 MB.
+/// Largest recorded output in bytes; 100,000 snapshots take about 40 MB.
 const LARGEST: u64 = 512 << 20;
 
-/// A file, or standard input when its name is `-`, as text; what is not UTF-8 becomes U+FFFD.
+/// Reads a file, or standard input for `-`, as text; bytes that are not UTF-8 become U+FFFD.
 pub fn file(path: &Path) -> anyhow::Result<String> {
     let bytes = input::bytes(path, LARGEST, "recorded output")?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Standard output of a command on this machine.
+/// Returns the standard output of a command on this machine.
 pub fn command(argv: &[&str]) -> anyhow::Result<String> {
     let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let limits = Limits {
@@ -34,22 +34,22 @@ pub fn command(argv: &[&str]) -> anyhow::Result<String> {
     Ok(output.text())
 }
 
-/// A size for clap.
+/// Parses a size for clap.
 pub fn size(text: &str) -> Result<u64, PlannerError> {
     size::parse(text).map(|(bytes, _)| bytes)
 }
 
-/// A recordsize or volblocksize for clap.
+/// Parses a recordsize or volblocksize for clap.
 pub fn block(text: &str) -> Result<u64, PlannerError> {
     size::parse_block(text)
 }
 
-/// A rate for clap: `150MB/s`, `150MB`.
+/// Parses a rate for clap: `150MB/s`, `150MB`.
 pub fn rate(text: &str) -> Result<u64, PlannerError> {
     size(text.strip_suffix("/s").unwrap_or(text))
 }
 
-/// A share for clap: `80%` or `0.8`.
+/// Parses a fraction for clap: `80%` or `0.8`.
 pub fn share(text: &str) -> Result<f64, PlannerError> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),

@@ -1,4 +1,4 @@
-//! The answer to a question: as JSON, or as a page.
+//! Prints the answer to a question as JSON, or writes it as a page.
 
 use crate::context::{print, write_file};
 use assay_model::SCHEMA_VERSION;
@@ -15,7 +15,7 @@ pub(super) struct Document<'a, T> {
     answer: &'a T,
 }
 
-/// Prints an answer as JSON: the schema version and the question before its own fields.
+/// Prints an answer as JSON: schema version and question, then its own fields.
 pub(super) fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<()> {
     let document = serde_json::to_value(Document {
         schema: SCHEMA_VERSION,
@@ -25,7 +25,7 @@ pub(super) fn print_json(question: &str, answer: &impl serde::Serialize) -> anyh
     print(&format!("{document:#}\n"))
 }
 
-/// Writes the page of an answer, when one was asked for.
+/// Writes the page of an answer, if requested.
 pub(super) fn write_page(
     path: Option<&Path>,
     title: &str,

@@ -1,4 +1,4 @@
-//! `assay fleet pool export`: every byte that would be told, and only then a file.
+//! `assay fleet pool export`: shows every byte that would be published, and then writes the file.
 
 use super::key;
 use crate::context::{self, print, tell};
@@ -100,13 +100,13 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What a store has to tell.
+/// Trials of a store for the bundle.
 struct Gathered {
-    /// All trials of the catalogue, by machine.
+    /// All trials of built-in advice, by machine.
     bundle: Bundle,
-    /// How many others there are.
+    /// Number of other trials.
     own: usize,
-    /// What is damaged, and how: one such trial does not keep the others back.
+    /// Damaged trials with reasons: they do not prevent the export of others.
     unsound: Vec<(TrialId, &'static str)>,
 }
 
@@ -132,7 +132,7 @@ fn gather(store: &Store, key: &OwnerKey) -> anyhow::Result<Gathered> {
             unsound.push((stored.id, fault.what));
             continue;
         }
-        // Trials whose machine is not known are taken for those of one.
+        // Trials without a known machine are treated as those of one machine.
         let machine = store.machine_of_trial(stored.id)?;
         let id = machine.map_or_else(String::new, |machine| machine.id);
         machines
@@ -141,7 +141,7 @@ fn gather(store: &Store, key: &OwnerKey) -> anyhow::Result<Gathered> {
             .push(told);
     }
     let machines = machines.into_iter().map(|(id, mut trials)| {
-        // By their names, which tell nothing of when they were made.
+        // Sorted by id, which does not reveal the time of a trial.
         trials.sort_by(|a, b| a.id.cmp(&b.id));
         BundleMachine { id, trials }
     });

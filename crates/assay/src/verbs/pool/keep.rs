@@ -1,5 +1,4 @@
-//! Bundles that were added, each a file beside the store as it was signed. What they amount to is derived
-//! when it is asked for.
+//! Added bundles: each is stored with its signature as a file beside the store. Combined results are derived on read.
 
 use crate::context::{store_path, tell, unwritten};
 use crate::global::Global;
@@ -12,18 +11,18 @@ use assay_render::text::escape_line;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Ends the names of bundles.
+/// File name ending of bundles.
 const END: &str = ".pool";
-/// Digits of an owner that are enough to name one.
+/// Least number of digits that identify an owner.
 const LEAST_DIGITS: usize = 8;
 
-/// The directory.
+/// Directory of the bundles.
 pub(super) struct Kept {
     dir: PathBuf,
 }
 
 impl Kept {
-    /// The pool of the store; nothing is made.
+    /// Returns the pool of the store without creating it.
     pub(super) fn of(global: &Global) -> anyhow::Result<Self> {
         let mut dir = OsString::from(store_path(global)?);
         dir.push(END);
@@ -34,7 +33,7 @@ impl Kept {
         escape_line(&self.dir.to_string_lossy())
     }
 
-    /// The files of bundles, sorted by name.
+    /// Returns the files of bundles, sorted by name.
     fn files(&self) -> anyhow::Result<Vec<String>> {
         if LiveHost.stat(&self.dir).is_err() {
             return Ok(Vec::new());
@@ -48,7 +47,7 @@ impl Kept {
             .collect())
     }
 
-    /// All bundles together. One that was damaged, or does not fit the others, is named and left out.
+    /// Loads all bundles. Damaged or inconsistent bundles are reported and skipped.
     pub(super) fn load(&self) -> anyhow::Result<Pool> {
         let mut pool = Pool::default();
         for name in self.files()? {
@@ -69,7 +68,8 @@ impl Kept {
         Ok(pool)
     }
 
-    /// Takes in a bundle, when it fits those that are there. Whoever gave the same before adds nothing.
+    /// Adds a bundle that is consistent with the existing ones. A duplicate trial of the same owner
+    /// adds nothing.
     #[allow(
         clippy::disallowed_methods,
         reason = "the directory is the pool's own, beside the store"
@@ -94,14 +94,15 @@ impl Kept {
         if added.new + added.longer > 0 {
             let digest = blake3::hash(&bytes).to_hex();
             let name = format!("{}-{}{END}", bundle.owner, &digest[..16]);
-            // What an assay of version 0.2 or older left when it was killed. The lock is held, so it is nobody's.
+            // A file that a killed assay of version 0.2 or older left. The lock is held, so no
+            // process uses it.
             let _ = std::fs::remove_file(self.dir.join(".part"));
             write_output(&self.dir.join(name), &bytes).map_err(unwritten)?;
         }
         Ok((bundle.owner, added))
     }
 
-    /// Removes all that an owner gave; says who it was and how many bundles.
+    /// Removes all bundles of an owner; returns the owner and the number of bundles.
     #[allow(
         clippy::disallowed_methods,
         reason = "the directory is the pool's own, beside the store"

@@ -1,4 +1,4 @@
-//! The owner's key: 32 random bytes in the state directory, for this user alone.
+//! The owner's key: 32 random bytes in the state directory, readable for this user only.
 
 use crate::context::{random, state_dir, write_secret};
 use anyhow::{Context as _, bail};
@@ -8,7 +8,7 @@ use assay_render::text::escape_line;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// The key, made when there is none. Two exports at once make one.
+/// Returns the key; creates it if missing. Two concurrent exports create only one.
 #[allow(
     clippy::disallowed_methods,
     reason = "the key is a file of the state directory, which is the user's alone"
@@ -25,7 +25,7 @@ pub(super) fn key() -> anyhow::Result<OwnerKey> {
     let _one = lockfile::wait(&dir.join("lock"))
         .with_context(|| format!("cannot lock {}", shown(&dir)))?;
     if !path.exists() {
-        // A kill between the two leaves the part, which the next export writes anew.
+        // A kill between the two steps leaves the partial file, which the next export replaces.
         let part = dir.join("key.part");
         let _ = std::fs::remove_file(&part);
         let made = write_secret(&part, &digits()?)

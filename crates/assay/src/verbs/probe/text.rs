@@ -1,4 +1,4 @@
-//! What was found out about a host, for a terminal.
+//! Formats the results of a probe for a terminal.
 
 use assay_probe::heartbleed::Heartbeats;
 use assay_probe::http::{Cookie, SameSite};
@@ -9,7 +9,7 @@ use assay_render::Style;
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// Where the second column begins.
+/// First column of the values.
 const LABEL: usize = 16;
 
 pub fn tls(report: &tls::Report, style: Style) -> String {

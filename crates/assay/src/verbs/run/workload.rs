@@ -65,7 +65,7 @@ fn durability(text: &str) -> Result<Durability, String> {
 }
 
 impl OneWorkload {
-    /// The plan that does it; none when nothing was said.
+    /// Returns the plan of the options; `None` without options.
     pub(in crate::verbs) fn plan(&self) -> Option<PlanSpec> {
         let workload = WorkloadSpec {
             pattern: Some(self.rw?),

@@ -1,4 +1,4 @@
-//! `assay stack TARGET`: what lies under a path, a device or a virtual machine.
+//! `assay stack TARGET`: the layers under a path, a device or a virtual machine.
 
 use crate::context;
 use crate::elsewhere::Elsewhere;
@@ -26,7 +26,7 @@ Examples:
 
 Nothing is changed or written. Root sees more; what could not be read is named.";
 
-/// Finds the layers and shows them.
+/// Finds the layers and prints them.
 pub(super) fn run(
     target: Option<&Path>,
     elsewhere: &Elsewhere,
@@ -59,7 +59,7 @@ pub(super) fn run(
         error => anyhow::Error::new(error),
     })?;
     let hints = collect_hints(&stack);
-    // What can be tried is tried on that machine.
+    // The next commands apply to the other machine.
     let next = match captured.is_some() {
         true => Vec::new(),
         false => next(&stack, &target),
@@ -80,7 +80,8 @@ pub(super) fn run(
     Ok(Status::Ok)
 }
 
-/// A path if there is one, or if it is written as one; else the name of a virtual machine.
+/// Interprets the target: a path if it exists or looks like one, else the name of a virtual
+/// machine.
 pub(super) fn understand(target: &Path) -> anyhow::Result<StackTarget> {
     let there = target.symlink_metadata().is_ok();
     let path = there || target.components().count() != 1 || target.is_absolute();
@@ -94,7 +95,7 @@ pub(super) fn understand(target: &Path) -> anyhow::Result<StackTarget> {
     }
 }
 
-/// What to do with what was found: the first layer of each kind that something can be tried on.
+/// Returns the next commands: the first layer of each kind with applicable advice.
 fn next(stack: &Stack, target: &StackTarget) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let place = |kind: LayerKind| {

@@ -1,4 +1,4 @@
-//! `assay stack TARGET --measure`: the same workload at every layer, and what each of them costs.
+//! `assay stack TARGET --measure`: measures the same workload at every layer, and the cost of each.
 
 mod preparation;
 mod show;
@@ -45,7 +45,7 @@ Layers in a guest need the image of `assay lab build`; without it they are left 
 Exit status: 0 done, 2 error or no such target, 3 the machine cannot be read, 130 interrupted (what
 was measured is kept).";
 
-/// Over the options of `--measure`.
+/// Heading of the options of `--measure`.
 const HEADING: &str = "What each layer costs";
 
 /// Options of `--measure`.
@@ -133,9 +133,9 @@ pub struct Measure {
     one: OneWorkload,
 }
 
-/// Whether something is to be measured, or was.
+/// Measures, or shows a past measurement.
 impl Measure {
-    /// What goes to another machine with it.
+    /// Adds the files and arguments for another machine.
     pub(super) fn there(&self, asked: &mut RemoteWork) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.show.is_none(),
@@ -160,7 +160,7 @@ pub(super) fn is_asked(args: &Measure) -> bool {
     args.measure || args.show.is_some()
 }
 
-/// Measures, or shows what was measured; none when neither was asked for.
+/// Measures, or shows a past measurement; `None` if neither was requested.
 pub(super) fn run(
     args: &Measure,
     target: Option<&Path>,
@@ -197,7 +197,7 @@ fn measure(
         }
         .check(env.journal)?;
     }
-    // Without an image that can be used, the rungs in a guest are left out, and it is said why.
+    // Without a usable image, the rungs in a guest are left out, with the reason.
     let image = match Cache::of_user() {
         Ok(cache) => cache.find().ok_or_else(|| {
             "there is no guest image: build one with `assay lab build` (some minutes)".to_owned()
@@ -215,7 +215,7 @@ fn measure(
         let rounds = super::super::run::rounds_within(budget, prepared.estimate, planned)?;
         if rounds < planned {
             wanted.plan.rounds = Some(rounds);
-            // One preparation at a time may hold the run.
+            // Only one preparation may hold the run.
             drop(prepared);
             prepared = prepare(&wanted, lab, &env)?;
         }

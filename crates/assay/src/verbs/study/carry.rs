@@ -1,4 +1,4 @@
-//! Carrying a study out: plan, progress, store.
+//! Executes a study: plan, progress, store.
 
 use super::{Args, past_studies, progress::Progress};
 use crate::context::{self, print};
@@ -20,10 +20,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the label of a study's session begins with.
+/// Prefix of the label of a study's session.
 const LABEL: &str = "study ";
 
-/// A study that begins.
+/// Starts a study.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
     let run = StudyRun {
         uid: context::random_uid()?,
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<
     carry_out(args, run, &args.dir, global)
 }
 
-/// A study that goes on: what it is made of is made again, what was measured is not.
+/// Continues a study: creates its objects again, and skips finished measurements.
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let store = context::open_store(global)?;
     let id = store.resolve_study(asked)?;
@@ -52,7 +52,7 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     if run.complete {
         bail!("nothing to resume: study {id} is complete; `assay study show {id}` shows it");
     }
-    // The run is named by the option, so that the first word that stands alone is the directory.
+    // With the option naming the run, the first positional word is the directory.
     let dir = args.study.as_deref().map_or(args.dir.as_path(), Path::new);
     carry_out(args, run, dir, global)
 }
@@ -84,7 +84,7 @@ fn carry_out(
             dir.display()
         );
     }
-    // Held to the end: whoever owns the way there may exchange it.
+    // Held until the end, because the owner of a parent directory may replace it.
     let held = Directory::open(&dir)?;
     let named = directories(&args.dirs)?;
     let ground = context::Ground::open()?;
@@ -182,7 +182,7 @@ fn carry_out(
                 && stored.is_ok()
             {
                 stored = store.put_study(&run);
-                // What cannot be kept need not be measured.
+                // Measuring makes no sense if the result cannot be stored.
                 if stored.is_err() {
                     lab.cancel.cancel();
                 }
@@ -209,7 +209,7 @@ fn carry_out(
     tell(args, &run, id, ended, global)
 }
 
-/// Refuses what the study can do nothing with.
+/// Refuses a target that the study cannot use.
 fn own(args: &Args, study: &Study, own: UserTarget) -> anyhow::Result<()> {
     let name = &study.name;
     if args.on.is_some() && own != UserTarget::Dataset {
@@ -230,7 +230,7 @@ fn own(args: &Args, study: &Study, own: UserTarget) -> anyhow::Result<()> {
     }
 }
 
-/// Directories that the user named, held.
+/// Opens the directories that the user named.
 fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, Directory>> {
     let open = |(word, dir): &(String, PathBuf)| {
         let held = Directory::open(dir);
@@ -247,7 +247,7 @@ fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {
         .ok()
 }
 
-/// What happened goes into the run.
+/// Adds an event to the run.
 fn note(run: &mut StudyRun, event: &MeasureEvent<'_>) {
     match event {
         MeasureEvent::Ready {

@@ -1,4 +1,4 @@
-//! Looking at studies that were carried out.
+//! Shows past studies.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -18,7 +18,7 @@ pub(super) struct Show {
     shape: Shape,
 }
 
-/// Prints a study as the user wants it; writes the report where asked.
+/// Prints a study in the requested format; writes the report if requested.
 pub(super) fn shown(
     run: &StudyRun,
     id: Option<i64>,

@@ -1,5 +1,4 @@
-//! What the user sees while a study goes on: a line that is overwritten on a terminal, a line now
-//! and then in a log.
+//! Progress of a study: an overwritten line on a terminal, occasional lines in a log.
 
 use crate::context::shown;
 use crate::progress::{Clock, LOG_EVERY, bar, now, whole};
@@ -9,12 +8,12 @@ use indicatif::ProgressBar;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-/// The view on standard error.
+/// The display on standard error.
 pub(super) struct Progress {
     quiet: bool,
     bar: Option<ProgressBar>,
     clock: Clock,
-    /// What one step takes, by the plan.
+    /// Duration of a step according to the plan.
     step: Duration,
     begun: Option<Instant>,
     logged: Option<Instant>,
@@ -36,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// What is being done now.
+    /// Shows the current step.
     pub(super) fn say(&mut self, what: &str) {
         let text = match self.doing.is_empty() {
             true => what.to_owned(),
@@ -60,7 +59,7 @@ impl Progress {
                 ..
             } => {
                 let begun = *self.begun.get_or_insert_with(now);
-                // Trusted over the plan once a few steps were taken.
+                // After a few steps their measured duration replaces that of the plan.
                 let each = match *done {
                     0..=2 => self.step,
                     done => (now() - begun) / u32::try_from(done).unwrap_or(u32::MAX),

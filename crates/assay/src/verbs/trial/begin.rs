@@ -1,5 +1,4 @@
-//! Beginning a trial, or several, or going on with one: what the user said becomes plans, the plans
-//! are shown, asked about and carried out.
+//! Starts or continues trials: converts the command line to plans, shows them, asks, and executes them.
 
 use super::super::advice::catalogue;
 use super::super::pool;
@@ -42,7 +41,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return confirm(args, asked, global, &env);
     }
     let candidates = candidates(args, &env)?;
-    // The answer first: there is no plan of what cannot be tried.
+    // A trial that is not applicable has no plan, so this comes first.
     let apply = all_apply(&candidates);
     let now = match apply {
         true => candidates
@@ -63,7 +62,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             true => {
                 let plan = &candidate.plan;
                 let pair = Nanos(plan.longest().0 / u64::from(plan.max_pairs.max(1)));
-                // How long it took others; what they found is no evidence here.
+                // Durations on other machines; their results are no evidence here.
                 let elsewhere = pool::length_elsewhere(&plan.advice, pair, global);
                 let now = now.as_deref();
                 print(&shown(candidate, now, &elsewhere, Length::Whole, style))?;
@@ -110,7 +109,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     carry_out(trials.collect(), args, global, &env, &mut store)
 }
 
-/// A trial of this machine.
+/// Returns a trial of this machine.
 fn begun_here(asked: &str, global: &Global) -> anyhow::Result<(Store, TrialId)> {
     let store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;
@@ -148,7 +147,7 @@ fn resume(
     carry_out(vec![begun], args, global, env, &mut store)
 }
 
-/// A second session of a trial that has its verdict, and what both say together.
+/// Runs a second session of a finished trial, and reports the combined result.
 fn confirm(
     args: &Args,
     asked: &str,
@@ -220,7 +219,7 @@ fn confirm(
     )
 }
 
-/// What the user asked for, each settled.
+/// Returns the requested trials without open choices.
 fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidate>> {
     let (advice, target) = advice_and_target(args)?;
     let alpha = campaign_level::compute_level_per_trial(assay_judge::trial::ALPHA, advice.len());
@@ -231,7 +230,7 @@ fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidat
     };
     let settle = |(number, advice): (u64, &Advice)| {
         let mut own = given.clone();
-        // With several, a value goes to those that know its name.
+        // With several pages, a value applies to the pages with this parameter.
         if alpha < assay_judge::trial::ALPHA {
             own.retain(|name, _| advice.parameters.contains_key(name));
         }
@@ -258,7 +257,7 @@ fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidat
     (0..).zip(&advice).map(settle).collect()
 }
 
-/// The words that name advice, and the one that does not.
+/// Returns the pages of advice, and the word that is not advice.
 fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>)> {
     let catalogue = catalogue(&args.own)?;
     let (mut advice, mut target) = (Vec::new(), None);
@@ -292,7 +291,7 @@ fn own_page(path: &str) -> anyhow::Result<Advice> {
     )?)
 }
 
-/// The plan as a person reads it before anything is done.
+/// Formats the plan for people.
 fn shown(
     candidate: &Candidate,
     now: Option<&str>,
@@ -328,16 +327,16 @@ fn shown(
     }
 }
 
-/// How much of a plan is shown.
+/// Length of a printed plan.
 #[derive(Clone, Copy)]
 enum Length {
-    /// What fits a screen, before it is carried out.
+    /// Fits on a screen, before the trial begins.
     Brief,
     /// All of it.
     Whole,
 }
 
-/// Whether there is anything to try.
+/// Checks that at least one change has an effect.
 fn all_differ(candidates: &[Candidate], now: &[Option<String>]) -> bool {
     let mut differ = true;
     for (candidate, now) in candidates.iter().zip(now) {
@@ -353,7 +352,7 @@ fn all_differ(candidates: &[Candidate], now: &[Option<String>]) -> bool {
     differ
 }
 
-/// What a setting reads, where that is what it would be set to: both sides would be the same.
+/// Returns the current value of a setting if it equals the new one: then both sides are the same.
 fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
     let Change::Set { value, .. } = &plan.change else {
         return None;
@@ -361,7 +360,7 @@ fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
     now.filter(|now| value.as_deref() == Some(*now) && !plan.aa)
 }
 
-/// Refuses a budget in which so few pairs fit that no difference can be told from chance.
+/// Refuses a budget with too few pairs for any verdict.
 fn verdict_is_possible(plan: &TrialPlan, args: &Args) -> anyhow::Result<()> {
     let Some(needed) = assay_measure::trials::too_small(plan, args.pairs) else {
         return Ok(());
@@ -381,8 +380,8 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-/// The value that would be changed. What cannot be changed is found out here, before anything is
-/// touched.
+/// Returns the value that would be changed. Detects settings that cannot be changed before anything
+/// is touched.
 fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>> {
     let Change::Set { setting, .. } = &plan.change else {
         return Ok(None);
@@ -417,7 +416,8 @@ fn all_apply(candidates: &[Candidate]) -> bool {
     fits
 }
 
-/// Whether to begin. What assay makes itself needs no leave; a setting of the machine does.
+/// Returns whether to start. Changes of temporary objects need no consent; a setting of the machine
+/// does.
 fn agreed(plans: &[&TrialPlan], args: &Args) -> anyhow::Result<bool> {
     let touches = |plan: &TrialPlan| matches!(plan.change, Change::Set { .. }) && !plan.aa;
     if args.yes || !plans.iter().any(|plan| touches(plan)) {

@@ -1,4 +1,4 @@
-//! Carrying trials out one after the other, and showing what came of them.
+//! Executes trials in sequence, and prints their results.
 
 use super::Args;
 use super::live::Shown;
@@ -13,16 +13,16 @@ use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-/// A trial that begins, or goes on.
+/// A trial that starts or continues.
 pub(super) struct Begun {
     pub(super) trial: Trial,
-    /// What it has measured already.
+    /// Slots that are measured already.
     pub(super) slots: Vec<Slot>,
-    /// Its target, held.
+    /// Its open target.
     pub(super) ground: Option<Ground>,
 }
 
-/// What became of all of them.
+/// Executes all trials.
 pub(super) fn carry_out(
     trials: Vec<Begun>,
     args: &Args,
@@ -55,7 +55,8 @@ pub(super) fn carry_out(
             assay_measure::trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
         shown.end();
         let one = match done {
-            // While images were made or the noise was measured: there is nothing to keep yet.
+            // Interrupted while images were created or the noise was measured: there is nothing to
+            // store yet.
             Err(error) if env.cancel.is_cancelled() => {
                 eprintln!("interrupted ({error}); everything is set back");
                 return Ok(Status::Interrupted);
@@ -92,8 +93,8 @@ pub(super) fn carry_out(
     }
 }
 
-/// What is known when something cannot be done in the middle: what was measured until then, whether the
-/// machine is as it was, and how to go on.
+/// Reports an error within a trial: measured slots, whether the machine is unchanged, and how to
+/// continue.
 fn failed(
     finished: &[Finished],
     uid: &str,
@@ -175,7 +176,7 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
     Ok(())
 }
 
-/// Asked while a change that could lock the user out is in effect.
+/// Asks for confirmation while a change is in effect that could lock the user out.
 fn confirm() -> bool {
     if !std::io::stdin().is_terminal() {
         eprintln!(
@@ -185,8 +186,8 @@ fn confirm() -> bool {
     }
     eprint!("The change is in effect. Log in anew from somewhere else, then type yes to keep it: ");
     let _ = std::io::stderr().flush();
-    // The answer comes from a thread of its own, so that a terminal that hangs because of the very
-    // change cannot keep it in effect.
+    // The answer is read on a separate thread, so that a terminal that hangs because of the change
+    // cannot keep the change in effect.
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut answer = String::new();

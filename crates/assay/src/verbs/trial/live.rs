@@ -1,5 +1,4 @@
-//! What the user sees while a trial goes on: what is being done on a line that is overwritten, and
-//! a line for each pair that stays.
+//! Progress of a running trial: an overwritten line for the current step, and a permanent line for each pair.
 
 use crate::context::shown;
 use assay_judge::trial::{find_next_look, forecast};
@@ -12,14 +11,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-/// The view on standard error.
+/// The display on standard error.
 pub(super) struct Shown {
     plan: TrialPlan,
     style: Style,
     quiet: bool,
     bar: Option<ProgressBar>,
     headed: bool,
-    /// When the first pair began, and how many were judged since.
+    /// Start of the first pair, and number of judged pairs since.
     pairs: Option<(Instant, u32)>,
 }
 
@@ -50,7 +49,7 @@ impl Shown {
         }
     }
 
-    /// Takes note of what happens.
+    /// Shows an event.
     pub(super) fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
             MeasureEvent::Making(what) => self.doing(format!("making what is measured: {what}")),
@@ -110,7 +109,7 @@ impl Shown {
         }
     }
 
-    /// Time of one more pair, from those so far.
+    /// Estimates the time of another pair.
     fn a_pair(&mut self) -> Nanos {
         match &mut self.pairs {
             Some((since, judged)) => {
@@ -163,7 +162,7 @@ impl Shown {
         }
     }
 
-    /// What is said even where nothing else is to be said.
+    /// Prints a line even in quiet mode.
     fn always(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(shown(line.trim_end_matches('\n'))),
@@ -171,7 +170,7 @@ impl Shown {
         }
     }
 
-    /// Removes what is overwritten.
+    /// Removes the overwritten line.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Looking at trials: one, all, what a crash left.
+//! Shows past trials, and reverts changes after a crash.
 
 use super::Args;
 use crate::context::{self, print};
@@ -11,7 +11,7 @@ use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{SCHEMA_VERSION, Trial};
 use assay_report::trial::{self, TrialView};
 
-/// A trial with all that is derived from it.
+/// A trial with derived results.
 pub(super) struct Seen {
     trial: Trial,
     slots: Vec<Slot>,
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// Prints one trial, or a campaign, as the user wants it; writes the report where asked.
+/// Prints one trial, or a campaign, in the requested format; writes the report if requested.
 pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::Result<()> {
     let style = context::style(global);
     let views: Vec<TrialView<'_>> = seen.iter().map(Seen::view).collect();
@@ -85,7 +85,7 @@ pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::
     }
 }
 
-/// `--show`.
+/// Executes `--show`.
 pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         anyhow::bail!("{}", context::nothing_measured(global)?);
@@ -94,7 +94,7 @@ pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
     let (mut seen, first) = (Vec::new(), store.trial(id)?);
     let campaign = first.campaign.clone();
     seen.push(Seen::of(first, store.slots(id)?));
-    // The others of its campaign, as far as they are there.
+    // Other trials of the campaign, if they exist.
     for uid in &campaign {
         if let Ok(id) = store.resolve_trial(uid) {
             seen.push(Seen::of(store.trial(id)?, store.slots(id)?));
@@ -105,7 +105,7 @@ pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
     Ok(Status::Ok)
 }
 
-/// `--list`.
+/// Executes `--list`.
 pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut seen = Vec::new();
     if let Some(store) = context::existing_store(global)? {
@@ -122,12 +122,12 @@ pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Where changes are entered.
+/// Opens the journal of changes.
 pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
     Ok(Journal::open(&context::journal_dir()?)?)
 }
 
-/// Names what assays with other state directories have left, and returns it.
+/// Prints and returns changes of processes with other state directories.
 pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
     let left = journal.elsewhere(&LiveHost)?;
     for one in &left {
@@ -151,16 +151,16 @@ pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<
     Ok(left)
 }
 
-/// What a crash left, and what became of it.
+/// Changes left by a crash, and their state.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Recovery<'a> {
     schema: u32,
     recovered: Vec<Back<'a>>,
-    /// What assays with other state directories left.
+    /// Changes of processes with other state directories.
     elsewhere: Vec<Other<'a>>,
-    /// What another assay sets back at this moment.
+    /// Changes that another process is reverting.
     recovering: Vec<Now<'a>>,
-    /// How many assays are at work, whose changes are not left but in use.
+    /// Number of running processes, whose changes are in use and not left over.
     at_work: usize,
 }
 
@@ -168,7 +168,7 @@ pub(in crate::verbs) struct Recovery<'a> {
 struct Now<'a> {
     session: &'a str,
     target: &'a str,
-    /// The process; nothing while it begins.
+    /// Process id; `None` while it starts.
     pid: Option<u32>,
 }
 
@@ -177,9 +177,9 @@ struct Back<'a> {
     what: &'a str,
     session: &'a str,
     target: &'a str,
-    /// What became of it, in words.
+    /// State as text.
     told: String,
-    /// It is not set back.
+    /// Whether it is not reverted.
     remains: bool,
 }
 
@@ -187,15 +187,15 @@ struct Back<'a> {
 struct Other<'a> {
     what: &'a str,
     session: &'a str,
-    /// How it was before.
+    /// Previous value.
     was: &'a str,
     /// The other state directory.
     state: std::borrow::Cow<'a, str>,
-    /// Nothing can set it back but the user.
+    /// Whether only the user can revert it.
     journal_gone: bool,
 }
 
-/// `--recover`.
+/// Executes `--recover`.
 pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let foreign = match (args.force, args.accept) {
         (true, _) => Foreign::Restore,
@@ -281,7 +281,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     }
 }
 
-/// What became of something that a crash left, as a line.
+/// Formats the state of a change after a crash.
 pub(crate) fn told(one: &Recovered) -> String {
     let what = one.what.escape_debug();
     match &one.outcome {

@@ -1,4 +1,4 @@
-//! `assay trial --host`: the trial is carried out on another machine, with the journal there.
+//! `assay trial --host`: runs the trial on another machine, with the journal there.
 
 use super::Args;
 use super::begin::asks;
@@ -14,10 +14,10 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of the longest page of advice.
+/// Largest page of advice in bytes.
 const LONGEST_PAGE: u64 = 1 << 20;
 
-/// Runs the verb there.
+/// Runs the verb on the other machine.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.list && args.show.is_none(),
@@ -103,7 +103,7 @@ fn report_after_loss(args: &Args) {
     }
 }
 
-/// Shows what would be done there.
+/// Prints the plan of the trial there.
 fn dry_run(way: &mut Way<'_>, asked: &mut RemoteWork, global: &Global) -> anyhow::Result<Status> {
     asked.more.push("--dry-run".into());
     let done = way.carry(asked, global)?;
@@ -140,7 +140,7 @@ fn carry(
     Ok(done.status())
 }
 
-/// What is to be done there.
+/// Returns the work on the other machine.
 fn asked(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     let mut asked = RemoteWork {
         cut: vec![("--html", Value::One), ("--resume", Value::Optional)],

@@ -1,4 +1,4 @@
-//! Beginning a session: what the user wrote becomes a plan, which is shown, asked about and carried out.
+//! Starts a session: converts the command line to a plan, shows it, asks, and executes it.
 
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const SECOND: u64 = 1_000_000_000;
-/// Time between visits that settle whether the goal is met: five minutes, or less in a short session.
+/// Time between checks whether the goal is met: five minutes, or less in a short session.
 const BETWEEN_VISITS: Nanos = Nanos(300 * SECOND);
 
 /// Runs the verb.
@@ -67,7 +67,7 @@ fn preview(record: &TuneRecord, style: Style) -> String {
     assay_report::tune::render_tune_preview(&record.plan, &record.changes, &load, style)
 }
 
-/// `.` means nothing in a stored session: a target is named by where it is.
+/// Returns the absolute path of a target, because `.` has no meaning in a stored session.
 fn absolute_target(target: &str) -> anyhow::Result<String> {
     if is_url(target) {
         return Ok(target.to_owned());
@@ -78,7 +78,7 @@ fn absolute_target(target: &str) -> anyhow::Result<String> {
         .context("the path of the target is not valid UTF-8; use a symlink with a UTF-8 name")
 }
 
-/// Settles everything before the first step.
+/// Makes all choices before the first step.
 fn settle(
     args: &Args,
     goal: Goal,
@@ -112,7 +112,7 @@ fn settle(
         facts: &facts,
     };
     let mut found = find_candidates(request, env.host);
-    // Who names pages wants them measured again.
+    // A user who names pages wants them measured again.
     if args.only.is_empty() {
         let earlier = Earlier {
             load: &load,
@@ -155,7 +155,7 @@ fn settle(
         screen: true,
         seed,
     };
-    // With few candidates each is proved at once, and one that is given up stays so.
+    // With few candidates each is proved at once; a candidate that is given up is not tried again.
     plan.screen = plan.diagnose(0).0.len() >= LEAST_CANDIDATES;
     Ok(TuneRecord {
         uid: context::random_uid()?,
@@ -182,7 +182,7 @@ fn settle(
     })
 }
 
-/// The words after the name of the program, without those that only say how the answer is wanted.
+/// Returns the arguments without those that only select the output.
 fn command_line() -> Vec<String> {
     let words = std::env::args_os().skip(1);
     let text = words.map(|word| word.to_string_lossy().into_owned());
@@ -190,7 +190,7 @@ fn command_line() -> Vec<String> {
     text.filter(|word| !form.contains(&word.as_str())).collect()
 }
 
-/// What steps take, before any was measured.
+/// Estimates the time of steps before any was measured.
 fn estimate_costs(load: &Load, slot: Nanos, washout: Nanos) -> Costs {
     let ms = |n: u64| Nanos(n * 1_000_000);
     match load {
@@ -215,7 +215,7 @@ fn estimate_costs(load: &Load, slot: Nanos, washout: Nanos) -> Costs {
     }
 }
 
-/// The user's own pages among `--only`.
+/// Returns the user's own pages in `--only`.
 fn own_pages(args: &Args) -> anyhow::Result<Vec<Advice>> {
     let is_file = |word: &&String| Path::new(word).extension().is_some_and(|e| e == "md");
     let read = |word: &String| -> anyhow::Result<Advice> {
@@ -227,7 +227,7 @@ fn own_pages(args: &Args) -> anyhow::Result<Vec<Advice>> {
     args.only.iter().filter(is_file).map(read).collect()
 }
 
-/// The pages that may be tried: all, or those of `--only`.
+/// Returns the pages to try: all, or those of `--only`.
 fn choose_pages<'a>(
     args: &Args,
     all: Vec<&'a Advice>,

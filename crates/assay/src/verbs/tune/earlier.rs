@@ -1,4 +1,4 @@
-//! What earlier sessions on this machine found out about the same changes, under the same load and kernel.
+//! Results of earlier sessions on this machine for the same changes, load and kernel.
 
 use crate::context;
 use crate::global::Global;
@@ -6,10 +6,10 @@ use assay_measure::tuning::FoundCandidate;
 use assay_model::{Facts, Load};
 use assay_tune::{Before, ProofEnd, Stage, TuneRecord};
 
-/// The fact that names the kernel.
+/// Fact with the version of the kernel.
 const KERNEL: &str = "kernel.release";
 
-/// What a session has to have in common with this one.
+/// Properties that an earlier session must share with this one.
 pub(super) struct Earlier<'a> {
     pub(super) load: &'a Load,
     pub(super) target: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// Enters the newest verdict of each candidate.
+    /// Adds the newest verdict of each candidate.
     pub(super) fn enter_verdicts(
         &self,
         found: &mut [FoundCandidate],

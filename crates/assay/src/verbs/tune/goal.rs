@@ -1,4 +1,4 @@
-//! From the command line to a goal, a load and what is never touched.
+//! Converts the command line to a goal, a load, and the settings that are never changed.
 
 use super::Args;
 use anyhow::{Context as _, bail, ensure};
@@ -10,14 +10,14 @@ use assay_model::{Bytes, Load};
 use assay_tune::{Allowed, EXAMPLES, Goal, Want};
 use std::path::Path;
 
-/// Settings that this machine's administrator wants left alone.
+/// Settings that the administrator forbids to change.
 const NEVER: &str = "/etc/assay/never.toml";
-/// Connections to a web server unless the user says otherwise.
+/// Default number of connections to a web server.
 const CONNECTIONS: u32 = 8;
-/// Size of the test file unless the user says otherwise.
+/// Default size of the test file.
 const SIZE: Bytes = Bytes(1 << 30);
 
-/// Reads the wishes; with a command as load, `run time <= 3s` has no workload before its figure.
+/// Parses the goals; with a command as the load, `run time <= 3s` contains no workload.
 pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
     let wants: Vec<Want> = (args.want.iter())
         .map(|text| text.parse())
@@ -37,7 +37,7 @@ pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
     Ok(goal.check()?)
 }
 
-/// The one load of the session.
+/// Returns the load of the session.
 pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     let workload = goal.wants.iter().find_map(Want::workload);
     if let Some(command) = &args.load {
@@ -94,7 +94,7 @@ struct NeverFile {
     because: String,
 }
 
-/// What the user and the administrator of this machine allow.
+/// Returns the changes that the user and the administrator permit.
 pub(super) fn read_allowed(args: &Args) -> anyhow::Result<Allowed> {
     let mut allowed = Allowed {
         risk: args.allowed_risk(),

@@ -1,4 +1,4 @@
-//! Looking at sessions, and undoing what one kept.
+//! Shows past sessions, and undoes kept changes.
 
 use super::Args;
 use crate::context::{self, print};
@@ -42,7 +42,7 @@ fn view((id, record, session): &(TuneId, TuneRecord, TuneSession)) -> TuneView<'
     }
 }
 
-/// Shows the notebook of one.
+/// Shows the notebook of a session.
 pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         bail!("nothing was tuned yet: `assay tune DIRECTORY --want GOAL` does");
@@ -52,7 +52,7 @@ pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
     Ok(Status::Ok)
 }
 
-/// A session for programs.
+/// Returns a session as a document.
 pub(super) fn document(id: TuneId, record: &TuneRecord) -> anyhow::Result<String> {
     let session = record.replay()?;
     let view = TuneView {
@@ -68,7 +68,7 @@ fn as_json(view: &TuneView<'_>) -> String {
     format!("{document:#}\n")
 }
 
-/// Prints a notebook as the user wants it.
+/// Prints a notebook in the requested format.
 pub(super) fn print_one(
     id: TuneId,
     record: &TuneRecord,
@@ -89,7 +89,8 @@ pub(super) fn print_one(
     )
 }
 
-/// Reverts what a session kept. What somebody else changed meanwhile is left alone and named.
+/// Reverts the kept changes of a session. Settings that another program changed in the meantime are
+/// left unchanged and listed.
 pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_tune(asked)?;

@@ -1,4 +1,4 @@
-//! Carries out a session, and shows its progress and its result.
+//! Executes a session, and shows its progress and result.
 
 use super::{Args, past_sessions};
 use crate::context::{self, print, shown};
@@ -21,7 +21,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::Command;
 use std::time::Duration;
 
-/// Carries a session out, and prints its notebook.
+/// Executes a session, and prints its notebook.
 pub(super) fn carry_out(
     record: TuneRecord,
     place: Option<&Ground>,
@@ -93,7 +93,7 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     if record.kept == KeptState::Nothing
         && let Some(kept) = was_kept(&record, env.journal)
     {
-        // Killed between keeping and writing that down.
+        // Killed between keeping the change and recording it.
         record.kept = kept;
         record.seen.push(StepOutcome::Kept { took: Nanos(0) });
         (record.state, record.ended) = (TuneState::Complete, Some((env.now)()));
@@ -113,7 +113,7 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     carry_out(record, place.as_ref(), args, global, &env)
 }
 
-/// Opens the target where it is storage: a command and a web server have none.
+/// Opens a target on storage; a command or web server has none.
 pub(super) fn open_place(target: &str, env: &Environment<'_>) -> anyhow::Result<Option<Ground>> {
     if target.is_empty() || assay_model::target::is_url(target) {
         return Ok(None);
@@ -121,7 +121,7 @@ pub(super) fn open_place(target: &str, env: &Environment<'_>) -> anyhow::Result<
     Ok(Some(Ground::open(env.host, target)?))
 }
 
-/// Measures what a session kept once more.
+/// Measures the kept changes of a session again.
 pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::Ground::open()?;
@@ -193,8 +193,8 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
     })
 }
 
-/// Refuses to go on where a setting of the session has another value than when it began: figures of two
-/// machines would be compared.
+/// Refuses to continue if a setting of the session changed since its start: figures of different
+/// states would be compared.
 fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result<()> {
     for change in record.changes.iter().flatten() {
         let now = inspect_setting(env.host, &change.setting, change.value.as_deref())
@@ -211,7 +211,7 @@ fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result
     Ok(())
 }
 
-/// Starts the process that reverts everything when this one is killed: this program.
+/// Starts the stand-by process, which reverts everything if this process is killed: this program.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -225,7 +225,7 @@ fn start_stand_by(session: &str) -> std::io::Result<StandBy> {
     StandBy::start(command)
 }
 
-/// Asks on the terminal; without one nobody can agree.
+/// Asks on the terminal; without one the answer is no.
 pub(super) fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!(
@@ -240,11 +240,11 @@ pub(super) fn agreed() -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What the user sees while a session goes on: a line that is overwritten, and lines that stay.
+/// Progress of a session: an overwritten line, and permanent lines.
 struct LiveView {
     quiet: bool,
     bar: Option<ProgressBar>,
-    /// The planner as it stands: it follows from what was seen.
+    /// Current state of the planner, derived from the observations.
     session: TuneSession,
 }
 

@@ -1,5 +1,5 @@
-//! `assay fleet watch install` and `remove`. What is written is entered before, with its hash, so that what was cut
-//! off is known, and nothing is removed that somebody else wrote or changed.
+//! `assay fleet watch install` and `remove`. Files are recorded with their hash before they are written, so that an
+//! interrupted installation is known, and files of others are never removed.
 
 use super::{What, dir, name, save, units};
 use crate::context;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// How often at most: a check takes a second of every machine.
+/// Shortest interval: a check takes a second of every machine.
 const MOST_OFTEN: Nanos = Nanos(60_000_000_000);
 
 #[derive(clap::Args)]
@@ -91,7 +91,7 @@ impl Install {
                 hash: hash(text),
             })
             .collect();
-        // Of an earlier time of day, with other words: all of it is ours to remove.
+        // Includes files of an earlier installation with other options, which belong to assay too.
         let mut known = installed()?;
         known.extend(written);
         save(&list()?, &serde_json::to_vec(&known)?)?;
@@ -117,7 +117,7 @@ impl Install {
         Ok(Status::Ok)
     }
 
-    /// The command line of the service.
+    /// Returns the command line of the service.
     fn words(&self) -> anyhow::Result<Vec<OsString>> {
         let mut all: Vec<OsString> = ["watch", "now", "--quiet"].map(OsString::from).into();
         all.extend(["--at-least".into(), name(self.what.at_least).into()]);
@@ -147,7 +147,7 @@ impl Install {
         }
         all.extend(self.what.names.iter().map(OsString::from));
         if let Some((program, arguments)) = self.what.command.split_first() {
-            // A service has neither this directory nor this PATH.
+            // A service has another working directory and PATH.
             let program = match LiveHost.which(program) {
                 Some(path) => path.into_os_string(),
                 None => anyhow::bail!(
@@ -173,7 +173,7 @@ impl Remove {
             .iter()
             .any(|one| one.path.parent().is_some_and(systemd));
         if read {
-            // It may never have run.
+            // The timer may never have run.
             let _ = systemctl(&["disable", "--now", &format!("{}.timer", units::NAME)]);
         }
         let mut left: Vec<Written> = Vec::new();
@@ -208,7 +208,7 @@ impl Remove {
     }
 }
 
-/// What was written, or was about to be.
+/// Returns the recorded files.
 fn installed() -> anyhow::Result<Vec<Written>> {
     let path = list()?;
     match path.exists() {
@@ -228,7 +228,7 @@ fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_string()
 }
 
-/// Where units of this user are: root's are the system's.
+/// Returns the directory of units: the system's for root, else the user's.
 fn place() -> anyhow::Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok("/etc/systemd/system".into());
@@ -238,7 +238,7 @@ fn place() -> anyhow::Result<PathBuf> {
     Ok(config.join("systemd/user"))
 }
 
-/// Whether systemd runs (sd_booted(3)), and reads units of this directory.
+/// Whether systemd runs (sd_booted(3)) and reads units of this directory.
 fn systemd(dir: &Path) -> bool {
     Path::new("/run/systemd/system").is_dir() && place().is_ok_and(|place| place == dir)
 }
@@ -260,7 +260,7 @@ fn systemctl(words: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a unit: whole or not at all.
+/// Writes a unit atomically.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         assay_host::open_own_directory(parent).map_err(context::unwritten)?;

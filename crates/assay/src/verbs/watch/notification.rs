@@ -1,4 +1,4 @@
-//! Telling news: a command of the user's, or mail.
+//! Sends news by a command of the user, or by mail.
 
 use super::What;
 use anyhow::Context as _;
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command may take to take the news.
+/// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Where the system's sendmail is when it is not on PATH, as in a service of systemd.
+/// Path of sendmail if it is not on PATH, as in a systemd service.
 const SENDMAIL: &str = "/usr/sbin/sendmail";
 
-/// Tells everybody who is to be told.
+/// Notifies all recipients.
 pub(super) fn all(
     what: &What,
     document: &serde_json::Value,
@@ -41,7 +41,7 @@ pub(super) fn all(
     Ok(())
 }
 
-/// The message, as RFC 5322 has it.
+/// Formats the message (RFC 5322).
 fn mail(address: &str, news: &News, text: &str) -> String {
     let count = |number: usize, word: &str| match number {
         0 => None,
@@ -52,7 +52,7 @@ fn mail(address: &str, news: &News, text: &str) -> String {
         count(news.over.len(), "over"),
     ];
     let subject: Vec<String> = parts.into_iter().flatten().collect();
-    // Names of machines stay out of the header: only what is ours stands in it.
+    // The header contains no names of machines, only text of assay.
     format!(
         "To: {address}\nSubject: assay watch: {}\nMIME-Version: 1.0\nContent-Type: text/plain; \
          charset=utf-8\nAuto-Submitted: auto-generated\n\n{text}",
@@ -60,7 +60,7 @@ fn mail(address: &str, news: &News, text: &str) -> String {
     )
 }
 
-/// An address that can be nothing else to a header or to sendmail.
+/// Parses an address that has no other meaning for a header or sendmail.
 pub(super) fn address(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, ',' | ';' | '<' | '>' | '"' | '\\');
     let good = !text.starts_with('-') && !text.is_empty() && text.len() <= 254;
@@ -70,7 +70,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
     }
 }
 
-/// Starts a program with something to read, and waits for it.
+/// Runs a program with input, and waits for its end.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this program to be told"

@@ -1,16 +1,16 @@
-//! The service and the timer, as text.
+//! Text of the service and the timer.
 
 use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Begins what assay wrote.
+/// First line of files of assay.
 const FIRST: &str = "# Written by `assay watch install`; `assay watch remove` takes it away.\n";
 
-/// What the units are called.
+/// Name of the units.
 pub(super) const NAME: &str = "assay-watch";
 
-/// The service. None when a word is not UTF-8, which unit files have to be.
+/// Returns the service; `None` if a word is not UTF-8, which unit files require.
 pub(super) fn service(
     program: &Path,
     words: &[OsString],
@@ -28,14 +28,14 @@ pub(super) fn service(
         line.push(' ');
         line.push_str(&quoted(word.to_str()?, true));
     }
-    // That an alarm stands, or a machine was not reached, is no failure of the service: it was told.
+    // Alarms or unreachable machines are not a failure of the service, because they are reported.
     text.push_str(&format!(
         "ExecStart={line}\nSuccessExitStatus=1 3\nNice=10\nIOSchedulingClass=idle\n"
     ));
     Some(text)
 }
 
-/// The timer.
+/// Returns the timer.
 pub(super) fn timer(every: Nanos) -> String {
     let seconds = (every.0 / 1_000_000_000).max(60);
     format!(
@@ -45,8 +45,8 @@ pub(super) fn timer(every: Nanos) -> String {
     )
 }
 
-/// A word as systemd reads it (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"): quotes,
-/// backslashes and specifiers mean themselves, and on a command line variables do.
+/// Quotes a word for systemd (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"):
+/// escapes quotation marks, backslashes and specifiers, and on a command line also variables.
 fn quoted(word: &str, command_line: bool) -> String {
     let mut text = String::from("\"");
     for c in word.chars() {
@@ -64,7 +64,7 @@ fn quoted(word: &str, command_line: bool) -> String {
     text
 }
 
-/// Whether a file was written by assay.
+/// Whether assay wrote the file.
 pub(super) fn is_ours(text: &str) -> bool {
     text.starts_with(FIRST)
 }

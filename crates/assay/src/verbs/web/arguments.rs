@@ -1,4 +1,4 @@
-//! The command line of `assay web`, and what it means.
+//! Command line of `assay web`.
 
 use crate::input;
 use crate::open_changes::Despite;
@@ -193,7 +193,7 @@ pub struct Args {
     pub quiet: bool,
 }
 
-/// Bits per second: a number with `kbit`, `mbit` or `gbit`.
+/// Parses bits per second: a number with `kbit`, `mbit` or `gbit`.
 pub fn speed(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
@@ -206,7 +206,7 @@ pub fn speed(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a speed is written as 100mbit or 2.5gbit".to_owned())
 }
 
-/// Positive numbers with commas between them.
+/// Parses positive numbers separated by commas.
 fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
     let words = text
         .split(',')
@@ -226,11 +226,11 @@ fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
         .collect()
 }
 
-/// Bytes of the longest file that goes to another machine: a list of URLs, or an access log.
+/// Largest file that is uploaded in bytes: a list of URLs, or an access log.
 const LONGEST_FILE: u64 = 256 << 20;
 
 impl Args {
-    /// What is to be done on another machine.
+    /// Returns the work on another machine.
     pub fn there(&self) -> anyhow::Result<AskedThere> {
         ensure!(
             self.html.is_none(),
@@ -240,10 +240,10 @@ impl Args {
         self.files_there()
     }
 
-    /// What each of several machines has to do.
+    /// Returns the work of each of several machines.
     pub fn there_at_once(&self) -> anyhow::Result<AskedThere> {
         let mut asked = self.files_there()?;
-        // All that is seen together is shown here, and so is the server, where it is this machine.
+        // Combined results are shown locally, and so is the server if it runs on this machine.
         let ours = [
             ("--html", Value::One),
             ("--server-host", Value::One),
@@ -282,10 +282,10 @@ impl Args {
         Ok(asked)
     }
 
-    /// How it is measured.
+    /// Returns the settings of the measurement.
     pub fn settings(&self, seed: u64) -> anyhow::Result<Settings> {
         let concurrency = match self.log {
-            // The log says what is sent when: there is nothing to find out before.
+            // The log contains the schedule, so no capacity is measured.
             Some(_) => "",
             None => self.concurrency.trim(),
         };
@@ -347,7 +347,7 @@ impl Args {
             poisson: self.poisson,
             rounds: self.rounds,
             seconds: (seconds(1.0), seconds(2.0)),
-            // All of a log counts.
+            // The whole log counts.
             washout: match self.log {
                 Some(_) => 0.0,
                 None => self.washout.as_secs_f64(),
@@ -362,15 +362,15 @@ impl Args {
         })
     }
 
-    /// Seconds of a log that are replayed: all of a short one, the first minute of a longer one, or
-    /// what was said.
+    /// Returns the seconds of a log to replay: all of a short one, the first minute of a longer
+    /// one, or the user's value.
     pub fn seconds_of_log(&self, span: f64) -> f64 {
-        // The last request is due at the end of the span, and is part of it.
+        // The last request is due at the end of the span and must be included.
         let whole = (span + 0.001).max(0.1);
         whole.min(self.seconds.map_or(60.0, Nanos::as_secs_f64))
     }
 
-    /// What is asked of every URL, as plans say it.
+    /// Returns the load of every URL, in the form of plans.
     pub fn load(&self) -> anyhow::Result<Http> {
         let text = |path: &PathBuf| {
             let path = path.to_str().map(str::to_owned);
@@ -411,7 +411,7 @@ impl Args {
         })
     }
 
-    /// What is asked, with the files read that it names.
+    /// Returns the load with the content of its files.
     pub fn asked(&self, load: &Http, seed: u64) -> anyhow::Result<ConsentRequest> {
         let file = |path: &str| read(std::path::Path::new(path)).map_err(|error| error.to_string());
         let asked = ConsentRequest::of(load, Duration::from(self.limit), seed, &file)?;
@@ -427,7 +427,7 @@ impl Args {
     }
 }
 
-/// A header as it is written on the command line.
+/// Parses a header of the command line.
 pub fn header(text: &str) -> anyhow::Result<(String, String)> {
     let (name, value) = text
         .split_once(':')
@@ -435,7 +435,7 @@ pub fn header(text: &str) -> anyhow::Result<(String, String)> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Bytes of a request's body, a list of requests or certificates.
+/// Largest body, list of requests or certificate file in bytes.
 const LONGEST: u64 = 256 << 20;
 
 fn read(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {

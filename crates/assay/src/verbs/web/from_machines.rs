@@ -1,5 +1,5 @@
-//! `assay web --from`: several machines of an inventory load one server at once, each by this program, which goes
-//! there for as long as it takes.
+//! `assay web --from`: several machines of an inventory load one server at once. This program is uploaded to each of
+//! them for the duration.
 
 use super::{Args, What, measure, targets, watched};
 use crate::context;
@@ -21,32 +21,32 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What was said and not yet heard, at most: who talks without end waits for us.
+/// Most unread messages; a machine that sends more is blocked.
 const WAITING: usize = 16;
 
-/// How long the verb there may take to find the servers. Each has limits of its own for what it asks them.
+/// Time limit for the remote verb to resolve the servers. Its steps have their own limits.
 const READY: Duration = Duration::from_secs(300);
 
-/// What is heard from a machine.
+/// A message of a machine.
 enum Said {
     Begun(Speaker),
     Line(Instant, String),
     /// On standard error.
     Complaint(String),
-    /// Nothing more comes, and why. Whether the way there was the reason.
+    /// The connection ended: the reason, and whether the connection itself failed.
     Ended(String, bool),
 }
 
-/// The way to a machine, as it is seen by who directs all.
+/// The connection to a machine, from the coordinator's side.
 struct Wire {
     heard: Receiver<Said>,
     speaker: Option<Speaker>,
     complaint: Option<String>,
-    /// When it began, until it said something.
+    /// Start time, until the first message.
     silent_since: Option<Instant>,
-    /// Set when it is the way there that failed.
+    /// Set if the connection failed.
     cut: Arc<AtomicBool>,
-    /// Set when the verb there shall end.
+    /// Set to end the remote verb.
     end: Arc<AtomicBool>,
 }
 
@@ -58,7 +58,7 @@ impl Line for Wire {
     }
 
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String> {
-        // Complaints without end do not make it longer.
+        // Endless messages on standard error do not extend the time limit.
         let end = crate::progress::now() + within;
         loop {
             let left = end.saturating_duration_since(crate::progress::now());
@@ -107,7 +107,7 @@ impl Drop for Wire {
     }
 }
 
-/// Goes to all machines, measures from them together, and comes back.
+/// Connects to all machines, measures from them together, and disconnects.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let settings = args.settings(context::random_seed()?)?;
     let load = args.load()?;
@@ -140,10 +140,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let watch = watched::Watch::open(args, &stop)?;
     let ports: Vec<u16> = parsed.iter().map(Url::port).collect();
     let servers = watch.servers(args, &ports, |at| server(args, &parsed[at]))?;
-    // Somebody else cannot: the others need not go on.
+    // If one machine fails, the others need not continue.
     let vain = AtomicBool::new(false);
     let cut = Arc::new(AtomicBool::new(false));
-    // A bastion drops logins when too many come at once.
+    // A bastion drops logins if too many arrive at once.
     let (enter, leave) = sync_channel(IN_LANE);
     let leave = Mutex::new(leave);
     if !args.quiet {
@@ -201,37 +201,37 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             urls,
             load,
             settings,
-            // What loads is not one machine.
+            // The load does not come from a single machine.
             facts: Facts::default(),
             watch,
         };
         let done = measure(args, global, what, &stop, |settings, steps, stop, tell| {
             carry_out_on(&mut many, settings, steps, stop, tell)?;
             match many.lost() {
-                // It was lost in the last step.
+                // The connection was lost in the last step.
                 Some(lost) if !stop() => Err(assay_web::CarryError::Generator(lost)),
                 _ => Ok(()),
             }
         });
-        // Whoever has not ended by itself is told to.
+        // Ends the remote verbs that still run.
         vain.store(true, Ordering::Relaxed);
         done
     })
 }
 
-/// What one machine needs to be reached.
+/// Parameters of the connection to one machine.
 struct Going<'a> {
     session: &'a SshSession,
     silence: Duration,
     program: Program,
     stop: &'a dyn Fn() -> bool,
-    /// A place among those that log in.
+    /// Limits the number of concurrent logins.
     enter: SyncSender<()>,
     leave: &'a Mutex<Receiver<()>>,
 }
 
 impl Going<'_> {
-    /// Goes there, and passes on what is said until its end.
+    /// Connects, and forwards messages until the end.
     fn go(
         mut self,
         asked: &crate::remote::RemoteWork,
@@ -270,7 +270,7 @@ impl Going<'_> {
                     },
                 },
             )?;
-            // Told at once: what follows is the way back.
+            // Reported at once; the disconnection follows.
             let why = match status {
                 0 | 130 => "it ended".to_owned(),
                 129.. => format!("its assay was ended by signal {}", status - 128),
@@ -289,7 +289,8 @@ impl Going<'_> {
     }
 }
 
-/// Where the CPU time of a server is counted: here, when it is on this machine, which need not load it.
+/// Returns the processes of a server whose CPU time is counted: on this machine if the server runs
+/// here, which need not generate load.
 fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     if let Some(pid) = args.server_pid {
         return Ok(ServerProcesses::process(pid)?);
@@ -300,7 +301,7 @@ fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     let own = |address: &std::net::SocketAddr| {
         !address.ip().to_canonical().is_loopback() && is_here(address)
     };
-    // A name that only the generators know is no reason to stop.
+    // A name that only the generators can resolve is not an error.
     let found = url.resolve().unwrap_or_default();
     Ok(match found.iter().find(|address| own(address)) {
         Some(address) => ServerProcesses::listening(address),
@@ -310,7 +311,7 @@ fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     })
 }
 
-/// The other end: finds the servers from here, and does what it is told on standard input.
+/// The remote side: resolves the servers, and executes requests from standard input.
 pub fn generate(args: &Args) -> anyhow::Result<Status> {
     args.despite.check_here()?;
     let settings = args.settings(0)?;

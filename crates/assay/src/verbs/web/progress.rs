@@ -1,4 +1,4 @@
-//! What is seen while a server is under load.
+//! Progress of a load on a server.
 
 use crate::progress::Meter;
 use assay_model::Nanos;
@@ -8,17 +8,17 @@ use assay_render::units::format_plural;
 use assay_web::WebEvent;
 use std::time::Duration;
 
-/// A bar with the rate of the step under way, and a line for what was found.
+/// A bar with the rate of the current step, and a line for each result.
 pub struct Progress<'a> {
     meter: Meter,
     urls: &'a [String],
     step: String,
-    /// Good answers at the last look, and when.
+    /// Successful responses at the last update, and its time.
     last: (u64, Duration),
 }
 
 impl<'a> Progress<'a> {
-    /// Nothing is shown when `quiet`.
+    /// Creates the display; shows nothing if `quiet`.
     pub fn new(quiet: bool, urls: &'a [String], estimate: Duration) -> Self {
         let mut meter = Meter::new(quiet, Nanos::from(estimate));
         meter.expect(Nanos::from(estimate));

@@ -1,4 +1,4 @@
-//! Where the CPU time of each server is counted: here, or on another machine over ssh.
+//! Counts the CPU time of each server: locally, or on another machine over ssh.
 
 use super::Args;
 use anyhow::{anyhow, ensure};
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 /// Sessions with the machines of servers, one for each.
 pub struct Watch {
-    /// Of each target; none: here.
+    /// Session of each target; `None` for this machine.
     of: Vec<Option<Arc<There>>>,
 }
 
 impl Watch {
-    /// Logs in where it was asked for.
+    /// Logs in to the requested machines.
     pub fn open(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Self> {
         let (hosts, urls) = (&args.server_hosts, args.urls.len());
         ensure!(
@@ -51,7 +51,7 @@ impl Watch {
         Ok(Self { of })
     }
 
-    /// Where the CPU time of each target is counted, which listens on this port; `here` says it when that is this
+    /// Returns the processes of each target that listen on its port; `here` returns them for this
     /// machine.
     pub fn servers(
         &self,
@@ -74,7 +74,7 @@ impl Watch {
         .collect()
     }
 
-    /// What is to be said of targets whose sessions ended before the measurement.
+    /// Returns messages about targets whose sessions ended before the measurement.
     pub fn lost(&self) -> Vec<(usize, String)> {
         let each = self.of.iter().enumerate();
         each.filter_map(|(target, there)| {
@@ -86,7 +86,7 @@ impl Watch {
     }
 }
 
-/// On this machine.
+/// Returns the processes on this machine.
 pub fn here(args: &Args, target: &Target) -> anyhow::Result<ServerProcesses> {
     Ok(match (&args.server_pid, &args.cgroup) {
         (Some(pid), _) => ServerProcesses::process(*pid)?,

@@ -7,7 +7,7 @@ use assay_why::{MachineLook, RecordingHeader, WatchRecording, read_recording, wr
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A recording that is being written. It gets its name when it is complete.
+/// A recording that is being written; it gets its name when it is complete.
 pub(super) struct RecordingFile {
     path: PathBuf,
     out: BufWriter<OutputFile>,
@@ -16,7 +16,7 @@ pub(super) struct RecordingFile {
 impl RecordingFile {
     /// Begins a recording.
     pub(super) fn create(path: &Path, header: &RecordingHeader) -> anyhow::Result<Self> {
-        // Names of processes and groups are nobody else's business.
+        // Names of processes and groups are private.
         let out = OutputFile::create_private(path).map_err(unwritten)?;
         let mut file = Self {
             path: path.to_owned(),
@@ -26,7 +26,7 @@ impl RecordingFile {
         Ok(file)
     }
 
-    /// Adds a look.
+    /// Adds an observation.
     pub(super) fn add(&mut self, look: &MachineLook) -> anyhow::Result<()> {
         Ok(write_line(&mut self.out, look)?)
     }

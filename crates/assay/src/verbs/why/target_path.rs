@@ -1,4 +1,4 @@
-//! The disks under a path. A path whose file system does not answer is given up after a deadline.
+//! Finds the disks under a path, with a time limit for unresponsive file systems.
 
 use assay_host::Host;
 use assay_model::stack::Stack;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// How long a path may take to answer.
+/// Time limit for a path.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Finds the disks under a path.
@@ -17,7 +17,7 @@ pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Watch
     let path = std::path::absolute(path)?;
     let (sender, answer) = channel();
     let (asked, machine) = (path.clone(), Arc::clone(host));
-    // The thread stays behind when the file system hangs.
+    // If the file system hangs, the thread is abandoned.
     std::thread::spawn(move || {
         let found = discover(machine.as_ref(), &StackTarget::Path(asked));
         let disks = found.map(|stack| list_disks(machine.as_ref(), &stack));
@@ -40,7 +40,7 @@ pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Watch
     })
 }
 
-/// Kernel names of the block devices in a stack.
+/// Returns the kernel names of the block devices in a stack.
 fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     let mut names: Vec<String> = stack
         .layers

@@ -1,4 +1,4 @@
-//! Networks of hostapd: how each is protected. One file may have several, each begins with `bss=`.
+//! Networks of hostapd and their protection. One file may define several networks, each beginning with `bss=`.
 
 use super::cleaned_words::HOSTAPD;
 use super::lines::{Line, files, note, read};
@@ -22,7 +22,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
     for path in files(g, "hostapd", HOSTAPD, &[".conf"]) {
         let lines = read(g, "hostapd", &path, &['#']);
-        // Without a radio it is no configuration of an access point.
+        // A file without an SSID is not a configuration of an access point.
         if !lines.iter().any(|line| line.first() == "ssid") {
             continue;
         }

@@ -1,5 +1,5 @@
-//! What may be kept of the files of these servers: words of one list, and the signs between words. Every other word
-//! becomes `x`, so names, addresses, passwords and numbers stay on the machine, and a file keeps its form.
+//! Cleans the files of these servers: keeps the words of one list and the signs between words. Every other word
+//! becomes `x`, so names, addresses, passwords and numbers stay on the machine, and the file keeps its structure.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -60,7 +60,7 @@ const DIRS: [&str; 11] = [
     BIND, UNBOUND, MOSQUITTO, PROFTPD, SQUID, HOSTAPD, JOURNALD, XINETD, APT, SOURCES, PHP,
 ];
 
-/// Beginnings of words that are kept, with `x` for the rest; the longest counts.
+/// Prefixes of words that are kept, with `x` for the rest; the longest prefix applies.
 pub(crate) const BEGINNINGS: [&str; 13] = [
     "/",
     "127.",
@@ -77,7 +77,7 @@ pub(crate) const BEGINNINGS: [&str; 13] = [
     "tcp://",
 ];
 
-/// Words that are kept, whatever their case.
+/// Words that are kept, independent of case.
 pub(crate) const WORDS: &str = "\
     -1 -l -m -s -u -v -::1 0 0.0.0.0 0.0.0.0/0 0/0 0777 1 10255 11211 127.0.0.1 127.0.0.0/8 127.0.0.1:631 \
     127.0.0.1:3128 2 3 * + :: ::/0 ::1 ::1/128 :631 *:631 0.0.0.0:631 localhost localhost:631 _local_ any all \
@@ -127,18 +127,18 @@ pub(crate) fn is_file(path: &str) -> bool {
     FILES.contains(&path) || DIRS.iter().any(in_dir)
 }
 
-/// Whether the names in a directory may be seen.
+/// Whether the names in a directory may be listed.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     DIRS.contains(&dir) || (dir.starts_with(PHP) && dir.len() < 60)
 }
 
-/// Whether a letter separates words.
+/// Whether a character separates words.
 fn separates(letter: char) -> bool {
     letter.is_ascii_whitespace() || "=;{}\"',[]<>!#()|".contains(letter)
 }
 
-/// What a capture keeps of a line.
+/// Keeps the allowed words of a line.
 pub(crate) fn redact(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

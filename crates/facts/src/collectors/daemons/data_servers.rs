@@ -1,4 +1,4 @@
-//! Servers of data that trust everybody who reaches them: Redis, memcached, MongoDB, Elasticsearch, etcd, Mosquitto,
+//! Data servers that trust every client that can connect: Redis, memcached, MongoDB, Elasticsearch, etcd, Mosquitto,
 //! and the kubelet of Kubernetes.
 
 use super::cleaned_words::MOSQUITTO;
@@ -29,8 +29,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     kubelet(g);
 }
 
-/// Redis and Valkey answer strangers when they listen beyond this machine, protected mode is off, and there is no
-/// password and no list of users.
+/// Redis and Valkey serve unauthenticated clients if they listen beyond this machine, protected
+/// mode is off, and neither a password nor a list of users is set.
 fn redis(g: &mut Gather<'_>, name: &str, path: &str) {
     let lines = read(g, "redis", path, &['#']);
     let last = |key: &str| lines.iter().rfind(|line| line.first() == key);
@@ -43,7 +43,7 @@ fn redis(g: &mut Gather<'_>, name: &str, path: &str) {
     let open = beyond && unprotected && asks.iter().all(Option::is_none);
     let place = protected.or(binds).unwrap_or(first).place.clone();
     match last("include") {
-        // What is included may set a password.
+        // An included file may set a password.
         Some(line) if open => g.facts.unknown(
             format!("redis.{name}.open"),
             "what is included may ask for a password",
@@ -55,7 +55,7 @@ fn redis(g: &mut Gather<'_>, name: &str, path: &str) {
     g.about(["redis", name]);
 }
 
-/// Memcached listens on all addresses unless `-l` or a socket says otherwise.
+/// Memcached listens on all addresses unless `-l` or a socket is set.
 fn memcached(g: &mut Gather<'_>) {
     let lines = read(g, "memcached", MEMCACHED, &['#']);
     let Some(first) = lines.first() else { return };
@@ -74,7 +74,7 @@ fn memcached(g: &mut Gather<'_>) {
         open && asks.is_empty(),
         &place,
     );
-    // `-u` is the user that it runs as; `-U` the port of UDP.
+    // `-u` is the user of the process; `-U` is the UDP port.
     let udp = udp.into_iter().find(|line| line.text.starts_with("-U"));
     if let Some(line) = udp {
         let on = line.rest().next().is_some_and(|port| port != "0");
@@ -82,7 +82,7 @@ fn memcached(g: &mut Gather<'_>) {
     }
 }
 
-/// Lines that begin with an option whose case counts.
+/// Returns lines that begin with an option; its case matters.
 fn of_option<'a>(lines: &'a [Line], option: &str) -> Vec<&'a Line> {
     let begins = |line: &&Line| line.text.split_whitespace().next() == Some(option);
     lines.iter().filter(begins).collect()
@@ -138,7 +138,7 @@ fn elasticsearch(g: &mut Gather<'_>) {
     note(g, ("elasticsearch", "settings"), "open", open, &place);
 }
 
-/// Addresses on which etcd serves clients without TLS.
+/// Notes the addresses on which etcd serves clients without TLS.
 fn etcd(g: &mut Gather<'_>) {
     let lines = read(g, "etcd", ETCD, &['#']);
     let mut of_urls = lines.iter().rev();
@@ -150,7 +150,7 @@ fn etcd(g: &mut Gather<'_>) {
     note(g, ("etcd", "clients"), "open", open, &line.place);
 }
 
-/// Mosquitto lets strangers in when it says so and listens beyond this machine.
+/// Mosquitto accepts anonymous clients if this is allowed and it listens beyond this machine.
 fn mosquitto(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/mosquitto/mosquitto.conf".to_owned()];
     all.extend(files(g, "mosquitto", MOSQUITTO, &[".conf"]));

@@ -1,4 +1,5 @@
-//! Servers of files that strangers may write to: ProFTPD and rsync's daemon. vsftpd and tftpd are in `key_values`.
+//! File servers that anonymous clients may write to: ProFTPD and the rsync daemon. vsftpd and tftpd are in
+//! `key_values`.
 
 use super::cleaned_words::PROFTPD;
 use super::lines::{Line, files, is_loopback, note, read};
@@ -12,7 +13,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     rsyncd(g);
 }
 
-/// Follows the sections of ProFTPD: who may write as anonymous, and whether root may log in.
+/// Follows the sections of ProFTPD: whether anonymous users may write, and whether root may log in.
 fn proftpd(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/proftpd/proftpd.conf".to_owned()];
     all.extend(files(g, "proftpd", PROFTPD, &[".conf"]));
@@ -63,7 +64,8 @@ fn proftpd(g: &mut Gather<'_>) {
     }
 }
 
-/// Modules of rsync's daemon that everybody may write to; a module has the settings that stand before all modules.
+/// Notes the modules of the rsync daemon that every client may write to; global settings apply to
+/// all modules.
 fn rsyncd(g: &mut Gather<'_>) {
     let lines = read(g, "rsyncd", RSYNCD, &['#', ';']);
     let mut common: BTreeMap<String, Line> = BTreeMap::new();
@@ -76,7 +78,7 @@ fn rsyncd(g: &mut Gather<'_>) {
         let Some((name, _)) = line.text.split_once('=') else {
             continue;
         };
-        // Blanks in names count for nothing.
+        // Blanks in names are ignored.
         let name: String = name.split_whitespace().collect::<String>().to_lowercase();
         modules.last_mut().unwrap_or(&mut common).insert(name, line);
     }

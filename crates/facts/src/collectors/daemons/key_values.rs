@@ -1,5 +1,5 @@
-//! Programs whose files have one setting a line, a name and a value: the last line of a name counts. What each
-//! setting means is in the page that asks for it.
+//! Programs with one setting on each line, a name and a value; the last line of a name applies. The advice page that
+//! uses a setting explains it.
 
 use super::cleaned_words::{JOURNALD, PHP};
 use super::lines::{Line, files, note, read};
@@ -7,7 +7,7 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// A program, its files in the order in which it reads them, and the settings that a check asks for.
+/// A program, its files in reading order, and the settings that a check uses.
 struct KeyValues {
     kind: &'static str,
     files: &'static [&'static str],
@@ -116,7 +116,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     smartd(g);
 }
 
-/// Notes the last value of each setting that a file has, in lower case.
+/// Notes the last value of each setting in a file, in lower case.
 fn note_last(g: &mut Gather<'_>, subject: (&str, &str), lines: &[Line], keys: &[&str]) {
     for key in keys {
         let mut of_key = lines.iter().rev();
@@ -137,7 +137,7 @@ fn name_of(text: &str) -> String {
     text[..end].to_lowercase()
 }
 
-/// The value without quotation marks and without a comment that follows it.
+/// Returns the value without quotation marks and without a comment after it.
 fn value_of(text: &str) -> String {
     let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
     let rest = text.find(ends_name).map_or("", |end| &text[end..]);
@@ -147,7 +147,7 @@ fn value_of(text: &str) -> String {
     rest.trim_matches(['"', '\'']).to_lowercase()
 }
 
-/// Drop-ins come after the main file.
+/// Reads the settings of journald; drop-ins come after the main file.
 fn journald(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/systemd/journald.conf".to_owned()];
     all.extend(files(g, "journald", JOURNALD, &[".conf"]));
@@ -159,7 +159,7 @@ fn journald(g: &mut Gather<'_>) {
     note_last(g, ("journald", "settings"), &lines, &keys);
 }
 
-/// Each version of PHP has its settings.
+/// Reads the settings of each PHP version.
 fn php(g: &mut Gather<'_>) {
     for version in php_versions(g, "php") {
         for part in ["fpm", "apache2"] {
@@ -172,7 +172,7 @@ fn php(g: &mut Gather<'_>) {
     }
 }
 
-/// Each pool of PHP-FPM has a file.
+/// Reads the file of each pool of PHP-FPM.
 fn php_pools(g: &mut Gather<'_>) {
     let mut number = 0;
     for version in php_versions(g, "php_pool") {
@@ -199,13 +199,13 @@ fn php_pools(g: &mut Gather<'_>) {
     }
 }
 
-/// Versions of PHP that are installed. Where they cannot be listed, facts below `key` are unknown.
+/// Returns the installed PHP versions. If they cannot be listed, the facts below `key` are unknown.
 fn php_versions(g: &mut Gather<'_>, key: &str) -> Vec<String> {
     let names = g.list(key, PHP);
     names.iter().take(20).map(|name| lossy(name)).collect()
 }
 
-/// Whether there is an array for which `mdadm` would report and check.
+/// Notes whether there is an array that `mdadm` monitors and checks.
 fn arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("mdadm", "/proc/mdstat") else {
         return;
@@ -228,7 +228,7 @@ fn arrays(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether smartd sends its warnings to somebody.
+/// Notes whether smartd sends its warnings to an address.
 fn smartd(g: &mut Gather<'_>) {
     let lines = read(g, "smartd", "/etc/smartd.conf", &['#']);
     let watches = |line: &&Line| line.first() == "devicescan" || line.text.starts_with('/');

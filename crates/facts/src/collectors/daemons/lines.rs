@@ -1,4 +1,4 @@
-//! Lines of configuration files as words, and facts with the line that they come from.
+//! Splits lines of configuration files into words, and notes facts with their line.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Most files that are read in one directory.
 const MOST: usize = 200;
 
-/// A line that is no comment: its words in lower case, and its place.
+/// A line that is not a comment: its words in lower case, and its place.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) words: Vec<String>,
@@ -25,7 +25,7 @@ impl Line {
     }
 }
 
-/// Reads the lines of a file that are no comments; a fault is noted under `key`.
+/// Reads the lines of a file without comments; notes a fault under `key`.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str, comments: &[char]) -> Vec<Line> {
     let text = g.read(key, path).unwrap_or_default();
     let mut lines = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str, comments: &[char])
     lines
 }
 
-/// The place of a whole line.
+/// Returns the place of a whole line.
 pub(crate) fn at_line(path: &str, line: usize) -> FactPlace {
     FactPlace::File {
         path: path.to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn at_line(path: &str, line: usize) -> FactPlace {
     }
 }
 
-/// Paths of the files of a directory with one of these endings, sorted.
+/// Returns the sorted paths of the files in a directory that have one of these endings.
 pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, ends: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
     names.retain(|name| !name.starts_with('.') && ends.iter().any(|end| name.ends_with(end)));
@@ -78,7 +78,7 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Whether an address, perhaps with a port, is one of this machine alone.
+/// Whether an address, with or without a port, belongs to the loopback interface.
 pub(super) fn is_loopback(address: &str) -> bool {
     let bare = address
         .trim_start_matches(['-', '['])

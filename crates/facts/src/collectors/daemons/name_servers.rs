@@ -1,11 +1,11 @@
-//! Name servers: whom BIND and Unbound answer, to whom BIND hands whole zones, and who may change them.
+//! Name servers: the clients that BIND and Unbound answer, and the clients that may transfer or update zones of BIND.
 
 use super::cleaned_words::{BIND, UNBOUND};
 use super::lines::{Line, at_line, files, is_loopback, is_world, note, read};
 use super::nested::{Statement, read_braces};
 use crate::gather::Gather;
 
-/// Lists of addresses of BIND that a check asks for.
+/// Address lists of BIND that a check uses.
 const LISTS: [&str; 4] = [
     "allow-recursion",
     "allow-query-cache",
@@ -41,7 +41,7 @@ fn bind(g: &mut Gather<'_>) {
         let of = |one: &&(String, Statement)| head(&one.1) == name;
         statements.iter().filter(of).map(|(_, one)| one).collect()
     };
-    // Named listens on all addresses unless it is told otherwise.
+    // Named listens on all addresses by default.
     let listens = in_block("listen-on");
     let local = !listens.is_empty()
         && listens.iter().all(|one| {
@@ -79,7 +79,7 @@ fn bind(g: &mut Gather<'_>) {
     }
 }
 
-/// The first word of the innermost block.
+/// Returns the first word of the innermost block.
 fn head(one: &Statement) -> &str {
     let block = one.within.last().and_then(|(_, words)| words.first());
     block.map_or("", String::as_str)

@@ -1,16 +1,17 @@
-//! Files with nested settings: blocks in braces as named and apt have them, and the simple YAML of servers. A setting
-//! is a path of names with its value and its line.
+//! Files with nested settings: blocks in braces as in named and apt, and the simple YAML of servers. A setting is a
+//! path of names with its value and its line.
 
 /// A statement within its blocks: the heads of the blocks around it, its words, its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// The words of each block around it, from outside, and a number that is the same for all in one block.
+    /// The words of each enclosing block, outermost first, with a number that identifies the block.
     pub(super) within: Vec<(usize, Vec<String>)>,
     pub(super) words: Vec<String>,
     pub(super) line: usize,
 }
 
-/// Reads statements that end with a semicolon or with a block in braces. Comments are those of C, C++ and shells.
+/// Parses statements that end with a semicolon or with a block in braces. Comments of C, C++ and
+/// shells are skipped.
 pub(super) fn read_braces(text: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut within: Vec<(usize, Vec<String>)> = Vec::new();
@@ -76,7 +77,7 @@ pub(super) fn read_braces(text: &str) -> Vec<Statement> {
     statements
 }
 
-/// A value of YAML: names with dots between them, in lower case, the value, and its line.
+/// A value of YAML: its path in lower case with dots between the names, its text, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct YamlValue {
     pub(crate) path: String,
@@ -84,7 +85,7 @@ pub(crate) struct YamlValue {
     pub(crate) line: usize,
 }
 
-/// Reads the scalars of block mappings; an item of a list has the path of its list.
+/// Parses the scalars of block mappings; an item of a list has the path of its list.
 pub(crate) fn read_yaml(text: &str) -> Vec<YamlValue> {
     let mut values = Vec::new();
     let mut open: Vec<(usize, String)> = Vec::new();

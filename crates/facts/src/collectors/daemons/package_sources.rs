@@ -1,4 +1,4 @@
-//! From where apt takes packages, what it checks of them, and whether it installs security updates by itself.
+//! The package sources of apt, their signature checks, and the automatic installation of security updates.
 
 use super::cleaned_words::{APT, SOURCES};
 use super::lines::{Line, at_line, files, note, read};
@@ -6,7 +6,7 @@ use super::nested::read_braces;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
-/// Options that a check asks for, in lower case.
+/// Options that a check uses, in lower case.
 const OPTIONS: [&str; 5] = [
     "apt::get::allowunauthenticated",
     "acquire::allowinsecurerepositories",
@@ -14,7 +14,7 @@ const OPTIONS: [&str; 5] = [
     "acquire::https::verify-host",
     "apt::periodic::unattended-upgrade",
 ];
-/// Releases of Debian and Ubuntu that get security updates from a suite of their own.
+/// Releases of Debian and Ubuntu that have a separate suite for security updates.
 const RELEASES: [&str; 6] = ["buster", "bullseye", "bookworm", "trixie", "jammy", "noble"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -22,10 +22,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     sources(g);
 }
 
-/// The last value of an option counts; files come in the order of their names, apt.conf after them.
+/// Reads the options; the last value applies. Files are read in the order of their names, apt.conf
+/// after them.
 fn options(g: &mut Gather<'_>) {
     let mut all = files(g, "apt", APT, &[""]);
-    // apt.conf(5): no ending, or that of a configuration.
+    // apt.conf(5): a file name without an ending, or with that of a configuration.
     all.retain(|path| {
         let name = path.rsplit('/').next().unwrap_or_default();
         !name.contains('.') || name.ends_with(".conf")
@@ -59,7 +60,7 @@ fn options(g: &mut Gather<'_>) {
     }
 }
 
-/// One source: where its packages come from, and whether nobody checks their signatures.
+/// A package source: its address, and whether its signatures are not checked.
 struct Source {
     uri: String,
     suites: Vec<String>,
@@ -114,7 +115,7 @@ fn sources(g: &mut Gather<'_>) {
     }
 }
 
-/// `deb [option=value] uri suite component…`.
+/// Parses `deb [option=value] uri suite component…`.
 fn one_line(line: &Line) -> Option<Source> {
     let rest = line.text.strip_prefix("deb ")?.trim_start();
     let (options, rest) = match rest.strip_prefix('[') {
@@ -134,7 +135,7 @@ fn one_line(line: &Line) -> Option<Source> {
     })
 }
 
-/// Stanzas of deb822: an empty line ends one.
+/// Parses stanzas of deb822, which are separated by empty lines.
 fn stanzas(path: &str, text: &str) -> Vec<Source> {
     let mut all = Vec::new();
     let mut fields: Vec<(String, String, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Logins of the time before SSH: hosts.equiv, and telnet and the r-commands started by inetd or xinetd.
+//! Remote logins older than SSH: hosts.equiv, and telnet and the r-commands started by inetd or xinetd.
 
 use super::cleaned_words::XINETD;
 use super::lines::{files, note, read};
@@ -6,7 +6,7 @@ use crate::gather::Gather;
 
 const EQUIV: &str = "/etc/hosts.equiv";
 const INETD: &str = "/etc/inetd.conf";
-/// Services that send passwords in the clear or ask for none.
+/// Services that send passwords in clear text or need no password.
 const SERVICES: [&str; 4] = ["telnet", "shell", "login", "exec"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {

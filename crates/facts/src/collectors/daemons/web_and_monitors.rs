@@ -1,4 +1,4 @@
-//! Whom Squid serves, who may ask and change by SNMP, and who sees the administration of CUPS.
+//! The clients that Squid serves, SNMP access, and access to the administration pages of CUPS.
 
 use super::cleaned_words::SQUID;
 use super::lines::{Line, files, is_loopback, is_world, note, read};
@@ -13,7 +13,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     cups(g);
 }
 
-/// Whether Squid is a proxy for everybody: the first rule that decides for a stranger allows.
+/// Notes whether Squid is an open proxy: the first rule that matches a stranger allows the request.
 fn squid(g: &mut Gather<'_>) {
     let mut lines = Vec::new();
     for line in read(g, "squid", "/etc/squid/squid.conf", &['#']) {
@@ -43,7 +43,7 @@ fn squid(g: &mut Gather<'_>) {
                 return note(g, ("squid", "access"), "open", serves && !guarded, place);
             }
             ["deny", "all"] => return note(g, ("squid", "access"), "open", false, place),
-            // A rule that denies whoever is not on a list of its own.
+            // A rule that denies clients outside of a list of addresses.
             ["deny", ref rest @ ..] if !rest.is_empty() => {
                 let own = |word: &&str| word.starts_with('!') && !word.ends_with("_ports");
                 guarded |= rest.iter().all(own);
@@ -80,7 +80,7 @@ fn snmpd(g: &mut Gather<'_>) {
     }
 }
 
-/// The administration pages of CUPS.
+/// Notes who may open the administration pages of CUPS.
 fn cups(g: &mut Gather<'_>) {
     let lines = read(g, "cups", CUPS, &['#']);
     let beyond = lines.iter().any(|line| match line.first() {

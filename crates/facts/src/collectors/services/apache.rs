@@ -1,10 +1,11 @@
-//! Apache's way of taking connections, as Debian links it: `mods-enabled/mpm_*.load`, and what is loaded
-//! that runs without threads alone. Only names of links are looked at.
+//! Apache's multi-processing module (MPM), as Debian links it in `mods-enabled/mpm_*.load`, and loaded modules that
+//! do not support threads. Only names of links are read.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 
-/// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
+/// Directories with Apache's files on Debian and Red Hat; each is listed, including links of
+/// enabled sites.
 pub(crate) const APACHE: [&str; 6] = [
     "/etc/apache2/sites-enabled",
     "/etc/apache2/conf-enabled",
@@ -14,10 +15,10 @@ pub(crate) const APACHE: [&str; 6] = [
     "/etc/httpd/conf.modules.d",
 ];
 
-/// The files that httpd reads first, of Debian and of Red Hat.
+/// The main configuration files of Debian and Red Hat.
 pub(crate) const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
 
-/// Files elsewhere that these include on many machines.
+/// Files elsewhere that the main files often include.
 pub(crate) const OTHERS: [&str; 2] = [
     "/etc/apache2/ports.conf",
     "/etc/letsencrypt/options-ssl-apache.conf",
@@ -25,11 +26,11 @@ pub(crate) const OTHERS: [&str; 2] = [
 
 pub(crate) const ENABLED: &str = "/etc/apache2/mods-enabled";
 
-/// The modules of which one takes the connections (a2enmod lets only one be linked).
+/// The MPMs; a2enmod permits only one link.
 const WAYS: [&str; 3] = ["event", "prefork", "worker"];
 
-/// Modules that ask for prefork in their `.load` (`# Depends: mpm_prefork`): PHP inside of Apache, and
-/// ITK. PHP's carry their version.
+/// Whether a module requires prefork in its `.load` file (`# Depends: mpm_prefork`): PHP inside of
+/// Apache, and ITK. The names of PHP modules contain a version.
 fn needs_prefork(name: &str) -> bool {
     let php = name.strip_prefix("php");
     let version = |rest: &str| {
@@ -51,7 +52,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         WAYS.into_iter().find(|way| *way == name)
     };
     let ways: Vec<&str> = loaded.iter().filter_map(way).collect();
-    // With two of them Apache does not start.
+    // Apache does not start with two MPMs.
     let [way] = ways.as_slice() else { return };
     let place = FactPlace::from(format!("{ENABLED}/mpm_{way}.load"));
     let mut needs: Vec<&str> = loaded

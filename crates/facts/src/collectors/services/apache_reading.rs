@@ -1,5 +1,5 @@
-//! Apache's configuration as httpd reads it: lines that go on after a backslash, includes in their places,
-//! `<IfModule>` and `<IfDefine>` decided, and each VirtualHost apart (httpd 2.4, `configuring.html` and `core.html`).
+//! Parses Apache's configuration as httpd does: continued lines, includes at their place, `<IfModule>` and
+//! `<IfDefine>` evaluated, and each VirtualHost separately (httpd 2.4, `configuring.html` and `core.html`).
 
 use super::apache::{APACHE, MAINS};
 use super::setting_lines::place;
@@ -11,10 +11,10 @@ use assay_model::FactPlace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// As deep as anybody's files include each other (AP_MAX_INCLUDE_DEPTH is 20 in httpd), and as many as anybody has.
+/// Most nested includes (AP_MAX_INCLUDE_DEPTH is 20 in httpd), and most files.
 const DEEPEST: usize = 20;
 const MOST: usize = 1000;
-/// Built into every httpd, so that no LoadModule names them.
+/// Modules that are built into every httpd and need no LoadModule.
 const STATIC: [&str; 8] = [
     "core",
     "so",
@@ -29,10 +29,10 @@ const STATIC: [&str; 8] = [
 /// A directive.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// In lower case.
+    /// Name in lower case.
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// File, and number of its first line, from 1.
+    /// Path of the file, and number of the first line, from 1.
     pub(crate) path: String,
     pub(crate) number: usize,
     pub(crate) place: FactPlace,
@@ -41,30 +41,30 @@ pub(crate) struct Line {
 /// The main server, or a VirtualHost.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
-    /// Where the VirtualHost begins; nothing for the main server.
+    /// Place where the VirtualHost begins; `None` for the main server.
     pub(crate) begins: Option<FactPlace>,
     pub(crate) lines: Vec<Line>,
 }
 
 impl Server {
-    /// The line that counts for a directive: the last.
+    /// Returns the line that applies to a directive: the last.
     pub(crate) fn last(&self, name: &str) -> Option<&Line> {
         self.lines.iter().rfind(|line| line.name == name)
     }
 }
 
-/// All that was read.
+/// Result of reading the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// The main server first.
+    /// The servers, the main server first.
     pub(crate) servers: Vec<Server>,
-    /// What could not be read, and where it was asked for.
+    /// Files that could not be read, and the place of their include.
     pub(crate) problems: Vec<(String, FactPlace)>,
 }
 
 impl Reading {
-    /// Whether a server speaks TLS: `SSLEngine` of its own, else of the main server, else off. One that is not in its
-    /// files at all is on a machine whose main file is not known.
+    /// Whether a server uses TLS: its own `SSLEngine`, else that of the main server, else off. If
+    /// nothing sets it, the main file may be unknown.
     pub(crate) fn speaks_tls(&self, server: &Server) -> bool {
         let main = self.servers.first();
         let line = server.last("sslengine").or_else(|| main?.last("sslengine"));
@@ -72,7 +72,7 @@ impl Reading {
     }
 }
 
-/// Reads the configuration of Debian's Apache or of Red Hat's, from its main file where there is one.
+/// Reads the configuration from the main file of Debian or Red Hat, if there is one.
 pub(crate) fn read(host: &dyn Host) -> Reading {
     let mut reader = Reader {
         host,
@@ -117,10 +117,10 @@ pub(crate) fn read(host: &dyn Host) -> Reading {
     reader.out
 }
 
-/// Where a reader stands.
+/// State of the reader.
 #[derive(Clone, Default)]
 struct State {
-    /// Sections that are open: the name, and whether what is in it counts.
+    /// Open sections: the name, and whether their content applies.
     sections: Vec<(String, bool)>,
     server: usize,
 }
@@ -231,7 +231,8 @@ impl Reader<'_> {
             None => (false, wanted),
         };
         let counts = match name.as_str() {
-            // Where no module is loaded by a line, which of them are there is not known, and both may count.
+            // Without any LoadModule line the loaded modules are unknown, so both branches may
+            // apply.
             "ifmodule" if self.loaded.is_empty() => true,
             "ifmodule" => {
                 let wanted = module(wanted);
@@ -252,18 +253,18 @@ impl Reader<'_> {
     }
 
     fn include(&mut self, pattern: &str, wanted: bool, state: &mut State, at: FactPlace) {
-        // A name that is put together when httpd starts.
+        // The name contains a variable that httpd expands at start.
         if pattern.contains("${") {
             let why = format!("what is included as `{pattern}` is not known here");
             return self.out.problems.push((why, at));
         }
-        // Taken from the directory of the main file, as nginx does it.
+        // Paths are relative to the directory of the main file, as for nginx.
         let main = self.root.join("main");
         let found = included_files(Program::Nginx, &main, &main, pattern, &OfHost(self.host));
         let wild = pattern.contains(['*', '?', '[']);
         let paths = match found {
             Ok(paths) => paths,
-            // A directory that is not there holds nothing, whoever may list it.
+            // A missing directory contains no files; permissions do not matter.
             Err(_)
                 if matches!(
                     self.host.exists(&fixed_part(&self.root, pattern)),
@@ -279,7 +280,7 @@ impl Reader<'_> {
                     .push((format!("`{pattern}`: {fault}"), at));
             }
         };
-        // A pattern without a file is an error as well, but for IncludeOptional.
+        // A pattern without a match is an error too, except for IncludeOptional.
         if wild && wanted && paths.is_empty() {
             let why = format!("Apache does not start: nothing matches `{pattern}`");
             return self.out.problems.push((why, at));
@@ -299,7 +300,7 @@ impl Reader<'_> {
     }
 }
 
-/// The directory before the first part of a pattern that has signs.
+/// Returns the directory before the first component that contains a wildcard.
 fn fixed_part(root: &Path, pattern: &str) -> PathBuf {
     let whole = root.join(pattern);
     let parts = whole.components();
@@ -310,7 +311,7 @@ fn fixed_part(root: &Path, pattern: &str) -> PathBuf {
     parts.take_while(plain).collect()
 }
 
-/// One name for a module, whether its file or itself is named: `ssl` of `mod_ssl.c` and of `ssl_module`.
+/// Returns the common name of a module: `ssl` for `mod_ssl.c` and for `ssl_module`.
 fn module(name: &str) -> String {
     let name = name.trim_matches('"').to_ascii_lowercase();
     let name = name.strip_suffix(".c").unwrap_or(&name);
@@ -318,7 +319,7 @@ fn module(name: &str) -> String {
     name.strip_suffix("_module").unwrap_or(name).to_owned()
 }
 
-/// Lines with those that they go on in, each with the number of the first, from 1.
+/// Joins continued lines, each with the number of its first line, from 1.
 pub(crate) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -343,7 +344,7 @@ mod tests {
     use assay_host::{Recorded, Root};
     use std::process::Command;
 
-    /// The last line for SSLProtocol of each server, as `1: value`, and what could not be read.
+    /// Returns the last SSLProtocol line of each server as `1: value`, and the number of problems.
     fn protocols(host: &Recorded) -> (Vec<String>, usize) {
         let reading = read(host);
         let servers = reading.servers.iter().enumerate();
@@ -429,7 +430,7 @@ mod tests {
         }
     }
 
-    /// Pieces of a configuration, each whole; `Error` ends the reading with its text.
+    /// Parts of a configuration; `Error` ends the reading with its text.
     const PIECES: [&str; 19] = [
         "<IfModule mod_alias.c>\n@\n</IfModule>\n",
         "<IfModule !mod_alias.c>\n@\n</IfModule>\n",
@@ -473,7 +474,7 @@ mod tests {
         out
     }
 
-    /// The first line at which httpd ends is the first that we read.
+    /// httpd and this parser stop at the same line.
     #[test]
     fn attack_httpd_reads_the_same_lines() {
         let program = "/usr/sbin/apache2";
@@ -502,7 +503,8 @@ mod tests {
             );
             let text = format!("{head}{body}Error end\n");
             write("apache2.conf", text.clone());
-            // httpd reads the files where they are; ours are those of a root.
+            // httpd reads files at their absolute path; this parser reads them below a root
+            // directory.
             let own = text.replace("/etc/apache2\n", &format!("{}\n", etc.display()));
             std::fs::write(etc.join("own.conf"), own).unwrap();
             let output = Command::new(program)

@@ -1,5 +1,5 @@
-//! What a capture keeps of Apache's files: sections without what they are about, includes, modules, and what a check
-//! asks of TLS. A statement of several lines stands in its first.
+//! Cleans Apache's files for a capture: keeps sections without their arguments, includes, modules, and the TLS
+//! settings of a check. A continued statement is kept on its first line.
 
 use super::apache_reading::logical_lines;
 use super::certificates::of_apache;
@@ -7,7 +7,7 @@ use crate::harmless::{is_path, is_pattern};
 
 const LEFT_OUT: &str = "left-out";
 
-/// What a capture keeps of a file.
+/// Cleans the text of a file.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = vec![String::new(); text.split('\n').count()];
@@ -44,7 +44,7 @@ fn statement(line: &str) -> String {
             first.to_owned()
         }
         "include" | "includeoptional" if is_pattern(rest) => rest.to_owned(),
-        // That something is included stays known.
+        // The fact that a file is included stays known.
         "include" | "includeoptional" => "${withheld}".to_owned(),
         "serverroot" if is_path(rest) => rest.to_owned(),
         "loadmodule" if is_name(first) => first.to_owned(),
@@ -74,13 +74,13 @@ fn is_section(name: &str) -> bool {
     (1..=24).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// A module, its file, or a name that is defined.
+/// Whether a word is the name of a module, of its file, or of a definition.
 fn is_name(name: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
     (1..=40).contains(&name.len()) && name.bytes().all(known)
 }
 
-/// Names of protocols and ciphers, and what stands between them.
+/// Whether a text consists of names of protocols and ciphers, and of signs between them.
 pub(super) fn is_of_tls(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b":!+@=_., -".contains(&byte);
     (1..=512).contains(&text.len()) && text.bytes().all(known)

@@ -1,9 +1,9 @@
-//! Who may log in by key or by a certificate of an authority of their own: the files that sshd is told to
-//! look into (AuthorizedKeysFile), for every account (sshd(8), AUTHORIZED_KEYS FILE FORMAT).
+//! Keys and certificate authorities that may log in: for every account, the files of sshd's AuthorizedKeysFile
+//! (sshd(8), AUTHORIZED_KEYS FILE FORMAT).
 //!
-//! Of a key only its type, its size and the names of its options are kept: [`redact`] makes of each line
-//! one of these words, and that is what is read here. Files of accounts are looked at on the machine
-//! itself alone: a capture and a bundle do not say who has an account.
+//! Only the type and size of a key and the names of its options are kept: [`redact`] converts each line to these
+//! words, and the collector reads the words. The files are read on the machine itself only; captures and bundles do
+//! not contain names of accounts.
 
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
@@ -16,13 +16,13 @@ use std::path::Path;
 
 pub(crate) const PASSWD: &str = "/etc/passwd";
 
-/// Where sshd looks when nobody says otherwise (sshd_config(5), AuthorizedKeysFile).
+/// Default paths of the files (sshd_config(5), AuthorizedKeysFile).
 const DEFAULT: [&str; 2] = [".ssh/authorized_keys", ".ssh/authorized_keys2"];
 
-/// Most files that are looked at: a machine with more accounts than that has them from elsewhere.
+/// Most files that are read; a machine with more accounts has them from a directory service.
 const MOST: usize = 4096;
 
-/// What a key may be (sshd(8)); a certificate itself does not stand in these files.
+/// Types of keys (sshd(8)); certificates do not occur in these files.
 const TYPES: [&str; 8] = [
     "ssh-rsa",
     "ssh-dss",
@@ -58,10 +58,10 @@ const OPTIONS: [&str; 20] = [
     "x11-forwarding",
 ];
 
-/// The option with a day, which is kept as well.
+/// The option that contains a date; the date is kept too.
 const EXPIRY: &str = "expiry-time";
 
-/// How the line of a key begins once it was cleaned.
+/// First word of a cleaned line with a key.
 const CLEAN: &str = "key";
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -83,7 +83,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     });
 }
 
-/// A file that sshd looks into for an account.
+/// A file in which sshd looks for the keys of an account.
 pub(crate) struct OfAccount {
     pub(crate) path: String,
     pub(crate) user: String,
@@ -91,7 +91,7 @@ pub(crate) struct OfAccount {
     pub(crate) home: String,
 }
 
-/// The files that [`collect`] looks at, whether they are there or not.
+/// Returns the files that [`collect`] reads, existing or not.
 pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
     let sshd = read_effective(Program::Sshd, Path::new(super::ssh::SERVER), &OfHost(host));
     let (Ok(sshd), Ok(accounts)) = (sshd, host.read_text(Path::new(PASSWD))) else {
@@ -111,7 +111,7 @@ pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
     all
 }
 
-/// Each file once, for the first account that it is for.
+/// Visits each file once, for the first account that uses it.
 fn each(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, String)) {
     let patterns = patterns(sshd);
     let mut seen = BTreeSet::new();
@@ -125,7 +125,8 @@ fn each(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, Str
     }
 }
 
-/// The patterns of all scopes: who is meant by a block is not known here.
+/// Returns the patterns of all scopes, because the accounts to which a block applies are unknown
+/// here.
 fn patterns(sshd: &Effective) -> BTreeSet<String> {
     let said = sshd.settings().iter();
     let said = said.filter(|said| said.key == "authorizedkeysfile");
@@ -157,7 +158,7 @@ impl<'a> Account<'a> {
         (!name.is_empty() && home.starts_with('/')).then_some(Self { name, uid, home })
     }
 
-    /// TOKENS of sshd_config(5); what is not absolute lies below the home directory.
+    /// Expands the TOKENS of sshd_config(5); relative paths are below the home directory.
     fn expand(&self, pattern: &str) -> String {
         let mut path = String::new();
         let mut rest = pattern.chars();
@@ -199,7 +200,7 @@ fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, 
     note("user", account.name.into());
     note("root", (account.uid == "0").into());
     note("keys", keys.len().into());
-    // Where a key of an authority is trusted, one that is nobody's for ever is a way around it.
+    // If an authority is trusted, a plain key without an expiry date bypasses it.
     let own = keys.iter().any(|(_, key)| key.authority());
     note("authority", (authority || own).into());
     note("strict_modes", strict.into());
@@ -235,8 +236,8 @@ fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, 
     g.about(["authorized_keys", path]);
 }
 
-/// Whether others may write the file, or one of the directories up to the home directory: what sshd asks as
-/// long as StrictModes is yes (sshd(8), FILES).
+/// Whether other users may write to the file, or to a directory between it and the home directory.
+/// sshd checks this while StrictModes is yes (sshd(8), FILES).
 fn writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
     let fact = format!("{key}.others_write");
     let below = Path::new(path).starts_with(home);
@@ -260,7 +261,7 @@ fn writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
             u32::from_str_radix(text.trim(), 8).ok()
         });
         match mode {
-            // A directory with the sticky bit lets nobody replace what is another's.
+            // In a directory with the sticky bit, users cannot replace files of others.
             Some(mode) => found |= mode & 0o002 != 0 && mode & 0o1000 == 0,
             None => {
                 let why = match answer {
@@ -277,7 +278,7 @@ fn writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
         .known(fact, found, FactKind::Runtime, FactPlace::from(path));
 }
 
-/// A line of a file once it was cleaned: `key TYPE BITS OPTION…`; BITS is `-` where the type says it.
+/// A cleaned line: `key TYPE BITS OPTION…`; BITS is `-` if the type implies the size.
 struct Key<'a> {
     kind: &'a str,
     bits: Option<u64>,
@@ -324,19 +325,20 @@ impl<'a> Key<'a> {
     }
 }
 
-/// `YYYYMMDD` or with hours and minutes, perhaps `Z` (sshd(8), expiry-time).
+/// Whether the text is `YYYYMMDD`, optionally with hours and minutes and with `Z` (sshd(8),
+/// expiry-time).
 fn is_time(text: &str) -> bool {
     let digits = text.strip_suffix('Z').unwrap_or(text);
     matches!(digits.len(), 8 | 12 | 14) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a file may be one of these: what is kept of it is harmless, whatever it is.
+/// Whether a path may be such a file. The cleaned text is harmless for any file.
 pub(crate) fn may_be(path: &str) -> bool {
     path.split('/')
         .any(|part| part.starts_with("authorized_keys"))
 }
 
-/// What is kept of a line: that it is a key, of which type and size, and the names of its options.
+/// Cleans a line: keeps the type and size of the key, and the names of its options.
 pub(crate) fn redact(line: &str) -> String {
     if Key::read(line).is_some() {
         return line.to_owned();
@@ -361,7 +363,7 @@ pub(crate) fn redact(line: &str) -> String {
     let mut out = format!("{CLEAN} {kind} {bits}");
     for option in split(options) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        // sshd(8): names of options are not case-sensitive.
+        // Names of options are case-insensitive (sshd(8)).
         let name = name.to_ascii_lowercase();
         let value = value.trim_matches('"');
         if OPTIONS.contains(&name.as_str()) {
@@ -374,13 +376,13 @@ pub(crate) fn redact(line: &str) -> String {
     out
 }
 
-/// Up to the first blank outside of quotes, and what follows.
+/// Splits the line at the first blank outside of quotation marks.
 fn first(line: &str) -> (&str, &str) {
     let at = outside(line, |c| c == ' ' || c == '\t').next();
     at.map_or((line, ""), |at| (&line[..at], line[at..].trim_start()))
 }
 
-/// The options of a list; a comma between quotes belongs to a value.
+/// Splits a list of options at commas outside of quotation marks.
 fn split(options: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut from = 0;
@@ -392,7 +394,7 @@ fn split(options: &str) -> Vec<&str> {
     all
 }
 
-/// Places of characters outside of quotes; `\"` ends none.
+/// Returns the positions of characters outside of quotation marks; `\"` does not end a quotation.
 fn outside(text: &str, wanted: impl Fn(char) -> bool) -> impl Iterator<Item = usize> {
     let (mut quoted, mut escaped) = (false, false);
     text.char_indices().filter_map(move |(at, c)| {
@@ -405,7 +407,7 @@ fn outside(text: &str, wanted: impl Fn(char) -> bool) -> impl Iterator<Item = us
     })
 }
 
-/// Bits of the modulus: the third field of the key (RFC 4253, section 6.6).
+/// Returns the length of the modulus in bits: the third field of the key (RFC 4253, section 6.6).
 fn rsa_bits(key: &str) -> Option<u64> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(key).ok()?;
     let mut rest = &bytes[..];
@@ -424,7 +426,8 @@ fn rsa_bits(key: &str) -> Option<u64> {
     Some(digits.len() as u64 * 8 - top)
 }
 
-/// What a capture keeps of an account: its name, number and home directory, which a file needs to be found.
+/// Cleans a line of passwd: keeps the name, number and home directory, which are needed to find the
+/// files.
 pub(crate) fn redact_account(line: &str) -> String {
     let fields: Vec<&str> = line.split(':').collect();
     let plain = |text: &str, more: &[u8]| {
@@ -446,7 +449,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The key of `ssh-keygen -t rsa -b 2048` of OpenSSH 9.2; its private half was never kept.
+    /// A key of `ssh-keygen -t rsa -b 2048` of OpenSSH 9.2; its private half was not kept.
     const RSA: &str = include_str!("../../../fixtures/openssh-9.2p1-rsa-2048.pub");
 
     #[test]

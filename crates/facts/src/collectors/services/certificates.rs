@@ -1,7 +1,7 @@
-//! Certificates that programs are told to use, and those of certbot; who may read their keys.
+//! Certificates that programs are configured to use, those of certbot, and the permissions of their keys.
 //!
-//! A certificate says names of hosts, so [`redact`] makes of each in a file one line of what a check asks
-//! for, and that line is what is read here, from a machine as from a capture.
+//! A certificate contains host names, so [`redact`] converts each one to one line with the properties of a check. The
+//! collector reads these lines, from a machine as from a capture.
 
 mod apache;
 mod line;
@@ -22,27 +22,28 @@ pub(crate) const CERTBOT: &str = "/etc/letsencrypt/live";
 pub(crate) const STAT: &str = "/proc/stat";
 pub(crate) const UPTIME: &str = "/proc/uptime";
 
-/// What the names of files with certificates end in; some hold the key as well.
+/// File name endings of certificates; some of these files contain the key too.
 const ENDINGS: [&str; 4] = [".pem", ".crt", ".cer", ".cert"];
 
-/// Keywords with the path of a certificate, and of a key, by program.
+/// Keywords for the path of a certificate and of its key, for each program.
 const NGINX: (&str, &str) = ("ssl_certificate", "ssl_certificate_key");
 const POSTFIX: (&str, &str) = ("smtpd_tls_cert_file", "smtpd_tls_key_file");
-/// Files with a key and then its certificates, which count instead of those two (postconf(5), since 3.4).
+/// Parameter for files with a key and its certificates; it overrides the two keywords (postconf(5),
+/// since 3.4).
 pub(crate) const POSTFIX_CHAINS: &str = "smtpd_tls_chain_files";
 
-/// What lets users other than the owner and its group read a file, and enter a directory.
+/// Permission bit that lets other users read a file, and the bit that lets them enter a directory.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_ENTER: u32 = 0o001;
 
-/// Why a file is not looked at.
+/// Reason why a file is not read.
 const WITHHELD: &str = "a file is named with blanks, quotes, variables or without its directory, which is not kept: look at \
     this line and at the file on the machine";
 
-/// Seconds of a day.
+/// Seconds per day.
 const DAY: i64 = 86_400;
 
-/// Who names a file, and where.
+/// For each file: the programs that use it, and the line of the reference.
 type Uses = BTreeMap<String, Vec<(&'static str, FactPlace)>>;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -70,7 +71,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
     dovecot(g, &mut certificates, &mut keys);
     apache::apache(g, &mut certificates, &mut keys);
-    // Beside the sites lies a README.
+    // The directory contains a README beside the sites.
     for site in g.list("certificate", CERTBOT) {
         let dir = format!("{CERTBOT}/{}", lossy(&site));
         certificates
@@ -93,7 +94,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What could not be read of a program may name certificates and keys.
+/// Configuration of a program that cannot be read may refer to certificates and keys.
 fn hidden(g: &mut Gather<'_>, name: &str) {
     let Some(fact) = g.facts.map.get(name) else {
         return;
@@ -107,7 +108,7 @@ fn hidden(g: &mut Gather<'_>, name: &str) {
     }
 }
 
-/// The files that a keyword names, in any scope.
+/// Adds the files that a keyword refers to in any scope.
 fn named(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
     let said = all.settings().iter().filter(|said| said.key == keyword);
     for said in said {
@@ -123,7 +124,7 @@ fn note(uses: &mut Uses, path: String, who: &'static str, said: &Setting) {
         .push((who, FactPlace::from(&said.place)));
 }
 
-/// A path in a configuration, taken from a directory where it is relative.
+/// Returns a path of a configuration; a relative path is below `dir`.
 fn path(value: &str, dir: &str) -> Option<String> {
     let value = value.trim().trim_matches('"');
     let path = match value.starts_with('/') {
@@ -136,7 +137,7 @@ fn path(value: &str, dir: &str) -> Option<String> {
     }
 }
 
-/// Each file holds a key and the certificates for it.
+/// Adds files that contain a key and its certificates.
 fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
     let said = all.settings().iter();
     for said in said.filter(|said| said.key == POSTFIX_CHAINS) {
@@ -149,7 +150,7 @@ fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
     }
 }
 
-/// `ssl_cert = </path` of Dovecot 2.3, `ssl_server_cert_file = /path` of 2.4.
+/// Parses `ssl_cert = </path` of Dovecot 2.3 and `ssl_server_cert_file = /path` of 2.4.
 fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     for line in super::dovecot::lines(g, "certificate") {
         let Some((is_key, path)) = super::dovecot::certificate(&line.text) else {
@@ -166,8 +167,8 @@ fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     }
 }
 
-/// Seconds since 1970 on the machine: when the kernel started, and how long ago that was. A tree of files
-/// that was not captured has no time.
+/// Returns the time of the machine in seconds since 1970: boot time plus uptime. A tree of files
+/// that is not a capture has no time.
 pub(crate) fn now(g: &mut Gather<'_>) -> Result<i64, String> {
     let read = |path: &str| {
         let text = g.host.read_text(std::path::Path::new(path));
@@ -190,7 +191,7 @@ fn certificate(
     now: Result<&i64, &String>,
 ) {
     let subject = format!("certificate.{path}");
-    // A key lies in front of its certificates, perhaps.
+    // The key may precede its certificates.
     let Some(text) = g.read(&subject, path) else {
         g.about(["certificate", path]);
         return;
@@ -214,7 +215,7 @@ fn certificate(
     }
     known("signature", own.signature.into());
     known("self_signed", own.self_signed.into());
-    // Nobody checks the signature of a certificate on itself.
+    // The self-signature of a root certificate is not verified.
     let weak: Vec<Value> = all
         .iter()
         .filter(|one| !one.self_signed && is_weak(one.signature))
@@ -222,8 +223,8 @@ fn certificate(
         .collect();
     known("weak_signatures", weak.into());
     known("certificates", all.len().into());
-    // Clients put a chain together in the order in which it comes (RFC 5246, section 7.4.2); those of
-    // TLS 1.3 should manage without (RFC 8446, section 4.4.2).
+    // Clients build the chain in the order of the file (RFC 5246, section 7.4.2); those of TLS 1.3
+    // should accept any order (RFC 8446, section 4.4.2).
     let gap = all.iter().position(|one| one.then == Then::Gap);
     known("in_order", gap.is_none().into());
     let short = all.len() == 1 && !own.self_signed && own.issuer_elsewhere;
@@ -253,7 +254,7 @@ fn day(seconds: i64) -> String {
     )
 }
 
-/// `key_file.PATH`: who may read it.
+/// Notes `key_file.PATH`: the users that may read it.
 fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
     let subject = format!("key_file.{path}");
     match g.host.exists(std::path::Path::new(path)) {
@@ -299,8 +300,8 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
     g.about(["key_file", path]);
 }
 
-/// Whether every directory above the file itself lets others through. The key of a site is a link of
-/// certbot's, so the directories are those of what the link leads to.
+/// Whether other users may enter every directory above the file. The key of a site is a link of
+/// certbot, so the directories of the link's target count.
 fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
     let real = g
         .host
@@ -324,18 +325,20 @@ fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Permission bits as stat(1) prints them.
+/// Parses permission bits as printed by stat(1).
 fn permissions(text: &str) -> Option<u32> {
     let mode = u32::from_str_radix(text.trim(), 8).ok()?;
     Some(mode & 0o7777)
 }
 
-/// The command that says who may read a file or enter a directory, links followed.
+/// Returns the command that prints the owner and permissions of a file or directory, following
+/// links.
 pub(crate) fn mode_of(path: &str) -> [&str; 5] {
     ["stat", "--dereference", "--format=%a", "--", path]
 }
 
-/// Says why the owner or the mode of a file is not known: copies of files do not have those of the machine.
+/// Returns the reason why the owner or mode of a file is unknown: copies of files do not preserve
+/// them.
 pub(crate) fn why_mode_unknown(error: &assay_host::HostError) -> String {
     match error {
         assay_host::HostError::NoCommand { .. } => {
@@ -350,7 +353,7 @@ pub(crate) fn is_mode_of(argv: &[&str]) -> bool {
     argv.last().is_some_and(|path| argv == mode_of(path))
 }
 
-/// Whether collisions are computed for the hash that is signed.
+/// Whether the signature uses a hash with known collisions.
 fn is_weak(signature: &str) -> bool {
     let name = signature.to_ascii_lowercase();
     ["md2", "md5", "sha1"]
@@ -358,12 +361,12 @@ fn is_weak(signature: &str) -> bool {
         .any(|hash| name.contains(hash))
 }
 
-/// Whether a file may hold certificates, by its name.
+/// Whether a file may contain certificates, by its name.
 pub(crate) fn may_be(path: &str) -> bool {
     ENDINGS.iter().any(|ending| path.ends_with(ending))
 }
 
-/// What a capture keeps of /proc/stat: when the kernel started.
+/// Cleans /proc/stat: keeps the boot time.
 pub(crate) fn redact_stat(line: &str) -> String {
     let started = line
         .strip_prefix("btime ")

@@ -1,7 +1,7 @@
-//! What a list of ciphers in OpenSSL's words offers that is broken (openssl-ciphers(1)): a word adds, `!` takes away
-//! for good, `-` takes away until another word adds, and `+` only moves what is there.
+//! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)): a word adds ciphers, `!` removes them
+//! permanently, `-` removes them until another word adds them, and `+` only reorders.
 
-/// What makes a cipher broken, and the words by which lists take all of these away.
+/// Kinds of broken ciphers, and the words by which lists remove each kind completely.
 const BROKEN: [(&str, &[&str]); 4] = [
     ("RC4", &["RC4", "ALL", "COMPLEMENTOFALL"]),
     ("no encryption", &["eNULL", "NULL", "COMPLEMENTOFALL"]),
@@ -9,7 +9,7 @@ const BROKEN: [(&str, &[&str]); 4] = [
     ("no authentication", &["aNULL", "ALL"]),
 ];
 
-/// The words of a list that stay and offer something broken.
+/// Returns the effective words of a list that add a broken cipher.
 pub(super) fn weak(list: &str) -> Vec<String> {
     let words = list
         .trim()
@@ -37,7 +37,7 @@ pub(super) fn weak(list: &str) -> Vec<String> {
     words
 }
 
-/// What is broken in the ciphers that a word adds; several properties may be joined by `+`.
+/// Returns the kind of broken cipher that a word adds; several properties may be joined by `+`.
 fn kind_of(word: &str) -> Option<usize> {
     let has = |part: &str| word.split(['+', '-', '_']).any(|one| one == part);
     let found = [

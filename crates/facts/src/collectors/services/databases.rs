@@ -1,5 +1,5 @@
-//! What databases are told of durability: postgresql.conf of each cluster, as Debian lays them out, and the
-//! option files of MariaDB and MySQL. Both are lines of a name and a value; the last one counts.
+//! Durability settings of databases: postgresql.conf of each cluster on Debian, and the option files of MariaDB and
+//! MySQL. Both have one name and value per line; the last line applies.
 
 mod atomic_page_writes;
 
@@ -9,32 +9,33 @@ use crate::harmless::is_pattern;
 use assay_model::{FactKind, FactPlace, secrets};
 use std::path::Path;
 
-/// One directory for each version, in it one for each cluster.
+/// Directory with one directory per version, each with one directory per cluster.
 pub(crate) const POSTGRESQL: &str = "/etc/postgresql";
-/// Where Debian keeps the data of a cluster, and so what ALTER SYSTEM said.
+/// Debian's data directory of clusters, which contains the file of ALTER SYSTEM.
 pub(crate) const DATA: &str = "/var/lib/postgresql";
-/// What ALTER SYSTEM writes; it is read last.
+/// The file that ALTER SYSTEM writes; it is read last.
 pub(crate) const ALTERED: &str = "postgresql.auto.conf";
-/// Main files of MariaDB and MySQL, in the order in which they are read (mariadbd --help --verbose).
+/// Main files of MariaDB and MySQL in reading order (mariadbd --help --verbose).
 pub(crate) const OPTIONS: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
-/// Directories in which their other files lie: Debian's, and Red Hat's.
+/// Directories of the other files on Debian and Red Hat.
 pub(crate) const BELOW: [&str; 2] = ["/etc/mysql/", "/etc/my.cnf.d/"];
 
-/// What is asked of PostgreSQL. All are on unless something else is said (postgres --describe-config).
+/// Settings of PostgreSQL that are noted. All are on by default (postgres --describe-config).
 const SWITCHES: [&str; 4] = ["fsync", "full_page_writes", "autovacuum", "track_counts"];
-/// Switches of PostgreSQL that hide damage; all are off by default.
+/// Settings of PostgreSQL that hide damage; all are off by default.
 const DAMAGE: [&str; 3] = [
     "zero_damaged_pages",
     "ignore_checksum_failure",
     "ignore_invalid_pages",
 ];
-/// What is asked of InnoDB, and its default (mariadbd 10.11 --no-defaults --help --verbose).
+/// Settings of InnoDB that are noted, with their defaults (mariadbd 10.11 --no-defaults --help
+/// --verbose).
 const INNODB: [(&str, &str); 3] = [
     ("innodb_flush_log_at_trx_commit", "1"),
     ("innodb_doublewrite", "on"),
     ("innodb_force_recovery", "0"),
 ];
-/// Groups of which mariadbd reads the options; MySQL reads the first two.
+/// Groups that mariadbd reads; MySQL reads the first two.
 pub(crate) const GROUPS: [&str; 6] = [
     "mysqld",
     "server",
@@ -43,9 +44,9 @@ pub(crate) const GROUPS: [&str; 6] = [
     "client-server",
     "galera",
 ];
-/// Groups that may carry a version: `mariadb-10.11`.
+/// Groups whose name may end with a version: `mariadb-10.11`.
 const VERSIONED: [&str; 3] = ["mysqld", "mariadb", "mariadbd"];
-/// Lines that include files.
+/// Directives that include files.
 const INCLUDES: [&str; 5] = [
     "!include",
     "!includedir",
@@ -53,18 +54,18 @@ const INCLUDES: [&str; 5] = [
     "include_dir",
     "include_if_exists",
 ];
-/// Words before the name of an option that say how it is meant.
+/// Prefixes that modify the name of an option.
 const PREFIXES: [&str; 4] = ["loose_", "skip_", "disable_", "enable_"];
-/// How many files one may include, all in all.
+/// Most files that are read in total.
 const FILES: usize = 200;
 
-/// Where the data lies, of each of the two; and where MariaDB has it by default.
+/// Settings of the data directory in PostgreSQL and MariaDB, and MariaDB's default.
 const DATA_DIRECTORIES: [&str; 2] = ["data_directory", "datadir"];
 const MARIADB_DATA: &str = "/var/lib/mysql";
-/// Stands for what is included under a name that is somebody's text.
+/// Replaces the path of an include that may be private.
 const LEFT_OUT: &str = "(left-out)";
 
-/// A line that says something.
+/// A line with content.
 #[derive(Debug, PartialEq)]
 enum Line<'a> {
     Group(&'a str),
@@ -72,12 +73,12 @@ enum Line<'a> {
     Said(String, Option<&'a str>),
 }
 
-/// Whether the server reads the lines of a group.
+/// Whether the server reads a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
     Yes,
     No,
-    /// It is that of a version, and which one the server has is not known.
+    /// The group belongs to a version, and the version of the server is unknown.
     Perhaps,
 }
 
@@ -141,11 +142,11 @@ fn mariadb(g: &mut Gather<'_>) {
     }
 }
 
-/// The server that reads the option files, as far as dpkg tells.
+/// The server that reads the option files, according to dpkg.
 struct Server {
-    /// Major and minor version; none where it is not known.
+    /// Major and minor version; `None` if unknown.
     version: Option<(u32, u32)>,
-    /// MySQL, not MariaDB.
+    /// Whether it is MySQL and not MariaDB.
     mysql: bool,
 }
 
@@ -166,7 +167,8 @@ impl Server {
         }
     }
 
-    /// Whether it reads a group (`mariadbd --help --verbose`: the following groups are read).
+    /// Returns whether the server reads a group (`mariadbd --help --verbose`, "The following groups
+    /// are read").
     fn reads(&self, group: &str) -> Read {
         if GROUPS.contains(&group) {
             let of_mariadb = !["mysqld", "server"].contains(&group);
@@ -198,26 +200,28 @@ impl Server {
     }
 }
 
-/// A setting in a file.
+/// A setting with its place.
 struct Said {
     name: String,
     value: String,
     place: FactPlace,
-    /// In a group of a version that may be that of the server.
+    /// Whether the group is that of a version, and the version of the server is unknown.
     perhaps: bool,
 }
 
-/// What files say, read in their order.
+/// Settings of all files in reading order.
 struct Lines {
-    /// Whether a file was there.
+    /// Whether at least one file exists.
     any: bool,
     files: usize,
     said: Vec<Said>,
-    /// Files that could not be read: how many settings came before, why, and where that was noticed.
+    /// Files that could not be read: number of settings before the file, reason, and place of the
+    /// include.
     missing: Vec<(usize, String, FactPlace)>,
-    /// The server refuses this configuration: a file that it wants is not there. What it runs with is not known.
+    /// Whether the server rejects the configuration because a required file is missing. The
+    /// settings of the running server are then unknown.
     refused: bool,
-    /// Of option files with groups, who reads them.
+    /// For option files with groups: the server that reads them.
     server: Option<Server>,
 }
 
@@ -233,12 +237,12 @@ impl Lines {
         }
     }
 
-    /// Whether there is no such program here, as far as can be told: what may not be read may be its file.
+    /// Whether the program seems not to be installed. An unreadable file may belong to it.
     fn is_absent(&self) -> bool {
         !self.any && self.missing.is_empty()
     }
 
-    /// The last word on a key.
+    /// Returns the last setting of a key.
     fn last(&self, key: &str) -> Option<&Said> {
         self.said
             .iter()
@@ -246,8 +250,8 @@ impl Lines {
             .find(|said| said.name == key && !said.perhaps)
     }
 
-    /// Reads a file and those that it includes. A main file that does not exist says nothing; one that is
-    /// included, by the line at `from`, hides what may stand in it.
+    /// Reads a file and its includes. A missing main file has no settings; for a missing include,
+    /// by the line at `from`, settings may be hidden.
     fn read_file(&mut self, g: &Gather<'_>, path: &str, from: Option<&FactPlace>) {
         self.files += 1;
         if self.files > FILES {
@@ -259,7 +263,8 @@ impl Lines {
             Err(error) => return self.lacks(path, &error.reason(), from),
         };
         self.any = true;
-        // Groups are MariaDB's alone; without one a line is PostgreSQL's.
+        // Groups exist in option files of MariaDB only; a line without a group belongs to
+        // PostgreSQL.
         let mut reads = Read::Yes;
         for (number, line) in text.lines().enumerate() {
             match understood(line) {
@@ -304,7 +309,7 @@ impl Lines {
         let end = match how {
             "include_dir" => ".conf",
             "!includedir" => ".cnf",
-            // PostgreSQL goes on without it, and says so.
+            // PostgreSQL logs the missing file and continues.
             "include_if_exists" if g.host.exists(Path::new(&*target)).is_ok_and(|is| !is) => return,
             _ => {
                 let there = g.host.exists(Path::new(&*target));
@@ -314,14 +319,15 @@ impl Lines {
         };
         let mut names = match g.host.list(Path::new(&*target)) {
             Ok(names) => names.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
-            // Directories of the distribution are empty at first, and copies of a machine lack those.
+            // Directories of the distribution are initially empty and are missing in copies of a
+            // machine.
             Err(error) if error.is_absent() && is_usual(from, &target) => return,
             Err(error) => {
                 self.refused |= error.is_absent();
                 return self.lacks(&target, &error.reason(), Some(at));
             }
         };
-        // MariaDB reads files whose names begin with a dot, too.
+        // MariaDB also reads files whose names begin with a dot.
         names.retain(|name| name.ends_with(end) && (end == ".cnf" || !name.starts_with('.')));
         names.sort();
         for name in names {
@@ -342,7 +348,7 @@ impl Lines {
         self.missing.push((self.said.len(), why, place));
     }
 
-    /// Notes that not all was read: settings that nobody says elsewhere are unknown because of it.
+    /// Notes that some files were not read: settings without a line elsewhere are unknown.
     fn note_missing(&self, g: &mut Gather<'_>, subject: &str) {
         if let Some((_, why, place)) = self.missing.first() {
             g.facts
@@ -350,8 +356,8 @@ impl Lines {
         }
     }
 
-    /// Notes the last word on a key. What could stand in a file that was not read is not known, unless a later
-    /// line says it again.
+    /// Notes the last setting of a key. The fact is unknown if an unread file may set the key and
+    /// no later line does.
     fn note(&self, g: &mut Gather<'_>, subject: &str, key: &str, (default, told): (&str, &str)) {
         let fact = format!("{subject}.{key}");
         let last = self
@@ -363,7 +369,8 @@ impl Lines {
             .iter()
             .any(|(before, ..)| last.is_none_or(|last| *before > last));
         let found = last.map(|at| &self.said[at]);
-        // A line that is right proves nothing while the server does not take the file; one that is not is told.
+        // While the server rejects the configuration, a safe value proves nothing, but an unsafe
+        // value is reported.
         let right = found.is_some_and(|said| said.value == default);
         if hidden || (self.refused && right) {
             return;
@@ -398,7 +405,7 @@ impl Lines {
     }
 }
 
-/// Whether a directory is one that the packages of Debian and Red Hat make for files of the administrator.
+/// Whether the packages of Debian or Red Hat create a directory for files of the administrator.
 fn is_usual(from: &str, dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     let of_cluster = Path::new(from)
@@ -413,8 +420,8 @@ fn is_usual(from: &str, dir: &str) -> bool {
     of_cluster || usual.contains(&dir)
 }
 
-/// What a line says. The sign between name and value may be missing (PostgreSQL), dashes stand for
-/// underscores (MariaDB), capitals mean nothing in names.
+/// Parses a line. The `=` is optional (PostgreSQL), dashes equal underscores (MariaDB), and names
+/// are case-insensitive.
 fn understood(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix('[') {
@@ -441,7 +448,7 @@ fn understood(line: &str) -> Option<Line<'_>> {
     }
 }
 
-/// A name without what says how it is meant, and its value: `on`, `off`, or the word itself.
+/// Removes the prefix of a name and normalises the value: `on`, `off`, or the word itself.
 fn plainly(name: &str, value: Option<&str>) -> (String, String) {
     let (mut name, mut turned) = (name, false);
     while let Some(prefix) = PREFIXES.iter().find(|prefix| name.starts_with(*prefix)) {
@@ -453,7 +460,7 @@ fn plainly(name: &str, value: Option<&str>) -> (String, String) {
         return (name.to_owned(), value.unwrap_or_default().to_owned());
     }
     let value = value.unwrap_or("1").to_ascii_lowercase();
-    // PostgreSQL takes the beginning of a word for the word (parse_bool_with_len).
+    // PostgreSQL accepts unique prefixes of the words (parse_bool_with_len).
     let begins = |words: &[&str]| words.iter().any(|word| word.starts_with(&*value));
     let truth = match value.as_str() {
         "" | "o" => None,
@@ -470,7 +477,7 @@ fn plainly(name: &str, value: Option<&str>) -> (String, String) {
     (name.to_owned(), value)
 }
 
-/// The names that are asked for.
+/// Returns the names of all settings that are noted.
 pub(crate) fn names() -> Vec<&'static str> {
     let innodb = INNODB.iter().map(|(key, _)| *key);
     SWITCHES
@@ -481,21 +488,21 @@ pub(crate) fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a file is one of those that are read.
+/// Whether a path may be a file of these databases.
 pub(crate) fn may_be(path: &str) -> bool {
     let cluster = path.starts_with(&format!("{POSTGRESQL}/")) && path.ends_with(".conf");
-    // Wherever the data lies, nothing else is called so.
+    // Only databases have a file of this name, wherever their data lie.
     let altered = path.ends_with(&format!("/{ALTERED}"));
     let options = BELOW.iter().any(|dir| path.starts_with(dir)) && path.ends_with(".cnf");
     cluster || altered || options || OPTIONS.contains(&path)
 }
 
-/// Whether the names in a directory may be seen; it ends with a slash.
+/// Whether the names in a directory may be listed; the path ends with a slash.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     dir.starts_with(&format!("{POSTGRESQL}/")) || BELOW.iter().any(|below| dir.starts_with(below))
 }
 
-/// Whether a group may be one that the server reads.
+/// Whether the server may read a group.
 fn is_of_server(group: &str) -> bool {
     let version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let name = group
@@ -504,7 +511,7 @@ fn is_of_server(group: &str) -> bool {
     GROUPS.contains(&name.map_or(group, |(name, _)| name)) || GROUPS.contains(&group)
 }
 
-/// What a capture keeps of a line: the groups that count, what is included, and the settings above.
+/// Cleans a line: keeps the relevant groups, includes, and the settings above.
 pub(crate) fn redact(line: &str) -> String {
     match understood(line) {
         Some(Line::Group(name)) if is_of_server(name) => format!("[{name}]"),

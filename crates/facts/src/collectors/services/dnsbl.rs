@@ -1,8 +1,8 @@
-//! DNS block lists that were closed. Some answer nothing any more, so a rule costs time and hits nothing;
-//! others came to answer yes to every question, so all mail is spam. The sources stand in the page
-//! `dnsbl-closed`.
+//! DNS block lists that were closed. Some no longer answer, so a rule costs time without effect; others answer every
+//! query with yes, so all mail is classified as spam. The page `dnsbl-closed` contains the sources.
 
-/// Zones, each with all that lie below it, and when the list was closed or first seen to be gone.
+/// Closed zones, including their subdomains, with the date of closing or of the first report that
+/// the list is gone.
 pub(crate) const CLOSED: [(&str, &str); 23] = [
     ("sorbs.net", "2024-06"),
     ("njabl.org", "2013-03"),
@@ -29,8 +29,9 @@ pub(crate) const CLOSED: [(&str, &str); 23] = [
     ("osirusoft.com", "2003-08"),
 ];
 
-/// The closed list that a word names: `dnsbl.sorbs.net=127.0.0.10*2` of postscreen(8), `dnsbl.sorbs.net.` of
-/// SpamAssassin and `dnsbl.sorbs.net}}` at the end of a macro of Postfix name `sorbs.net`.
+/// Returns the closed list that a word refers to: `dnsbl.sorbs.net=127.0.0.10*2` of postscreen(8),
+/// `dnsbl.sorbs.net.` of SpamAssassin and `dnsbl.sorbs.net}}` in a macro of Postfix refer to
+/// `sorbs.net`.
 pub(crate) fn closed(word: &str) -> Option<&'static str> {
     let name = word.split(['=', '*', '}']).next().unwrap_or_default();
     let name = name.trim_start_matches('{').trim_end_matches('.');
@@ -39,7 +40,7 @@ pub(crate) fn closed(word: &str) -> Option<&'static str> {
     zones.find(|zone| name == *zone || name.ends_with(&format!(".{zone}")))
 }
 
-/// When a closed list was closed.
+/// Returns the date on which a list was closed.
 pub(crate) fn since(zone: &str) -> &'static str {
     let mut zones = CLOSED.into_iter();
     zones
@@ -47,7 +48,8 @@ pub(crate) fn since(zone: &str) -> &'static str {
         .map_or("", |(_, since)| since)
 }
 
-/// All that a text names, between blanks, commas, quotation marks and brackets.
+/// Returns all closed lists in a text; words are separated by blanks, commas, quotation marks and
+/// brackets.
 pub(crate) fn closed_in(text: &str) -> Vec<&'static str> {
     let words = text.split(|c: char| c.is_whitespace() || ",'\"()".contains(c));
     words.filter_map(closed).collect()

@@ -1,6 +1,5 @@
-//! Dovecot: in which version's language its files are written, and whether it takes passwords without
-//! TLS. 2.4 has other names for most settings and does not start with a file of 2.3
-//! (doc.dovecot.org, Upgrading Dovecot CE from 2.3 to 2.4).
+//! Dovecot: the version whose syntax its files have, and whether it accepts passwords without TLS. 2.4 renamed most
+//! settings and does not start with a file of 2.3 (doc.dovecot.org, Upgrading Dovecot CE from 2.3 to 2.4).
 
 use crate::gather::Gather;
 use crate::harmless::{is_pattern, kept_path};
@@ -10,13 +9,14 @@ use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::{Path, PathBuf};
 
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";
-/// Where its files lie.
+/// Directories of the files.
 pub(crate) const DIRS: [&str; 2] = ["/etc/dovecot", "/etc/dovecot/conf.d"];
-/// As deep as anybody's files include each other, and as many as anybody has.
+/// Most nested includes, and most files.
 const DEEPEST: usize = 16;
 const MOST: usize = 500;
 
-/// Settings by which passwords are taken without TLS: 2.3's name and 2.4's for the same, which means the contrary.
+/// Settings that permit passwords without TLS: the name of 2.3, and the name of 2.4 with the
+/// opposite meaning.
 pub(crate) const CLEARTEXT: [(&str, &str); 2] = [
     ("disable_plaintext_auth", "no"),
     ("auth_allow_cleartext", "yes"),
@@ -30,31 +30,32 @@ pub(crate) const TLS: [&str; 4] = [
     "ssl_cipher_list",
 ];
 
-/// Blocks whose settings win over those outside, for some connections (config-parser.c of 2.3.19).
+/// Blocks that override the outer settings for some connections (config-parser.c of 2.3.19).
 pub(crate) const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
 
 /// The first setting of a file for 2.4.
 pub(crate) const VERSION: &str = "dovecot_config_version";
 
-/// A line that counts, of whatever file.
+/// A line that applies, with its file.
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) place: FactPlace,
-    /// Heads of the blocks around it, the outermost first.
+    /// Heads of the enclosing blocks, the outermost first.
     blocks: Vec<String>,
 }
 
-/// What the lines outside of other blocks than filters say, for one path of filters.
+/// Settings inside one path of filters and outside of other blocks.
 pub(super) struct Scope {
     /// `everywhere`, or the filters with their number.
     pub(super) name: String,
     heads: Vec<String>,
-    /// Settings, values and places; of several lines for one setting the last.
+    /// Settings, values and places; of several lines for one setting only the last.
     pub(super) own: Vec<(String, String, FactPlace)>,
 }
 
 impl Scope {
-    /// What holds here for a setting: the line of this scope, else the one outside of all filters.
+    /// Returns the effective value of a setting: the line of this scope, else that outside of all
+    /// filters.
     pub(super) fn value<'a>(&'a self, all: &'a [Self], key: &str) -> Option<&'a str> {
         let said = |scope: &'a Self| {
             let mut own = scope.own.iter();
@@ -65,7 +66,7 @@ impl Scope {
         said(self).or_else(|| root.and_then(said))
     }
 
-    /// Whether it holds for connections of this machine alone.
+    /// Whether the scope applies to local connections only.
     fn is_local(&self) -> bool {
         let own = |head: &String| {
             let mut words = head.split_whitespace();
@@ -78,7 +79,7 @@ impl Scope {
     }
 }
 
-/// Lines in their scopes.
+/// Sorts lines by scope.
 fn scopes(lines: &[Line]) -> Vec<Scope> {
     let mut all: Vec<Scope> = vec![Scope {
         name: "everywhere".to_owned(),
@@ -138,10 +139,11 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     super::mail_tls::dovecot(g, &scopes);
 }
 
-/// Notes where passwords are taken without TLS. `ssl = required` refuses every login before TLS, whatever else is
-/// said (`client_check_plaintext_auth` of 2.3.19's login-common); without a certificate `ssl` has no effect on it.
+/// Notes where passwords are accepted without TLS. `ssl = required` rejects every login before TLS,
+/// independent of other settings (`client_check_plaintext_auth` of 2.3.19's login-common). A
+/// missing certificate does not change this.
 fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
-    // What could not be read may say something else; the kind itself is unknown then.
+    // An unreadable file may set another value; the setting is then unknown.
     if let Some(fact) = g.facts.map.get("dovecot")
         && let FactValue::Unknown(why) = &fact.value
     {
@@ -172,8 +174,8 @@ fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
     }
 }
 
-/// All lines of its files that say something, each file where it is included. What cannot be read is noted
-/// under `key`.
+/// Returns all effective lines, each file at the place of its include. Notes unreadable files under
+/// `key`.
 pub(super) fn lines(g: &mut Gather<'_>, key: &str) -> Vec<Line> {
     let mut walk = Walk {
         lines: Vec::new(),
@@ -190,7 +192,7 @@ pub(super) fn lines(g: &mut Gather<'_>, key: &str) -> Vec<Line> {
 
 struct Walk {
     lines: Vec<Line>,
-    /// The files that include the one that is read, the outermost first.
+    /// Chain of files that include the current one, the outermost first.
     open: Vec<PathBuf>,
     read: usize,
 }
@@ -246,8 +248,8 @@ impl Walk {
         (blocks, place): (&[String], FactPlace),
     ) {
         let main = Path::new(MAIN);
-        // What the package brings elsewhere names protocols, and databases of passwords lie in files that no
-        // check asks for.
+        // Files of the package elsewhere only name protocols; password databases are in files that
+        // no check reads.
         let dir = from.parent().unwrap_or(main).join(pattern);
         let ours = dir.parent().and_then(Path::to_str);
         if !ours.is_some_and(|dir| DIRS.contains(&dir)) || !pattern.ends_with(".conf") {
@@ -273,7 +275,7 @@ impl Walk {
     }
 }
 
-/// The pattern of an `!include` or `!include_try`, and whether a file has to match.
+/// Returns the pattern of an `!include` or `!include_try`, and whether a file must match.
 fn inclusion(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix("!include")?;
     let (rest, wanted) = match rest.strip_prefix("_try") {
@@ -284,15 +286,15 @@ fn inclusion(line: &str) -> Option<(&str, bool)> {
     (pattern.len() < rest.len()).then(|| (pattern.trim_end(), wanted))
 }
 
-/// Whether it is one of its files.
+/// Whether a path is a file of Dovecot.
 pub(crate) fn is_file(path: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(dir, name)| {
         DIRS.contains(&dir) && name.ends_with(".conf") && !name.starts_with('.')
     })
 }
 
-/// What a capture keeps of a line: where blocks begin and end, what is included, the paths of certificates
-/// and keys, and what a check asks besides.
+/// Cleans a line: keeps the start and end of blocks, includes, paths of certificates and keys, and
+/// settings of a check.
 pub(crate) fn redact(line: &str) -> String {
     let line = line.trim();
     let known = || {
@@ -318,7 +320,7 @@ pub(crate) fn redact(line: &str) -> String {
     }
 }
 
-/// Of a block whether it is a filter, and of a network whether it is this machine.
+/// Cleans the head of a block: keeps filters, and whether a network is this machine.
 fn redact_head(head: &str) -> String {
     let mut words = head.split_whitespace();
     let (name, rest) = (
@@ -353,7 +355,7 @@ fn is_kept(name: &str, value: &str) -> bool {
     }
 }
 
-/// The path of a certificate that a line names, or of a key, and whether it is one.
+/// Returns the path of a certificate or key in a line, and whether it is a certificate.
 pub(super) fn certificate(line: &str) -> Option<(bool, &str)> {
     let (name, value) = line.split_once('=')?;
     let is_key = match name.trim() {
@@ -363,7 +365,7 @@ pub(super) fn certificate(line: &str) -> Option<(bool, &str)> {
     };
     let value = value.trim().trim_matches(['"', '\'']);
     let path = value.trim_start_matches('<').trim();
-    // Without the sign 2.3 takes the text itself for the certificate.
+    // Without `<`, 2.3 takes the text itself for the certificate.
     let named = value.starts_with('<') || path.starts_with('/');
     named.then(|| (is_key, kept_path(path)))
 }

@@ -1,8 +1,8 @@
-//! Mail that waits in Postfix's queue: how much, for how long, and why, as `postqueue -j` tells it
-//! (postqueue(1), since Postfix 3.1).
+//! Mail in Postfix's queue: number of messages, age and reason, from `postqueue -j` (postqueue(1), since Postfix
+//! 3.1).
 //!
-//! An answer of another server may hold addresses, names and whatever its operator wrote. So [`redact`]
-//! makes of each message one line for each kind of reason, and these lines are what is read here.
+//! Responses of other servers may contain addresses, names and free text. [`redact`] therefore converts each message
+//! to one line per kind of reason, and the collector reads these lines.
 
 use super::certificates;
 use crate::gather::Gather;
@@ -14,18 +14,19 @@ use std::path::Path;
 /// The command that lists the queue.
 pub(crate) const LIST: [&str; 2] = ["postqueue", "-j"];
 
-/// Exit status of postqueue while the mail system is down (`EX_UNAVAILABLE`, sysexits(3); postqueue(1)).
+/// Exit status of postqueue while the mail system is not running (`EX_UNAVAILABLE`, sysexits(3);
+/// postqueue(1)).
 const DOWN: i32 = 69;
 
-/// How a line begins once it was cleaned.
+/// First word of a cleaned line.
 const CLEAN: &str = "waits";
 
-/// Queues of which mail is told: what is being delivered right now does not wait.
+/// Queues that are counted; mail that is being delivered is not waiting.
 const QUEUES: [&str; 2] = ["deferred", "hold"];
 
-/// Why mail waits. A text that holds `needle`, in lower case, is of this kind; the first that fits counts.
-/// The texts are those of Postfix 3.7.11 (src/smtp/smtp_connect.c, smtp_trouble.c, smtp_sasl_glue.c,
-/// src/qmgr/qmgr_deliver.c, src/local/, src/global/).
+/// Kinds of reasons. A text that contains `needle` in lower case is of this kind; the first match
+/// applies. The texts are those of Postfix 3.7.11 (src/smtp/smtp_connect.c, smtp_trouble.c,
+/// smtp_sasl_glue.c, src/qmgr/qmgr_deliver.c, src/local/, src/global/).
 pub(crate) const REASONS: [(&str, &str); 25] = [
     ("authentication", "sasl authentication failed"),
     ("other-side", " said: "),
@@ -54,10 +55,10 @@ pub(crate) const REASONS: [(&str, &str); 25] = [
     ("connection", "timed out"),
 ];
 
-/// What fits none of them.
+/// Kind of a reason that matches none of them.
 const OTHER: &str = "other";
 
-/// Reasons that lie on this machine: waiting does not mend them.
+/// Reasons with a cause on this machine: waiting does not help.
 const HERE: [&str; 6] = [
     "authentication",
     "local-service",
@@ -68,7 +69,7 @@ const HERE: [&str; 6] = [
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    // Without a configuration there is no queue.
+    // Without a configuration file there is no queue.
     let main = super::postfix::MAIN;
     match g.host.exists(Path::new(main)) {
         Ok(true) => {}
@@ -129,13 +130,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 #[derive(Default)]
 struct Waiting {
     count: u64,
-    /// Seconds since 1970 at which the oldest came.
+    /// Arrival time of the oldest message in seconds since 1970.
     oldest: Option<i64>,
-    /// What other servers answered.
+    /// Response codes of other servers.
     codes: Vec<String>,
 }
 
-/// A reason as a person would say it.
+/// Describes a reason for a reader.
 fn words(reason: &str) -> &'static str {
     match reason {
         "authentication" => "the relay does not accept the password of this machine",
@@ -153,7 +154,7 @@ fn words(reason: &str) -> &'static str {
     }
 }
 
-/// A message and one kind of reason: `waits SINCE REASON CODE`, or `-` without a code.
+/// A message and one kind of reason: `waits SINCE REASON CODE`; `-` without a code.
 struct Line<'a> {
     since: i64,
     reason: &'a str,
@@ -179,14 +180,14 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What a capture keeps of a line of the list: for each kind of reason when the message came and the
-/// code of the answer; no address, no name, no number of a message.
+/// Cleans a line of the list: keeps, for each kind of reason, the arrival time and the response
+/// code; no address, name or message id.
 pub(crate) fn redact(line: &str) -> Option<String> {
     if line.is_empty() || Line::read(line).is_some() {
         return Some(line.to_owned());
     }
     let message: Value = serde_json::from_str(line).ok()?;
-    // Read again as a number with a sign.
+    // The cleaned line is parsed as a signed number later.
     let since = i64::try_from(message.get("arrival_time")?.as_u64()?).ok()?;
     let queue = message.get("queue_name")?.as_str()?;
     let queue = QUEUES.iter().find(|known| **known == queue)?;
@@ -196,7 +197,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
         let text = recipient.get("delay_reason").and_then(Value::as_str);
         let (reason, code) = match (*queue, text) {
             ("hold", _) => ("held", "-".to_owned()),
-            // Nobody has tried yet.
+            // No delivery was attempted yet.
             (_, None) => continue,
             (_, Some(text)) => kind(text),
         };
@@ -208,7 +209,8 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join("\n"))
 }
 
-/// The kind of a reason, and of an answer its codes: `450.4.7.1`, or `450` alone (RFC 5321, RFC 3463).
+/// Returns the kind of a reason, and the codes of a response: `450.4.7.1`, or `450` alone (RFC
+/// 5321, RFC 3463).
 fn kind(text: &str) -> (&'static str, String) {
     let low = text.to_ascii_lowercase();
     let found = REASONS.iter().find(|(_, needle)| low.contains(needle));
@@ -239,8 +241,8 @@ mod tests {
     use assay_host::Recorded;
     use proptest::prelude::*;
 
-    /// What Postfix 3.7.11 of Debian 12 listed: recipients of a refused connection, a missing socket, an
-    /// unknown transport, and of a server that answered 450 and 452.
+    /// Output of Postfix 3.7.11 of Debian 12: a refused connection, a missing socket, an unknown
+    /// transport, and a server that responded with 450 and 452.
     const QUEUE: &str = include_str!("../../../fixtures/postfix-3.7.11-postqueue.jsonl");
 
     #[test]

@@ -1,5 +1,5 @@
-//! Versions of TLS and ciphers that Postfix and Dovecot are told to offer: one instance for each line. Web servers
-//! have the same in `tls_lines` and `nginx`.
+//! TLS versions and ciphers that Postfix and Dovecot are configured to offer: one instance for each line. `tls_lines`
+//! and `nginx` have the same for web servers.
 
 use super::ciphers::weak;
 use super::dovecot::Scope;
@@ -8,12 +8,12 @@ use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting, expand_macros};
 use assay_model::{FactKind, FactPlace};
 
-/// Versions before TLS, then those that RFC 8996 ended.
+/// Versions older than TLS, and those that RFC 8996 deprecates.
 const SSL: [&str; 2] = ["SSLv2", "SSLv3"];
 const OLD: [&str; 2] = ["TLSv1", "TLSv1.1"];
 const ORDER: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 
-/// One line about versions or ciphers.
+/// A line that sets versions or ciphers.
 struct Line<'a> {
     which: String,
     program: &'static str,
@@ -40,7 +40,7 @@ fn note(g: &mut Gather<'_>, line: Line<'_>) {
     g.about(["mail_tls", &which]);
 }
 
-/// Notes the lines of Postfix, where any service of it speaks TLS.
+/// Notes the lines of Postfix if a service of it offers TLS.
 pub(super) fn postfix(g: &mut Gather<'_>, all: &Effective) {
     if !all.scopes().any(|(id, _)| speaks_tls(all, id)) {
         return;
@@ -56,7 +56,7 @@ pub(super) fn postfix(g: &mut Gather<'_>, all: &Effective) {
             let text = expand_macros(all, id, &said.text());
             let (ssl, old, weak) = match *key {
                 "smtpd_tls_protocols" => (named(&text, &SSL), Vec::new(), Vec::new()),
-                // What must be encrypted has no worse choice than none.
+                // For mandatory encryption a weak version is worse than none.
                 "smtpd_tls_mandatory_protocols" => {
                     (named(&text, &SSL), named(&text, &OLD), Vec::new())
                 }
@@ -102,8 +102,9 @@ fn speaks_tls(all: &Effective, id: ScopeId) -> bool {
     }
 }
 
-/// Which of these versions a list of Postfix names: a word adds, `!` takes away for good, and since 3.6
-/// `>=` and `<=` are bounds. A list of words with `!` alone means all others that the library has, and names none.
+/// Returns the versions that a list of Postfix includes. A word adds a version, `!` removes it
+/// permanently, and since 3.6 `>=` and `<=` are bounds. A list with only `!` words includes all
+/// other versions of the library and names none.
 fn named(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
     let words: Vec<&str> = list
         .split([' ', ',', '\t', ':', '\n', '\r'])
@@ -130,7 +131,7 @@ fn named(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
     versions.iter().filter(offered).copied().collect()
 }
 
-/// Grades of ciphers that offer what is broken (postconf(5), smtpd_tls_mandatory_ciphers).
+/// Returns the broken ciphers of a cipher grade (postconf(5), smtpd_tls_mandatory_ciphers).
 fn grade(text: &str) -> Vec<String> {
     let grades = ["export", "low", "null"];
     let text = text.trim().to_ascii_lowercase();
@@ -141,7 +142,7 @@ fn grade(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Notes the lines of Dovecot, where TLS is not off.
+/// Notes the lines of Dovecot unless TLS is off.
 pub(super) fn dovecot(g: &mut Gather<'_>, scopes: &[Scope]) {
     for scope in scopes
         .iter()
@@ -154,7 +155,8 @@ pub(super) fn dovecot(g: &mut Gather<'_>, scopes: &[Scope]) {
                         let is = |version: &&&'static str| version.eq_ignore_ascii_case(value);
                         versions.iter().filter(is).copied().collect::<Vec<_>>()
                     };
-                    // ANY is whatever the library has, which its own configuration limits.
+                    // ANY permits all versions of the library, whose own configuration may limit
+                    // them.
                     (lowest(&SSL), lowest(&OLD), Vec::new())
                 }
                 "ssl_protocols" => (named(value, &SSL), named(value, &OLD), Vec::new()),

@@ -1,5 +1,5 @@
-//! Libraries that running programs still use although their files are gone, as after an update without
-//! a restart (`/proc/PID/maps`, proc_pid_maps(5)).
+//! Libraries that running programs still use although their files were deleted, as after an update without a restart
+//! (`/proc/PID/maps`, proc_pid_maps(5)).
 
 use crate::gather::{Gather, lossy};
 use assay_host::HostError;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What the kernel writes behind the name of a file that is gone.
+/// Suffix that the kernel appends to the path of a deleted file.
 const GONE: &str = " (deleted)";
-/// The process ended while it was looked at.
+/// The process ended while it was read (ESRCH).
 const ESRCH: i32 = 3;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    // Libraries by the unit whose processes use them.
+    // Deleted libraries for each unit whose processes use them.
     let mut units: BTreeMap<String, (BTreeSet<String>, Vec<String>)> = BTreeMap::new();
     let mut closed: Vec<HostError> = Vec::new();
     for entry in g.list("mapped", "/proc") {
@@ -22,7 +22,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         if pid.is_empty() || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
             continue;
         }
-        // Processes come and go; what is not there any more uses nothing.
+        // Processes may end at any time; an ended process uses no library.
         let maps = match g.host.read_text(Path::new(&format!("/proc/{pid}/maps"))) {
             Ok(maps) => maps,
             Err(error) => {
@@ -70,8 +70,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The service to restart. Sessions of users are none, and some services take the machine, its network or the
-/// sessions of its users along (needrestart 3.6, /etc/needrestart/needrestart.conf: `override_rc`).
+/// Returns the service to restart. User sessions are not services, and restarting some services
+/// disrupts the machine, its network or its sessions (needrestart 3.6,
+/// /etc/needrestart/needrestart.conf: `override_rc`).
 fn restartable(unit: &str) -> Option<&str> {
     const NOT: [&str; 43] = [
         "dbus",
@@ -122,22 +123,22 @@ fn restartable(unit: &str) -> Option<&str> {
     (is_service && !NOT.iter().any(|name| unit.starts_with(name))).then_some(unit)
 }
 
-/// Why processes are not known: how many, and what was said of the first.
+/// Describes processes that could not be read: their number, and the error of the first.
 pub(crate) fn closed(count: usize, first: &HostError) -> String {
     let why = first.reason();
     format!("processes that cannot be looked into: {count} ({why})")
 }
 
-/// The fault, unless the process is gone: then it uses nothing.
+/// Returns the error, unless the process ended: an ended process uses no library.
 pub(crate) fn told(error: HostError) -> Option<HostError> {
     let gone = error.is_absent() || error.errno() == Some(ESRCH);
     (!gone).then_some(error)
 }
 
-/// Processes that no service of the system has started.
+/// Label of processes that no system service started.
 const OTHERS: &str = "sessions and others";
 
-/// The library in a line of maps whose file is gone: one of the system's, not a file of somebody's.
+/// Returns the deleted library of a line of maps, if it is a library of the system.
 fn gone(line: &str) -> Option<&str> {
     let path = line.strip_suffix(GONE)?;
     let path = &path[path.find('/')?..];
@@ -161,7 +162,7 @@ fn name_of(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
-/// The service of the system in `0::/system.slice/nginx.service`.
+/// Returns the system service of a line such as `0::/system.slice/nginx.service`.
 fn unit(cgroup: &str) -> Option<String> {
     let line = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let unit = line.strip_prefix("/system.slice/")?;
@@ -169,12 +170,12 @@ fn unit(cgroup: &str) -> Option<String> {
     plain(&unit.replace('@', "-")).then(|| unit.to_owned())
 }
 
-/// What a capture keeps of a line of maps: the names of libraries that are gone.
+/// Cleans a line of maps: keeps the names of deleted libraries.
 pub(crate) fn redact(line: &str) -> String {
     gone(line).map_or_else(String::new, |path| format!("{path}{GONE}"))
 }
 
-/// What a capture keeps of the group of a process: a service of the system.
+/// Cleans the control group of a process: keeps a system service.
 pub(crate) fn redact_group(line: &str) -> String {
     unit(line).map_or_else(String::new, |unit| format!("0::/system.slice/{unit}"))
 }

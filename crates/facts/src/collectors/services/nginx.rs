@@ -1,4 +1,4 @@
-//! nginx: what each block says of TLS and of headers.
+//! nginx: TLS and header settings of each block.
 
 use super::scopes::{Take, names, own};
 use crate::collectors::nginx::FILE;
@@ -7,7 +7,7 @@ use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, ScopeId};
 use assay_model::{FactKind, FactPlace};
 
-/// What is asked of a block.
+/// Settings of a block that are noted.
 const KEYS: [(&str, Take); 6] = [
     ("ssl_protocols", Take::List),
     ("ssl_ciphers", Take::List),
@@ -17,10 +17,10 @@ const KEYS: [(&str, Take); 6] = [
     ("spdy_headers_comp", Take::Word),
 ];
 
-/// Versions of TLS as nginx names them.
+/// Versions of TLS in nginx's spelling.
 const PROTOCOLS: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 
-/// Headers that a check knows; the names of others may be anybody's.
+/// Headers that a check knows; names of other headers may be private.
 const HEADERS: [&str; 4] = [
     "Public-Key-Pins",
     "Public-Key-Pins-Report-Only",
@@ -28,7 +28,7 @@ const HEADERS: [&str; 4] = [
     "Expect-CT",
 ];
 
-/// Words of OpenSSL's cipher strings that are not in capital letters.
+/// Words of OpenSSL's cipher strings that are not in upper case.
 pub(crate) const ALIASES: [&str; 10] = [
     "aNULL", "eNULL", "kRSA", "kEDH", "kECDH", "kECDHE", "kDHE", "aRSA", "aECDSA", "SSLv3",
 ];
@@ -45,7 +45,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes whether a scope sends pins that clients are to keep: an age of zero takes them back (RFC 7469, section 2.3.3).
+/// Notes whether a scope sends key pins; an age of zero removes them (RFC 7469, section 2.3.3).
 fn headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     let said = all.get(id, "add_header").into_iter();
     let mut pins = said.filter(|said| {
@@ -86,7 +86,7 @@ fn takes_back(value: &str) -> bool {
     parts.any(|part| part.strip_prefix("max-age=").is_some_and(zero))
 }
 
-/// What a capture keeps of a value; none of a directive that no check asks for.
+/// Cleans a value; returns `None` for a directive that no check uses.
 pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
     let words = || {
         value

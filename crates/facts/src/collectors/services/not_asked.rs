@@ -1,6 +1,6 @@
-//! What only `assay check` on the machine itself asks, because it has to see names: where a machine is looked at
-//! over ssh or through a capture, `not_asked.KIND` says so of each kind of facts that there would be, with the
-//! reason. A rule about such a kind is reported as not asked, so that silence is not taken for fine.
+//! Checks that run only on the machine itself, because they need names. Over ssh or from a capture, `not_asked.KIND`
+//! gives the reason for each kind of fact that could exist. Rules about such a kind are reported as not asked, so
+//! that a missing finding is not mistaken for a passed check.
 
 use super::packages::STATUS;
 use crate::gather::Gather;
@@ -9,11 +9,11 @@ use assay_config::effective::{Effective, Program, read_effective};
 use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::Path;
 
-/// How the collector of the script names the answer of its own program for dependencies: how many are unmet, and
-/// the first line of one.
+/// Name of the script collector's own dependency check: number of unmet dependencies, and the first
+/// of them.
 pub(crate) const DEPENDENCIES: [&str; 2] = ["assay-collector", "unmet-dependencies"];
 
-/// The fact that is made of the answer, and on the machine itself by `unredacted`.
+/// The fact that is made from its output, and on the machine itself by `unredacted`.
 const UNMET: &str = "packages.unmet_dependencies";
 
 const ACCOUNTS: &str = "files of keys carry the names of accounts, which stay on the machine";
@@ -26,7 +26,7 @@ const DOMAINS: &str = "/etc/libvirt/qemu";
 const DEFINITIONS: &str = "definitions of virtual machines are not taken by the collector";
 const DISKS: &str = "identifiers of disks stay on the machine";
 
-/// Notes it, when the certificates and packages of the machine are known.
+/// Notes the kinds if the certificates and packages of the machine are known.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let sshd = read_effective(
         Program::Sshd,
@@ -41,7 +41,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             note(g, "sshd.user_authority", AUTHORITIES, super::ssh::SERVER);
         }
     }
-    // A site with a certificate, or what could not be read and may hold one.
+    // A site with a certificate, or an unreadable file that may contain one.
     let of_site = g.facts.map.iter().any(|(key, fact)| match &fact.value {
         FactValue::Known(user) => {
             let user = user.as_str().unwrap_or_default();
@@ -86,7 +86,7 @@ fn may_trust_authority(sshd: &Effective) -> bool {
         })
 }
 
-/// What the script counted; a capture has no answer.
+/// Notes the number that the script counted; a capture does not have it.
 fn dependencies(g: &mut Gather<'_>) {
     if matches!(g.host.exists(Path::new(STATUS)), Ok(false)) {
         return;

@@ -1,5 +1,5 @@
-//! Kinds of facts whose files only assay on the machine itself reads: they hold names of accounts, hosts and
-//! sites, or lie where no capture looks. See `not_asked`.
+//! Kinds of facts from files that only assay on the machine itself reads: they contain names of accounts, hosts and
+//! sites, or captures do not cover them. See `not_asked`.
 
 use crate::gather::Gather;
 use assay_model::FactKind;
@@ -8,7 +8,8 @@ use std::path::Path;
 const NAMES: &str = "its files hold names of accounts, hosts or sites, which stay on the machine";
 const STATE: &str = "it is asked of the machine itself alone";
 
-/// Kinds, each with the reason and the files or directories without which there is nothing to ask.
+/// Kinds with the reason, and the files or directories whose absence means that there is nothing to
+/// check.
 const KINDS: [(&str, &str, &str); 43] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
@@ -91,7 +92,7 @@ const KINDS: [(&str, &str, &str); 43] = [
     ("firewall.open_ports", STATE, "/etc/passwd"),
 ];
 
-/// Notes those of which the machine may have something.
+/// Notes the kinds that the machine may have.
 pub(super) fn collect(g: &mut Gather<'_>) {
     for (kind, why, paths) in KINDS {
         let mut paths = paths.split(' ');

@@ -1,5 +1,5 @@
-//! Which OpenSSH is here, and whether its server has PAM: what advice about keywords of old versions asks. The files of
-//! sshd are read in `ssh`.
+//! The version of OpenSSH, and whether its server supports PAM, for advice about keywords of old versions. `ssh`
+//! reads the files of sshd.
 
 use super::packages::{RELEASE, STATUS};
 use super::setting_lines::PAM_SSHD;
@@ -8,10 +8,10 @@ use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// Prints the version of the client, which is built from the same source as the server.
+/// Prints the version of the client, which has the same source as the server.
 const VERSION: [&str; 2] = ["ssh", "-V"];
 
-/// Distributions whose sshd is built with PAM (os-release(5), `ID`).
+/// Distributions that build sshd with PAM (os-release(5), `ID`).
 const WITH_PAM: [&str; 16] = [
     "debian",
     "ubuntu",
@@ -31,8 +31,8 @@ const WITH_PAM: [&str; 16] = [
     "gentoo",
 ];
 
-/// Distributions whose sshd is built without PAM: another package, `openssh-server-pam`, brings one with it, and the
-/// file of PAM for sshd.
+/// Distributions that build sshd without PAM; their package `openssh-server-pam` contains an sshd
+/// with PAM, and its PAM file.
 const WITHOUT_PAM: [&str; 4] = ["alpine", "postmarketos", "openwrt", "immortalwrt"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -42,7 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes `sshd.version`: from dpkg, else from what `ssh -V` prints.
+/// Notes `sshd.version` from dpkg, else from the output of `ssh -V`.
 fn version(g: &mut Gather<'_>) {
     let text = g.host.read_text(Path::new(STATUS)).unwrap_or_default();
     let (found, place) = match super::packages::version_of(&text, "openssh-server") {
@@ -73,7 +73,8 @@ fn version(g: &mut Gather<'_>) {
     }
 }
 
-/// The release in a version: `9.2p1` of `1:9.2p1-2+deb12u3` and of `OpenSSH_9.2p1 Debian-2`.
+/// Returns the release of a version: `9.2p1` of `1:9.2p1-2+deb12u3` and of `OpenSSH_9.2p1
+/// Debian-2`.
 fn release(text: &str) -> Option<String> {
     let text = text.split_once("OpenSSH_").map_or(text, |(_, rest)| rest);
     let text = text.split_once(':').map_or(text, |(_, rest)| rest);
@@ -84,7 +85,7 @@ fn release(text: &str) -> Option<String> {
     (starts && text.contains('.')).then(|| text.to_owned())
 }
 
-/// Notes `sshd.pam`.
+/// Notes `sshd.pam`: whether the server supports PAM.
 fn pam(g: &mut Gather<'_>) {
     let id = g.host.read_text(Path::new(RELEASE)).unwrap_or_default();
     let id = id.lines().find_map(|line| line.strip_prefix("ID="));

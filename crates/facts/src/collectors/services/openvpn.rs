@@ -1,6 +1,6 @@
-//! What OpenVPN's configurations say of the cipher of their tunnels and of compression, and which ciphers that
-//! allows. Which option counts differs between versions and between TLS and static keys (openvpn(8) of 2.4 to
-//! 2.6, Changes.rst, options_postprocess_cipher).
+//! OpenVPN: the cipher and compression settings of tunnels, and the ciphers that they permit. The effective option
+//! depends on the version and on TLS or static keys (openvpn(8) of 2.4 to 2.6, Changes.rst,
+//! options_postprocess_cipher).
 
 use super::packages;
 use crate::gather::{Gather, lossy};
@@ -9,14 +9,14 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const DIR: &str = "/etc/openvpn/";
 const DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
 
-/// Options whose value is a cipher, or several with colons between.
+/// Options whose value is one cipher or a list of ciphers separated by colons.
 pub(crate) const CIPHERS: [&str; 4] = [
     "cipher",
     "data-ciphers",
     "ncp-ciphers",
     "data-ciphers-fallback",
 ];
-/// Options whose value is asked for.
+/// Options whose value is noted.
 pub(crate) const KEYS: [&str; 8] = [
     "cipher",
     "data-ciphers",
@@ -27,7 +27,7 @@ pub(crate) const KEYS: [&str; 8] = [
     "compress",
     "tls-version-min",
 ];
-/// Options of which is asked whether they are there.
+/// Options whose presence is noted.
 pub(crate) const FLAGS: [&str; 13] = [
     "dev",
     "tls-server",
@@ -43,28 +43,28 @@ pub(crate) const FLAGS: [&str; 13] = [
     "</secret>",
     "mode",
 ];
-/// What the names of ciphers begin with.
+/// Prefixes of cipher names.
 pub(crate) const FAMILIES: [&str; 15] = [
     "AES", "ARIA", "BF", "CAMELLIA", "CAST", "CHACHA", "DEFAULT", "DES", "DESX", "ID", "IDEA",
     "NONE", "RC", "SEED", "SM",
 ];
-/// Ciphers with blocks of 64 bits.
+/// Prefixes of ciphers with a block size of 64 bits.
 const SMALL: [&str; 6] = ["BF-", "CAST5-", "DES-", "DESX-", "IDEA-", "RC2-"];
-/// `--cipher` does nothing in TLS mode from here on (Changes.rst of 2.6).
+/// Since this version `--cipher` has no effect in TLS mode (Changes.rst of 2.6).
 const WITHOUT_CIPHER: (u32, u32, u32) = (2, 6, 0);
 const WITHHELD: &str = "(withheld)";
 
-/// How the two ends agree on keys.
+/// How client and server agree on keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Tls,
-    /// A key in a file, or none.
+    /// A static key in a file, or none.
     Static,
-    /// Nothing says so here.
+    /// Unknown: no option sets it.
     Unsaid,
 }
 
-/// An option, its value in capitals, and its place.
+/// An option, its value in upper case, and its place.
 pub(crate) type Said = (&'static str, String, FactPlace);
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -118,7 +118,7 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
             continue;
         };
         let key = format!("{subject}.{option}");
-        // Ciphers that are dropped where they are not there are marked with `?`.
+        // A `?` marks ciphers that are skipped if they are not available.
         let value = value.unwrap_or("on").to_ascii_uppercase().replace('?', "");
         said.retain(|(known, ..)| *known != option);
         if value == WITHHELD.to_ascii_uppercase() {
@@ -131,14 +131,15 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
         said.push((option, value, place));
     }
     note_ciphers(g, &subject, &said, mode, version);
-    // "All encryption and authentication features disabled" says OpenVPN then, whatever its ciphers.
+    // OpenVPN then logs "All encryption and authentication features disabled", independent of its
+    // ciphers.
     if let Some(place) = tunnel.filter(|_| whole && mode == Mode::Unsaid) {
         let key = format!("{subject}.keyless");
         g.facts.known(key, true, FactKind::Configured, place);
     }
 }
 
-/// Whether what an option says is used.
+/// Returns whether an option has an effect.
 fn counts(
     option: &str,
     said: &[Said],
@@ -147,7 +148,7 @@ fn counts(
 ) -> Option<bool> {
     let there = |name: &str| said.iter().any(|(option, ..)| *option == name);
     match (option, mode) {
-        // Nothing is negotiated with a static key.
+        // With a static key no cipher is negotiated.
         ("cipher", Mode::Static) => Some(true),
         (_, Mode::Static) => Some(false),
         ("cipher", _) if there("data-ciphers-fallback") => Some(false),
@@ -158,7 +159,7 @@ fn counts(
     }
 }
 
-/// Whether a cipher is of a kind.
+/// Whether a cipher belongs to a kind.
 type IsOfKind = fn(&str) -> bool;
 
 fn has_small_blocks(name: &str) -> bool {
@@ -169,7 +170,8 @@ fn is_none(name: &str) -> bool {
     name == "NONE"
 }
 
-/// Notes what the options allow: `small_blocks`, the ciphers with blocks of 64 bits, and `unencrypted`.
+/// Notes the weak ciphers that the options permit: `small_blocks`, those with 64-bit blocks, and
+/// `unencrypted`.
 pub(crate) fn note_ciphers(
     g: &mut Gather<'_>,
     subject: &str,
@@ -220,7 +222,7 @@ pub(crate) fn note_ciphers(
     }
 }
 
-/// The option of a line, and its value.
+/// Parses a line to an option and its value.
 fn understood(line: &str) -> Option<(&str, Option<&str>)> {
     let mut words = line.split_whitespace();
     let option = words.next()?;
@@ -229,7 +231,7 @@ fn understood(line: &str) -> Option<(&str, Option<&str>)> {
     Some((option, value.map(|word| word.trim_matches(['"', '\'']))))
 }
 
-/// What a capture keeps of a line: the options above, and their values where they are words of OpenVPN's.
+/// Cleans a line: keeps the options above, and values that are words of OpenVPN.
 pub(crate) fn redact(line: &str) -> String {
     let Some((option, value)) = understood(line) else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Packages: versions of those that a check asks about as facts, all of them for comparisons (dpkg and rpm), and of
-//! which release the system is.
+//! Packages: versions of the packages of checks as facts, all packages for comparisons (dpkg and rpm), and the
+//! release of the system.
 
 use crate::gather::{Gather, LIMITS};
 use assay_host::Host;
@@ -10,12 +10,12 @@ use std::ffi::OsStr;
 pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
-/// Lists all packages of rpm, a line each: name, blank, version.
+/// Lists all packages of rpm, one `NAME VERSION` per line.
 pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"];
-/// Most packages of a machine that a capture keeps.
+/// Most packages that a capture keeps.
 pub(crate) const MOST: usize = 5000;
 
-/// Packages that a check asks about, which are facts.
+/// Packages whose version is a fact, because a check uses it.
 pub(crate) const PACKAGES: [&str; 27] = [
     "apcupsd",
     "apache2",
@@ -60,7 +60,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// `os.id` and `os.version_id` as os-release(5) has them: `debian` and `12`.
+/// Notes `os.id` and `os.version_id` from os-release(5): `debian` and `12`.
 fn release(g: &mut Gather<'_>) {
     let Some(text) = g.read("os", RELEASE) else {
         return;
@@ -80,7 +80,7 @@ fn release(g: &mut Gather<'_>) {
     }
 }
 
-/// The version of an installed package, and its line.
+/// Returns the version of an installed package, and its line.
 pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usize)> {
     let all = installed(text).into_iter();
     let mut ours = all.filter(|installed| installed.name == name);
@@ -88,12 +88,14 @@ pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usiz
         .map(|installed| (installed.version, installed.line))
 }
 
-/// Returns the version of an installed package and where dpkg says so; none where dpkg does not say.
+/// Returns the version of an installed package and its place in dpkg's list; `None` if dpkg does
+/// not list it.
 pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, FactPlace)> {
     read_version(g, package).ok().flatten()
 }
 
-/// Returns the same, or why dpkg's list of packages cannot be read; a list that is not there names no package.
+/// Returns the version like `find_version`, or the reason why dpkg's list cannot be read; a missing
+/// list contains no package.
 pub(crate) fn read_version(
     g: &Gather<'_>,
     package: &str,
@@ -111,7 +113,7 @@ pub(crate) fn read_version(
     }))
 }
 
-/// Returns the first three numbers of the version that a Debian package was made from.
+/// Returns the first three numbers of the upstream version of a Debian package.
 pub(crate) fn numbers(version: &str) -> (u32, u32, u32) {
     let upstream = version.split_once(':').map_or(version, |(_, rest)| rest);
     let mut parts = upstream.split('.').map(|part| {
@@ -125,15 +127,15 @@ pub(crate) fn numbers(version: &str) -> (u32, u32, u32) {
 struct Installed<'a> {
     name: &'a str,
     version: &'a str,
-    /// Line of the version, from 1.
+    /// Line number of the version, from 1.
     line: usize,
 }
 
-/// Of the packages that a check asks about those that are installed and configured.
+/// Returns the packages of checks that are installed and configured.
 fn installed(text: &str) -> Vec<Installed<'_>> {
     let mut found: Vec<Installed<'_>> = Vec::new();
     for one in all_installed(text) {
-        // Of one for several architectures, one version holds for all.
+        // A package for several architectures has one version for all.
         let known = found.iter().any(|other| other.name == one.name);
         if !known && PACKAGES.contains(&one.name) {
             found.push(one);
@@ -142,7 +144,7 @@ fn installed(text: &str) -> Vec<Installed<'_>> {
     found
 }
 
-/// Of paragraphs as dpkg writes them those whose package is installed and configured.
+/// Returns all packages of dpkg's status that are installed and configured.
 fn all_installed(text: &str) -> Vec<Installed<'_>> {
     let mut found: Vec<Installed<'_>> = Vec::new();
     let (mut name, mut here) = ("", false);
@@ -163,9 +165,11 @@ fn all_installed(text: &str) -> Vec<Installed<'_>> {
     found
 }
 
-/// Returns the version of each installed package, by dpkg and by rpm; none where neither list can be read.
+/// Returns the version of each installed package from dpkg and rpm; `None` if neither list can be
+/// read.
 ///
-/// Of a package for several architectures, and of one that rpm has several times, all versions are named.
+/// All versions are returned of a package for several architectures, and of one that rpm installed
+/// several times.
 #[must_use]
 pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -196,7 +200,7 @@ pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
     (!found.is_empty()).then(|| found.into_iter().map(joined).collect())
 }
 
-/// Whether a list has packages that no check asks about: captures of former versions left them out.
+/// Whether a list contains packages that no check uses: captures of earlier versions left them out.
 #[must_use]
 pub fn has_all_packages(packages: &BTreeMap<String, String>) -> bool {
     packages
@@ -214,14 +218,13 @@ fn is_version(version: &str) -> bool {
     !version.is_empty() && version.len() <= 80 && version.bytes().all(known)
 }
 
-/// What a capture keeps of rpm's list: lines that are a name and a version.
+/// Cleans rpm's list: keeps lines with a name and a version.
 pub(crate) fn redact_rpm(line: &str) -> Option<String> {
     let (name, version) = line.split_once(' ')?;
     (is_name(name) && is_version(version)).then(|| line.to_owned())
 }
 
-/// What a capture keeps of dpkg's status: of the first packages the name, the state and the version, each in its
-/// line.
+/// Cleans dpkg's status: keeps name, state and version of the first packages, each on its line.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let state = |value: &str| {
@@ -249,7 +252,7 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// What a capture keeps of os-release: what the system calls itself.
+/// Cleans os-release: keeps the name and version of the system.
 pub(crate) fn redact_release(line: &str) -> String {
     let word = |value: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
@@ -269,8 +272,7 @@ mod tests {
     use super::*;
     use assay_host::Recorded;
 
-    /// Of /var/lib/dpkg/status of Debian 12, with a package that was removed and one that is not asked
-    /// about.
+    /// /var/lib/dpkg/status of Debian 12, with a removed package and one that no check uses.
     const TEXT: &str = "\
 Package: openssh-server
 Status: install ok installed

@@ -1,5 +1,5 @@
-//! Postfix: main.cf with its defaults, and what services in master.cf say otherwise. What a capture keeps of both
-//! files is in `postfix_redact`.
+//! Postfix: main.cf with its defaults, and the overrides of services in master.cf. `postfix_redact` cleans both files
+//! for a capture.
 
 use super::scopes::{Take, own};
 use super::{mail_tls, postfix_lists, postfix_login, postfix_relay};
@@ -13,7 +13,7 @@ use std::path::Path;
 pub(crate) const MAIN: &str = "/etc/postfix/main.cf";
 pub(crate) const MASTER: &str = "/etc/postfix/master.cf";
 
-/// Times, in seconds, and their defaults in Postfix 3.7 (postconf(5)).
+/// Time parameters in seconds, with their defaults in Postfix 3.7 (postconf(5)).
 const TIMES: [(&str, u64); 6] = [
     ("maximal_queue_lifetime", 5 * 86400),
     ("bounce_queue_lifetime", 5 * 86400),
@@ -23,7 +23,7 @@ const TIMES: [(&str, u64); 6] = [
     ("queue_run_delay", 300),
 ];
 
-/// What else is asked, of main.cf and of every service.
+/// Other parameters that are noted, for main.cf and every service.
 pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_security_level", Take::Word),
     ("smtp_tls_security_level", Take::Word),
@@ -60,8 +60,9 @@ pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_mandatory_ciphers", Take::Word),
 ];
 
-/// Programs that read a time: those of Postfix 3.7.11 in which its name stands (a test looks there).
-/// bounce(8) only writes some of them into its texts. Options of other services change nothing.
+/// Programs that read a time parameter: binaries of Postfix 3.7.11 that contain its name (a test
+/// verifies this). bounce(8) only prints some of them. The parameter has no effect in other
+/// services.
 const READERS: [(&str, &[&str]); 6] = [
     ("maximal_queue_lifetime", MANAGERS),
     ("bounce_queue_lifetime", MANAGERS),
@@ -135,13 +136,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix_login::collect(g, &all);
 }
 
-/// The parameters with restrictions, and others that name block lists.
+/// Returns the parameters with restrictions, and others that may contain block lists.
 pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
     let named = |name: &&str| name.ends_with("_restrictions") || *name == "postscreen_dnsbl_sites";
     KEYS.iter().map(|(key, _)| *key).filter(named)
 }
 
-/// The program of each service, by name and type: the eighth field of its last line (master(5)).
+/// Returns the program of each service by name and type: the eighth field of its last line
+/// (master(5)).
 fn commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     let Some(text) = g.read("postfix", MASTER) else {
         return BTreeMap::new();
@@ -154,7 +156,7 @@ fn commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     text.lines().filter_map(service).collect()
 }
 
-/// Options that the program of a service does not read.
+/// Notes options that the program of a service does not read.
 fn unread(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str, command: Option<&String>) {
     let Some(command) = command else { return };
     let dead: Vec<&Setting> = all
@@ -178,7 +180,8 @@ fn unread(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str, command:
     note("program", command.as_str().into());
 }
 
-/// A time of Postfix; without a unit it has that of the parameter's default (postconf(5)).
+/// Parses a time of Postfix; without a unit it has the unit of the parameter's default
+/// (postconf(5)).
 fn seconds(text: &str, key: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -203,7 +206,7 @@ fn seconds(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// The parameters that are asked for.
+/// Returns the names of all noted parameters.
 pub(crate) fn names() -> Vec<&'static str> {
     let keys = KEYS.iter().map(|(key, _)| *key);
     keys.chain(TIMES.iter().map(|(key, _)| *key)).collect()
@@ -218,7 +221,7 @@ pub(super) fn is_asked(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A program that reads a parameter has its name in it.
+    /// The binary of a program that reads a parameter contains its name.
     #[test]
     fn programs_of_postfix_read_what_the_table_says() {
         const DIR: &str = "/usr/lib/postfix/sbin";

@@ -1,5 +1,5 @@
-//! Closed block lists that Postfix asks: one instance for each list and line, found in the parameters with
-//! restrictions, in the macros that these name, and in restriction classes.
+//! Closed block lists that Postfix queries: one instance for each list and line. They are searched in the restriction
+//! parameters, in macros of these, and in restriction classes.
 
 use super::postfix_redact::CLASSES;
 use super::sshd_lines::numbered;
@@ -36,7 +36,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// The lines that take part in judging a client.
+/// Returns the lines that take part in the decision about a client.
 fn reached(all: &Effective) -> Vec<&Setting> {
     let mut names: BTreeSet<String> = postfix::restrictions().map(str::to_owned).collect();
     names.insert(CLASSES.to_owned());
@@ -47,7 +47,7 @@ fn reached(all: &Effective) -> Vec<&Setting> {
         for said in lines {
             let text = said.text();
             let mut more = macro_names(&text);
-            // A table may name a class as well (RESTRICTION_CLASS_README of Postfix).
+            // A table may refer to a class too (RESTRICTION_CLASS_README of Postfix).
             if name == CLASSES {
                 let words = text.split([' ', ',', '\t']);
                 more.extend(words.map(str::to_owned));
@@ -66,7 +66,7 @@ fn reached(all: &Effective) -> Vec<&Setting> {
     ours.filter(counts).collect()
 }
 
-/// The closed lists of a statement, each with the line in which it stands.
+/// Returns the closed lists of a statement, each with its line.
 fn named(said: &Setting, text: &str) -> Vec<(&'static str, FactPlace)> {
     let mut found = Vec::new();
     let end = said.place.span.end;

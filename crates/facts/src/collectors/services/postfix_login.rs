@@ -1,11 +1,11 @@
-//! Whether Postfix takes passwords in the clear: each service that offers logins, with what holds for TLS there
+//! Whether Postfix accepts passwords in clear text: each service that offers logins, with its TLS settings
 //! (postconf(5), smtpd_sasl_auth_enable, smtpd_tls_auth_only, smtpd_tls_security_level).
 
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 
-/// Notes each scope that says itself that logins are offered, or on which level of TLS.
+/// Notes each scope that sets the offer of logins or the TLS level.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     for (id, scope) in all.scopes() {
         let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
@@ -60,7 +60,7 @@ fn takes_cleartext(all: &Effective, id: ScopeId) -> bool {
             word(all, id, "smtpd_tls_security_level").as_str(),
             "encrypt"
         );
-    // Without TLS no mechanism is offered that sends the password as it is.
+    // Without TLS, mechanisms that send the plain password are not offered.
     let options = word(all, id, "smtpd_sasl_security_options");
     let never = options
         .split([',', ' ', '\t'])

@@ -1,5 +1,5 @@
-//! What a capture keeps of Postfix's files: the parameters that are asked for, and those of somebody's own that hold
-//! restrictions or networks, line by line, so that a line of a long value stays where it is.
+//! Cleans Postfix's files for a capture: keeps the noted parameters, and user-defined ones that contain restrictions
+//! or networks. Each line of a long value stays on its line.
 
 use super::dnsbl;
 use super::postfix::is_asked;
@@ -7,17 +7,17 @@ use crate::harmless::kept_path;
 use assay_model::secrets;
 use std::collections::BTreeSet;
 
-/// Networks of so many bits or fewer have more addresses than anybody has of their own.
+/// Networks with at most this prefix length contain more addresses than any organisation owns.
 pub(crate) const WIDE_V4: u8 = 7;
 pub(crate) const WIDE_V6: u8 = 3;
 
-/// Names the classes of restrictions.
+/// Parameter with the names of restriction classes.
 pub(super) const CLASSES: &str = "smtpd_restriction_classes";
 
-/// Stands for a word that is somebody's own.
+/// Replaces a user-defined word.
 const LEFT_OUT: &str = "left-out";
 
-/// What restrictions begin with.
+/// Prefixes of restrictions.
 const STARTS: [&str; 6] = [
     "permit",
     "reject",
@@ -27,12 +27,12 @@ const STARTS: [&str; 6] = [
     "sleep",
 ];
 
-/// How the words of a value are judged.
+/// How the words of a value are cleaned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of a parameter that is asked for: any word in lower case.
+    /// Noted parameter: any word in lower case.
     Words,
-    /// Of somebody's own: restrictions alone, and classes of them.
+    /// User-defined parameter: only restrictions and classes.
     Restrictions,
     /// Names of classes.
     Names,
@@ -41,7 +41,7 @@ enum Kind {
     Paths,
 }
 
-/// What a capture keeps of main.cf.
+/// Cleans main.cf.
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
@@ -80,7 +80,7 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().join("\n").into_bytes()
 }
 
-/// The names of restriction classes, of all lines that list some.
+/// Returns the names of restriction classes in all lines that list some.
 fn classes(lines: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
@@ -108,7 +108,7 @@ fn is_class(word: &str) -> bool {
     (1..=40).contains(&word.len()) && word.bytes().all(known)
 }
 
-/// The first part of a value that begins in one of the lines below its name.
+/// Returns the first part of a value that begins on a line below its name.
 fn next_part<'a>(lines: &[&'a str]) -> &'a str {
     let meant = |line: &&&str| !line.trim().is_empty() && !line.trim().starts_with('#');
     let next = lines.iter().find(meant).copied().unwrap_or_default();
@@ -139,7 +139,7 @@ fn kind_of(name: &str, value: &str, classes: &BTreeSet<String>) -> Option<Kind> 
                 {
                     Some(Kind::Restrictions)
                 }
-                // What a condition asks for.
+                // The value of a condition.
                 () if ["yes", "no"].contains(&value.trim()) => Some(Kind::Words),
                 () if is_network(first) || first == LEFT_OUT => Some(Kind::Networks),
                 () => None,
@@ -155,7 +155,7 @@ fn is_restriction(word: &str) -> bool {
         && STARTS.iter().any(|start| word.starts_with(start))
 }
 
-/// An address with the length of its network.
+/// Whether the word is an address with a prefix length.
 fn is_network(word: &str) -> bool {
     let Some((address, bits)) = word.trim_start_matches('!').split_once('/') else {
         return false;
@@ -165,10 +165,10 @@ fn is_network(word: &str) -> bool {
     numbers && (1..=3).contains(&bits.len()) && bits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The words of a value that are kept.
+/// Returns the words of a value that are kept.
 fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> String {
     if kind == Kind::Path {
-        // The key may lie in the file of the certificate, which is the default.
+        // By default the key is in the file of the certificate.
         let other = value.is_empty() || value.starts_with('$');
         return if other { "" } else { kept_path(value) }.to_owned();
     }
@@ -182,7 +182,7 @@ fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> 
     kept.collect::<Vec<_>>().join(between)
 }
 
-/// A word with its macros: what stands between the signs is judged by itself.
+/// Cleans a word with macros: the text between the signs is judged separately.
 fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     let mut out = String::new();
     let mut piece = String::new();
@@ -191,7 +191,7 @@ fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
             let text = std::mem::take(piece);
             let plain =
                 |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-            // A name stands behind its sign; anything else is a text of the value.
+            // A name follows the sign of a macro; other text is part of the value.
             let named = ["$", "${", "$("].iter().any(|sign| out.ends_with(sign));
             let name = named && text.len() <= 40 && text.bytes().all(plain);
             out.push_str(&match name {
@@ -213,7 +213,7 @@ fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
 }
 
 fn word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
-    // Between the parts of a condition.
+    // An operator between the parts of a condition.
     if word.bytes().all(|byte| b"=!<>?:".contains(&byte)) {
         return word.to_owned();
     }
@@ -229,7 +229,8 @@ fn word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     if kept { word } else { LEFT_OUT }.to_owned()
 }
 
-/// Names of restrictions and levels are in lower case; what follows some of them is a table or a host.
+/// Whether a word is the name of a restriction or level, which are in lower case; tables and hosts
+/// may follow some of them.
 fn is_plain(word: &str) -> bool {
     let name = word.trim_start_matches('!');
     let lower = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
@@ -242,7 +243,7 @@ fn is_plain(word: &str) -> bool {
         && (name.bytes().all(lower) || version || time || own.contains(&name))
 }
 
-/// Of a network whether it is one of everybody's, the machine's own, or a table.
+/// Cleans a network: keeps whether it covers everyone, the machine itself, or is a table.
 fn network(word: &str) -> String {
     let (sign, bare) = match word.strip_prefix('!') {
         Some(bare) => ("!", bare),
@@ -268,7 +269,7 @@ fn network(word: &str) -> String {
     }
 }
 
-/// What a capture keeps of a line of master.cf: the service, and the options that are asked for.
+/// Cleans a line of master.cf: keeps the service and the noted options.
 pub(crate) fn redact_master(line: &str) -> String {
     if line.trim_start().starts_with('#') {
         return String::new();
@@ -291,7 +292,8 @@ pub(crate) fn redact_master(line: &str) -> String {
         if head.len() < 8 {
             return String::new();
         }
-        // A service that cannot be named is still one: what follows belongs to no other.
+        // A service with a private name is kept with a placeholder, so that the lines after it are
+        // not attributed to another service.
         let named = |word: &str| if plain(word) { word } else { LEFT_OUT }.to_owned();
         kept.extend(head.into_iter().map(named));
     }

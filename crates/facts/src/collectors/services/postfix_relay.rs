@@ -1,5 +1,5 @@
-//! Whether Postfix passes on mail of anybody to anybody: each service that strangers reach is walked through as
-//! smtpd(8) does it, for a client that is in none of its networks, did not log in, and writes to another domain.
+//! Whether Postfix is an open relay. Each service that strangers can reach is evaluated as smtpd(8) does it, for a
+//! client outside of its networks that did not log in and sends to another domain.
 
 use super::postfix_redact::{WIDE_V4, WIDE_V6};
 use crate::gather::Gather;
@@ -7,7 +7,8 @@ use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
-/// What Postfix has for a service without a line (postconf(5), 3.7, and `compatibility_level` 1 or more).
+/// Defaults of Postfix for parameters without a line (postconf(5), 3.7, and `compatibility_level` 1
+/// or more).
 const DEFAULTS: [(&str, &str); 6] = [
     ("smtpd_client_restrictions", ""),
     ("smtpd_helo_restrictions", ""),
@@ -20,13 +21,13 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("mynetworks", "(the machine's own)"),
 ];
 
-/// Programs that strangers speak with.
+/// Programs that accept connections of strangers.
 const PROGRAMS_OF_STRANGERS: [&str; 1] = ["smtpd"];
 
-/// Classes that name classes end there; Postfix has no limit of its own.
+/// Most nested restriction classes; Postfix itself has no limit.
 const DEEPEST: usize = 16;
 
-/// What becomes of the stranger at the end of a list.
+/// Decision about a stranger at the end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passes,
@@ -34,7 +35,7 @@ enum Outcome {
     Unknown,
 }
 
-/// Notes `open_relay` of each service that strangers reach.
+/// Notes `open_relay` of each service that strangers can reach.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
     for (id, scope) in all.scopes() {
         let name = scope.head.join("/");
@@ -63,7 +64,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<S
     }
 }
 
-/// Whether a service listens where strangers are.
+/// Whether a service listens on addresses that strangers can reach.
 fn is_reached(all: &Effective, id: ScopeId) -> bool {
     let [name, kind] = &all.scope(id).head[..] else {
         return false;
@@ -87,7 +88,7 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// The outcome for a stranger, and the line that decides where one does.
+    /// Returns the decision about a stranger, and the line that makes it.
     fn judge(&self) -> (Outcome, Option<FactPlace>) {
         let mut unknown = false;
         for (key, _) in &DEFAULTS[..5] {
@@ -117,7 +118,7 @@ impl Service<'_> {
         Some(FactPlace::from(&said.place))
     }
 
-    /// The value of a parameter with its macros put in; those that are not known stay.
+    /// Returns the value of a parameter with expanded macros; unknown macros stay.
     fn text(&self, key: &str) -> String {
         let default = DEFAULTS.iter().find(|(known, _)| *known == key);
         match self.all.value(self.id, key) {
@@ -126,12 +127,12 @@ impl Service<'_> {
         }
     }
 
-    /// What a list of restrictions does with the stranger, who passes at its end.
+    /// Evaluates a list of restrictions for the stranger; the end of the list permits.
     fn list(&self, text: &str) -> Outcome {
         self.walk(text, 0).unwrap_or(Outcome::Passes)
     }
 
-    /// Walks through a list of restrictions; nothing where it ends without a decision.
+    /// Evaluates a list of restrictions; `None` if it ends without a decision.
     fn walk(&self, text: &str, depth: usize) -> Option<Outcome> {
         let words: Vec<&str> = text
             .split([' ', ',', '\t', '\n', '\r'])
@@ -188,7 +189,7 @@ impl Service<'_> {
                         .any(|start| word.starts_with(start));
                     None
                 }
-                // Without a name of its own: a class, or a table.
+                // A word that is not a restriction is a class or a table.
                 _ => self.class(word, depth),
             };
             if takes_argument {
@@ -197,7 +198,7 @@ impl Service<'_> {
             match outcome {
                 Some(Outcome::Blocked) if warns => {}
                 Some(Outcome::Unknown) => unknown = true,
-                // A restriction before it may have decided otherwise.
+                // An earlier unknown restriction may have decided already.
                 Some(_) if unknown => return Some(Outcome::Unknown),
                 Some(other) => return Some(other),
                 None => {}
@@ -206,7 +207,7 @@ impl Service<'_> {
         unknown.then_some(Outcome::Unknown)
     }
 
-    /// What a class of restrictions does; a name that is no parameter here is one that is not known.
+    /// Evaluates a restriction class; a name without a parameter is unknown.
     fn class(&self, name: &str, depth: usize) -> Option<Outcome> {
         match self.all.value(self.id, name) {
             Some(_) if depth < DEEPEST => self.walk(&self.text(name), depth + 1),
@@ -214,7 +215,7 @@ impl Service<'_> {
         }
     }
 
-    /// Whether strangers are in `mynetworks`.
+    /// Whether strangers are part of `mynetworks`.
     fn networks(&self) -> Outcome {
         let text = self.text("mynetworks");
         let words = text.split([' ', ',', '\t', '\n', '\r']);
@@ -237,7 +238,7 @@ impl Service<'_> {
     }
 }
 
-/// Whether a network holds more addresses than anybody has of their own.
+/// Whether a network contains more addresses than any organisation owns.
 fn is_wide(network: &str) -> bool {
     let bare = network.replace(['[', ']'], "");
     let Some((address, bits)) = bare.split_once('/') else {

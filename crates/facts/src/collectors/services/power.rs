@@ -1,16 +1,16 @@
-//! Whether NUT, which shuts a machine down before a UPS is empty, was told to do so: MODE of nut.conf(5),
-//! and of upsmon.conf(5) how many supplies are watched and whether a command shuts down. Names of
-//! supplies, users and their passwords are not kept.
+//! Whether NUT is configured to shut the machine down before a UPS is empty: MODE of nut.conf(5), and from
+//! upsmon.conf(5) the number of monitored supplies and the shutdown command. Names of supplies and users, and
+//! passwords, are not kept.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// A shell reads it: the last line counts.
+/// A shell reads the file: the last line applies.
 pub(crate) const NUT: &str = "/etc/nut/nut.conf";
 pub(crate) const UPSMON: &str = "/etc/nut/upsmon.conf";
 
-/// What MODE may be (nut.conf(5), NUT 2.8.0; `controlled` and `manual` are for those who start the parts
-/// themselves).
+/// Values of MODE (nut.conf(5), NUT 2.8.0; `controlled` and `manual` mean that other programs start
+/// the parts).
 const MODES: [&str; 6] = [
     "none",
     "standalone",
@@ -20,7 +20,7 @@ const MODES: [&str; 6] = [
     "manual",
 ];
 
-/// Words of upsmon.conf that are kept, without what follows them.
+/// Words of upsmon.conf that are kept, without their arguments.
 const WORDS: [&str; 2] = ["MONITOR", "SHUTDOWNCMD"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     note("ups.nut.shutdown_command", (commands > 0).into());
 }
 
-/// The mode of a line of nut.conf; no blanks may stand around the sign.
+/// Returns the mode of a line of nut.conf; blanks around `=` are not permitted.
 fn mode(line: &str) -> Option<&'static str> {
     let line = line.trim();
     let value = line.strip_prefix("export ").unwrap_or(line);
@@ -60,12 +60,12 @@ fn first(line: &str) -> &str {
     line.split_whitespace().next().unwrap_or_default()
 }
 
-/// What a capture keeps of nut.conf: the mode.
+/// Cleans nut.conf: keeps the mode.
 pub(crate) fn redact_nut(line: &str) -> String {
     mode(line).map_or_else(String::new, |mode| format!("MODE={mode}"))
 }
 
-/// What a capture keeps of upsmon.conf: that a supply is watched, and that there is a command.
+/// Cleans upsmon.conf: keeps the presence of a monitored supply and of a command.
 pub(crate) fn redact_upsmon(line: &str) -> String {
     let word = first(line);
     if WORDS.contains(&word) { word } else { "" }.to_owned()

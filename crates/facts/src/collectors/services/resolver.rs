@@ -1,5 +1,5 @@
-//! In which order names of hosts are looked up (nsswitch.conf(5)), and whether the domain of this network
-//! is `local` (resolv.conf(5)), which multicast DNS has for itself (RFC 6762).
+//! The order in which host names are resolved (nsswitch.conf(5)), and whether the domain of this network is `local`
+//! (resolv.conf(5)), which is reserved for multicast DNS (RFC 6762).
 
 use super::setting_lines::place;
 use crate::gather::Gather;
@@ -8,7 +8,7 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const ORDER: &str = "/etc/nsswitch.conf";
 pub(crate) const RESOLV: &str = "/etc/resolv.conf";
 
-/// Services and actions of the line `hosts` that are kept (nsswitch.conf(5), nss-mdns, systemd).
+/// Services and actions of the `hosts` line that are kept (nsswitch.conf(5), nss-mdns, systemd).
 pub(crate) const WORDS: [&str; 20] = [
     "files",
     "dns",
@@ -73,11 +73,11 @@ fn is_local_line(line: &str) -> bool {
 }
 
 fn is_local(name: &str) -> bool {
-    // Names of more labels nss-mdns leaves to DNS (README, "two-label limit heuristic").
+    // nss-mdns leaves names with more labels to DNS (README, "two-label limit heuristic").
     name.trim_end_matches('.').eq_ignore_ascii_case("local")
 }
 
-/// What a capture keeps of nsswitch.conf: the order for hosts.
+/// Cleans nsswitch.conf: keeps the order for hosts.
 pub(crate) fn redact_order(line: &str) -> String {
     let bare = line.split('#').next().unwrap_or_default().trim();
     let Some(words) = bare.strip_prefix("hosts:") else {
@@ -90,7 +90,7 @@ pub(crate) fn redact_order(line: &str) -> String {
     format!("hosts: {}", kept.join(" ")).trim_end().to_owned()
 }
 
-/// What a capture keeps of resolv.conf: whether a domain is `local`.
+/// Cleans resolv.conf: keeps whether a domain is `local`.
 pub(crate) fn redact_domain(line: &str) -> String {
     match is_local_line(line) {
         true => "search local".to_owned(),

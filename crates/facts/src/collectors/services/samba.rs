@@ -1,5 +1,5 @@
-//! What Samba's server is told: of the whole server, and of each share that guests may enter. What could not be
-//! read is unknown under `samba`, above all settings that may stand in it.
+//! Settings of the Samba server: of the whole server, and of each share that guests may enter. Unreadable files are
+//! unknown under `samba`, and so are the settings that they may contain.
 
 use super::packages;
 use crate::gather::Gather;
@@ -8,12 +8,13 @@ use assay_model::{FactKind, FactPlace, secrets};
 use std::collections::BTreeMap;
 
 pub(crate) const MAIN: &str = "/etc/samba/smb.conf";
-/// Where its other files lie.
+/// Directory of the other files.
 pub(crate) const DIR: &str = "/etc/samba/";
-/// Their names, for the script that reads another machine.
+/// Name patterns of the files, for the shell collector.
 pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
 
-/// Settings of the server, without blanks and in lower case (smb.conf(5)), and what they are called as facts.
+/// Settings of the server in lower case without blanks (smb.conf(5)), with the names of their
+/// facts.
 const OF_SERVER: [(&str, &str); 16] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
@@ -32,7 +33,7 @@ const OF_SERVER: [(&str, &str); 16] = [
     ("unixextensions", "unix_extensions"),
     ("allowinsecurewidelinks", "allow_insecure_wide_links"),
 ];
-/// All names of settings whose values are words: those above, their other names, and those of shares.
+/// All settings whose values are words: those above, their synonyms, and those of shares.
 pub(crate) const NAMES: [&str; 31] = [
     "serversigning",
     "clientsigning",
@@ -66,7 +67,7 @@ pub(crate) const NAMES: [&str; 31] = [
     "widelinks",
     "available",
 ];
-/// Values of the settings above, in lower case and with `_` for blanks.
+/// Values of the settings above, in lower case with `_` for blanks.
 pub(crate) const VALUES: [&str; 66] = [
     "yes",
     "no",
@@ -135,22 +136,23 @@ pub(crate) const VALUES: [&str; 66] = [
     "baduid",
     "tdb",
 ];
-/// Settings whose value is the name of an account, of which only root's is kept.
+/// Settings whose value is the name of an account; only `root` is kept.
 pub(crate) const ACCOUNTS: [&str; 2] = ["forceuser", "guestaccount"];
-/// Directories of the system, which nobody should share with guests.
+/// System directories that should not be shared with guests.
 pub(crate) const SYSTEM: [&str; 14] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/sbin", "/sys",
     "/usr", "/usr/bin", "/var",
 ];
-/// Sections that are called so everywhere.
+/// Section names that are the same on every machine.
 pub(crate) const SECTIONS: [&str; 6] =
     ["homes", "printers", "print$", "netlogon", "sysvol", "ipc$"];
-/// Stands for a value that is somebody's text.
+/// Replaces a private value.
 const LEFT_OUT: &str = "(left-out)";
 
-/// The version from which on `server schannel require seal` is there and yes, for each line of releases.
+/// First version of each release line that has `server schannel require seal`, with the default
+/// yes.
 const SEALED: [(u32, u32, u32); 3] = [(4, 15, 13), (4, 16, 8), (4, 17, 4)];
-/// The version from which on SMB 1 is refused by default (release notes of Samba 4.11).
+/// First version that refuses SMB 1 by default (release notes of Samba 4.11).
 const WITHOUT_SMB_1: (u32, u32, u32) = (4, 11, 0);
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -176,7 +178,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the line that counts for a setting; none where there is none, or what could not be read may say it.
+/// Returns the line that applies to a setting; `None` if there is none, or if an unreadable file
+/// may set it.
 fn counting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Setting> {
     all.certain(scope, name).ok().flatten()
 }
@@ -199,7 +202,7 @@ fn is_true(said: &Setting) -> bool {
     ["yes", "true", "on", "1"].contains(&value.as_str())
 }
 
-/// `samba.role`: `dc`, `member` or `standalone`.
+/// Notes `samba.role`: `dc`, `member` or `standalone`.
 fn note_role(g: &mut Gather<'_>, all: &Effective) {
     let ask = |name| all.certain(ScopeId::ROOT, name);
     let (Ok(role), Ok(logons), Ok(security)) =
@@ -229,8 +232,8 @@ fn note_role(g: &mut Gather<'_>, all: &Effective) {
     g.facts.known("samba.role", value, kind, place);
 }
 
-/// What the version decides where nothing is said. Without a version it is not known whether the channel is
-/// sealed; which protocols a file without a line allows is then left out.
+/// Notes the defaults that depend on the version. Without a version it is unknown whether the
+/// channel is sealed, and the default protocols are left out.
 fn note_version(g: &mut Gather<'_>) {
     let (sealed, smb_1) = ("samba.seals_by_default", "samba.smb_1_by_default");
     match packages::read_version(g, "samba") {
@@ -267,7 +270,7 @@ fn seals_by_default(version: (u32, u32, u32)) -> bool {
     }
 }
 
-/// Where links lead out of a share: the first line that says so.
+/// Notes whether links may lead out of a share: the first line that permits it.
 fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     let scopes = all.scopes().map(|(id, _)| id);
     let wide = scopes.filter_map(|id| counting(all, id, "widelinks").filter(|said| is_true(said)));
@@ -278,7 +281,7 @@ fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes the shares; returns the line by which guests may enter one.
+/// Notes the shares; returns the line that permits guests to enter one.
 fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting> {
     let mut guests = None;
     let mut files: BTreeMap<&std::path::Path, usize> = BTreeMap::new();
@@ -286,7 +289,7 @@ fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting
         files.entry(file).or_insert(number);
     }
     for (id, scope) in all.scopes().filter(|(id, _)| *id != ScopeId::ROOT) {
-        // Names of shares are left out, and numbered for each file.
+        // Names of shares are removed and numbered within each file.
         let said = all.settings().iter().filter(|said| said.scope == id);
         let mut by_file: BTreeMap<usize, Vec<&Setting>> = BTreeMap::new();
         for said in said {
@@ -312,14 +315,14 @@ struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    /// The line of the share that counts, or else that of `[global]`.
+    /// Returns the effective line of the share, or else that of `[global]`.
     fn find(&self, name: &str) -> Option<&'a Setting> {
         let own = self.said.iter().rev().find(|said| said.key == name);
         own.copied()
             .or_else(|| counting(self.all, ScopeId::ROOT, name))
     }
 
-    /// Writes the facts of the share; returns the line by which guests may enter.
+    /// Notes the facts of the share; returns the line that permits guests to enter.
     fn note(&self, g: &mut Gather<'_>, name: &str) -> Option<&'a Setting> {
         let subject = format!("samba.share.{name}");
         let switched_off = self.find("available").is_some_and(|said| !is_true(said));
@@ -366,7 +369,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// Whether there are guests at all, and whether they are root.
+/// Notes whether guest logins exist, and whether guests are root.
 fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) {
     let mapped = counting(all, ScopeId::ROOT, "maptoguest");
     let mapped = mapped.filter(|said| !said.text().eq_ignore_ascii_case("never"));
@@ -384,7 +387,7 @@ fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) 
     }
 }
 
-/// Whether a file is one of Samba's.
+/// Whether a file belongs to Samba.
 pub(crate) fn may_be(path: &str) -> bool {
     let name = path.strip_prefix(DIR).filter(|rest| !rest.contains("/."));
     name.is_some_and(|name| {
@@ -396,13 +399,13 @@ pub(crate) fn may_be(path: &str) -> bool {
     })
 }
 
-/// What a capture keeps: sections without the names of shares, and settings whose value says nothing of anybody.
-/// A line with those in which it goes on stands where it begins.
+/// Cleans the text: keeps sections without names of shares, and settings with harmless values. A
+/// continued line is joined on its first line.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut out: Vec<String> = Vec::new();
     let mut sections: Vec<String> = Vec::new();
-    // What was said so far of a line that goes on, and where it begins.
+    // Text of a continued line so far, and its first line.
     let mut open: Option<(usize, String)> = None;
     for (at, line) in text.split('\n').enumerate() {
         out.push(String::new());
@@ -445,7 +448,7 @@ fn kept(line: &str, sections: &mut Vec<String>) -> String {
     let word = value.split(BLANK).filter(|word| !word.is_empty());
     let word = word.collect::<Vec<_>>().join("_").to_ascii_lowercase();
     let keep = match key.as_str() {
-        // Elsewhere a path may be anybody's, with names in it.
+        // Elsewhere a path may contain private names.
         "include" | "configfile" => secrets::is_plain(value) && value.starts_with("/etc/samba/"),
         "path" | "directory" => SYSTEM.contains(&value),
         "copy" => false,
@@ -459,7 +462,7 @@ fn kept(line: &str, sections: &mut Vec<String>) -> String {
     }
 }
 
-/// What a section is called: names of shares are numbered.
+/// Returns the name of a section; shares are numbered.
 fn section(name: &str, sections: &mut Vec<String>) -> String {
     let words = name.split(BLANK).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();

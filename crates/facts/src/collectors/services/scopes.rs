@@ -1,4 +1,4 @@
-//! What the scopes of a configuration say themselves, and what they are called.
+//! Notes the settings of each scope of a configuration, and names the scopes.
 
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Scope, ScopeId, Setting};
@@ -6,19 +6,19 @@ use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a key is worth to a check.
+/// How the value of a key is noted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// The first word, with the spellings of yes and no brought together.
+    /// The first word, with synonyms of yes and no normalised.
     Word,
-    /// All words of all lines that count.
+    /// All words of all effective lines.
     List,
-    /// The first word of each line that counts: names, without their values.
+    /// The first word of each effective line: names without their values.
     Names,
 }
 
-/// Notes what the scope says itself for these keys, where it counts, and which block it is when there
-/// was anything.
+/// Notes the effective settings of the scope itself for these keys, and its block if there were
+/// any.
 pub(super) fn own(
     g: &mut Gather<'_>,
     all: &Effective,
@@ -47,7 +47,7 @@ pub(super) fn own(
     if !any {
         return;
     }
-    // What holds outside of all blocks begins nowhere.
+    // The scope outside of all blocks has no place.
     let at = all.scope(scope);
     let (block, place) = match at.head.first() {
         None => (EVERYWHERE, FactPlace::from(at.place.path.to_string_lossy())),
@@ -58,7 +58,7 @@ pub(super) fn own(
     g.about(subject);
 }
 
-/// Words between blanks, commas and colons.
+/// Splits a value at blanks, commas and colons.
 fn words(said: &Setting) -> Vec<Value> {
     said.text()
         .split([' ', '\t', ',', ':'])
@@ -68,8 +68,9 @@ fn words(said: &Setting) -> Vec<Value> {
         .collect()
 }
 
-/// Names of scopes, in their order: `everywhere` outside of all blocks, then the first word of a
-/// block's head with its number among those, `Match-2`. They stay when lines move.
+/// Returns the names of scopes in order: `everywhere` outside of all blocks, else the first word of
+/// the block's head with a number among equal words, `Match-2`. The names do not change when lines
+/// move.
 pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let name = |(id, scope): (ScopeId, &Scope)| {

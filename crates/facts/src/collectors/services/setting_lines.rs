@@ -1,13 +1,13 @@
-//! Files of one setting a line, of which a check asks for a few: PAM's sessions.
+//! Files with one setting per line, of which a check uses a few: PAM.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace, Span};
 
 pub(crate) const SESSION: &str = "/etc/pam.d/common-session";
-/// What PAM asks of who logs in over SSH.
+/// PAM file for logins over SSH.
 pub(crate) const PAM_SSHD: &str = "/etc/pam.d/sshd";
 
-/// Modules that ask for a second factor.
+/// Modules that require a second factor.
 pub(crate) const SECOND: [&str; 7] = [
     "pam_google_authenticator.so",
     "pam_oath.so",
@@ -23,7 +23,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     second_factor(g);
 }
 
-/// The whole of a line.
+/// Returns the place of a whole line.
 pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
     let column = line.len() - line.trim_start().len() + 1;
     FactPlace::File {
@@ -36,7 +36,7 @@ pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
     }
 }
 
-/// Whether pam_systemd opens a session, and where a line that did was commented out.
+/// Notes whether pam_systemd opens a session, and where such a line is commented out.
 fn session(g: &mut Gather<'_>) {
     let Some(text) = g.read("pam.session", SESSION) else {
         return;
@@ -58,7 +58,7 @@ fn session(g: &mut Gather<'_>) {
         .known("pam.session.systemd", value, FactKind::Configured, place);
 }
 
-/// Whether PAM asks for a second factor; it asks by keyboard-interactive authentication.
+/// Notes whether PAM requires a second factor, by keyboard-interactive authentication.
 fn second_factor(g: &mut Gather<'_>) {
     let Some(text) = g.read("pam.sshd", PAM_SSHD) else {
         return;
@@ -73,7 +73,7 @@ fn second_factor(g: &mut Gather<'_>) {
     }
 }
 
-/// The module of a line of `auth` that asks for a second factor.
+/// Returns the module of an `auth` line that requires a second factor.
 fn second(line: &str) -> Option<&'static str> {
     let mut words = line.split_whitespace();
     if !matches!(words.next(), Some("auth" | "-auth")) {
@@ -85,12 +85,12 @@ fn second(line: &str) -> Option<&'static str> {
     })
 }
 
-/// What a capture keeps of it.
+/// Cleans a line of the PAM file of sshd.
 pub(crate) fn redact_pam_sshd(line: &str) -> String {
     second(line).map_or_else(String::new, |module| format!("auth required {module}"))
 }
 
-/// What a capture keeps of the sessions: the line that is asked for.
+/// Cleans a line of the session file: keeps the line of pam_systemd.
 pub(crate) fn redact_session(line: &str) -> String {
     let known = |word: &str| {
         let word = word.trim_start_matches(['#', '-']);

@@ -1,6 +1,5 @@
-//! What disks say of their own health: smartctl(8), asked without waking a disk that sleeps. Of the answer are kept the
-//! verdict and a few counters, no serial number; text as smartmontools 7.3 prints it (ataprint.cpp, scsiprint.cpp,
-//! nvmeprint.cpp).
+//! Health of disks from smartctl(8), without waking a sleeping disk. The verdict and a few counters are kept, no
+//! serial number; the text is that of smartmontools 7.3 (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp).
 
 mod attributes;
 
@@ -13,28 +12,28 @@ use attributes::{is_attribute, read_attribute};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The words of the command, but for the disk.
+/// The command without the disk.
 pub(crate) const ASK: [&str; 5] = ["smartctl", "-n", "standby", "-H", "-A"];
 
-/// Asks a SCSI disk for its error counter log, which the command above does not print.
+/// Prints the error counter log of a SCSI disk, which the command above does not.
 pub(crate) const ASK_LOG: [&str; 5] = ["smartctl", "-n", "standby", "-l", "error"];
 
-/// Bits of the exit status (smartctl(8), EXIT STATUS): words that are not understood, a disk that cannot be opened or
-/// sleeps.
+/// Bits of the exit status (smartctl(8), EXIT STATUS): invalid arguments, or a disk that cannot be
+/// opened or sleeps.
 const NOT_ASKED: i32 = 0b11;
 
-/// Counters of SCSI disks: the beginning of the line, and what they are called here.
+/// Counters of SCSI disks: the beginning of the line, and the name of the fact.
 const SCSI_COUNTERS: [(&str, &str); 2] = [
     ("Elements in grown defect list:", "grown_defects"),
     ("Percentage used endurance indicator:", "percentage_used"),
 ];
-/// Rows of the error counter log, whose last column counts errors that stayed uncorrected (scsiprint.cpp).
+/// Rows of the error counter log; the last column counts uncorrected errors (scsiprint.cpp).
 const SCSI_ROWS: [&str; 3] = ["read:", "write:", "verify:"];
-/// Counters that several lines add to, and of which the smallest counts.
+/// The counter that is the sum of several lines.
 const SUMMED: &str = "uncorrected_errors";
 const LEAST: &str = "life_left";
 
-/// Lines of an NVMe disk's log, and what they are called here.
+/// Lines of an NVMe disk's log, and the names of the facts.
 const NVME: [(&str, &str); 5] = [
     ("Critical Warning:", "critical_warning"),
     ("Available Spare:", "available_spare"),
@@ -43,7 +42,7 @@ const NVME: [(&str, &str); 5] = [
     ("Media and Data Integrity Errors:", "media_errors"),
 ];
 
-/// The verdict of a disk, as its line ends.
+/// The verdict of a disk: the end of its line.
 const VERDICTS: [(&str, &str); 3] = [
     (
         "SMART overall-health self-assessment test result: PASSED",
@@ -55,10 +54,10 @@ const VERDICTS: [(&str, &str); 3] = [
     ),
     ("SMART Health Status: OK", "passed"),
 ];
-/// A verdict of a SCSI disk that is none of these is one of its warnings.
+/// A SCSI verdict that is not in the list is a warning of the disk.
 const SCSI: &str = "SMART Health Status: ";
 
-/// Disks of which the kernel's name says that they may know of their health.
+/// Whether a disk may report its health, by its kernel name.
 fn may_know(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let nvme = name
@@ -79,14 +78,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What the answers about one disk amount to.
+/// Combined output of the commands for one disk.
 #[derive(Default)]
 struct Answers {
     counters: BTreeMap<String, i64>,
     health: Option<String>,
-    /// Attributes at or below their limit, by how that is: `prefail`, `old` or `past`.
+    /// Attributes at or below their threshold, grouped by `prefail`, `old` or `past`.
     failed: BTreeMap<String, Vec<Value>>,
-    /// Why nothing is known.
+    /// Reason why the health is unknown.
     unknown: Option<&'static str>,
 }
 
@@ -96,7 +95,7 @@ fn one(g: &mut Gather<'_>, name: &str) {
     let place = FactPlace::command(argv.clone());
     let output = match g.try_ask(&argv) {
         Ok(output) => output,
-        // Only that program asks a disk.
+        // Only smartctl can read the health.
         Err(HostError::NoCommand { .. }) => return,
         Err(error) => return g.fault(&format!("smart.{name}"), &error, FactKind::Runtime, place),
     };
@@ -105,7 +104,7 @@ fn one(g: &mut Gather<'_>, name: &str) {
     answers.add(&output.text());
     if of_scsi && output.status & NOT_ASKED == 0 {
         let argv: Vec<&str> = ASK_LOG.into_iter().chain([node.as_str()]).collect();
-        // The log is one source more; without it the other counters still count.
+        // The log is an additional source; without it the other counters are still valid.
         if let Ok(log) = g.try_ask(&argv) {
             answers.add(&log.text());
         }
@@ -118,21 +117,22 @@ fn one(g: &mut Gather<'_>, name: &str) {
         || answers.health.is_some()
         || !answers.counters.is_empty()
         || !answers.failed.is_empty();
-    // A disk that smartctl cannot ask, as most of virtual machines, has no health to tell of.
+    // A disk that smartctl cannot query, such as most virtual disks, has no health facts.
     if known && (output.status & NOT_ASKED == 0) {
         g.about(["smart", name]);
     }
 }
 
-/// Whether a disk speaks SCSI itself: the kernel calls the vendor of every SATA disk `ATA`.
+/// Whether a disk uses SCSI itself: the kernel reports the vendor `ATA` for every SATA disk.
 fn is_scsi(g: &mut Gather<'_>, name: &str) -> bool {
     let path = format!("/sys/block/{name}/device/vendor");
     let vendor = g.read(&format!("smart.{name}.uncorrected_errors"), &path);
     name.starts_with("sd") && vendor.is_some_and(|vendor| vendor.trim() != "ATA")
 }
 
-/// Whether attribute 197 of a disk goes to 1 and back without a sector that is lost: Crucial's MX500, in which smartmontools
-/// since 7.1 calls it `Bogus_Current_Pend_Sect` (ticket 1227); older ones call it as on other disks.
+/// Whether attribute 197 of a disk changes to 1 and back without a lost sector: Crucial's MX500.
+/// smartmontools since 7.1 names it `Bogus_Current_Pend_Sect` (ticket 1227); older versions use the
+/// usual name.
 fn counts_pending_wrongly(g: &mut Gather<'_>, name: &str) -> bool {
     let path = format!("/sys/block/{name}/device/model");
     let model = g.read(&format!("smart.{name}.pending_sectors"), &path);
@@ -141,7 +141,8 @@ fn counts_pending_wrongly(g: &mut Gather<'_>, name: &str) -> bool {
     model.starts_with("CT") && model.contains("MX500SSD")
 }
 
-/// Words for the bits of an NVMe disk's Critical Warning (NVM Express base specification, SMART / Health Information).
+/// Names for the bits of an NVMe disk's Critical Warning (NVM Express base specification, SMART /
+/// Health Information).
 const WARNINGS: [&str; 6] = [
     "few spare blocks",
     "temperature",
@@ -162,7 +163,7 @@ fn tell(g: &mut Gather<'_>, name: &str, answers: &Answers, place: &FactPlace) {
     for (what, number) in &answers.counters {
         known(what, (*number).into());
     }
-    // Of NVMe disks the share that is used, which may pass 100.
+    // For NVMe disks the used share of the endurance in percent, which may exceed 100.
     if let Some(used) = answers.counters.get("percentage_used") {
         known(LEAST, (100 - used).max(0).into());
     }
@@ -217,8 +218,8 @@ impl Answers {
     }
 }
 
-/// What a capture keeps of a line, in words of its own: `health passed`, `counter media_errors 0`, `failed SSD_Life_Left
-/// old`, `sleeps`, `closed`. An attribute may say two of them, in a line each.
+/// Cleans a line to fixed words: `health passed`, `counter media_errors 0`, `failed SSD_Life_Left
+/// old`, `sleeps`, `closed`. An attribute may give two lines.
 pub(crate) fn redact(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     match words.as_slice() {
@@ -244,7 +245,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
         return Some(format!("health {verdict}"));
     }
     if let Some(verdict) = line.strip_prefix(SCSI) {
-        // [asc=b, ascq=1] is a temperature that passes.
+        // [asc=b, ascq=1] is a temporarily high temperature.
         let hot = verdict.contains("TEMPERATURE");
         return Some(if hot { "health hot" } else { "health failed" }.to_owned());
     }
@@ -281,7 +282,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     }
 }
 
-/// A whole number without a sign, as it is written.
+/// Returns an unsigned integer as it is written.
 fn number(text: &str) -> Option<String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (digits && text.len() <= 18).then(|| text.to_owned())
@@ -356,7 +357,7 @@ mod tests {
                 "197 Bogus_Current_Pend_Sect 0x0032   100   100   000    Old_age   Always       -       1",
                 None,
             ),
-            // Of SandForce and Samsung: the same numbers mean something else.
+            // SandForce and Samsung: the same numbers have another meaning.
             (
                 "198 Host_Reads_GiB          0x0000   100   100   000    Old_age   Offline      -       9217",
                 None,
@@ -377,7 +378,7 @@ mod tests {
                 "233 Media_Wearout_Indicator 0x0032   098   098   000    Old_age   Always       -       0",
                 Some("counter life_left 98"),
             ),
-            // WD counts up in 230.
+            // WD counts upwards in attribute 230.
             (
                 "230 Media_Wearout_Indicator 0x0032   001   001   ---    Old_age   Always       -       0x002c00a8002c",
                 None,

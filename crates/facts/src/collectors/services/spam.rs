@@ -1,10 +1,9 @@
-//! SpamAssassin: what the machine's own files in /etc/spamassassin say that does nothing: scores of rules
-//! that nothing defines, own rules that are switched off, lists that were closed, plugins that are loaded
-//! already. `spamassassin --lint` is silent about all of them (Conf/Parser.pm, `lint_check`: "not a lint
-//! warning any more").
+//! SpamAssassin: settings in /etc/spamassassin without effect: scores of undefined rules, disabled own rules, closed
+//! lists, and plugins that are loaded already. `spamassassin --lint` reports none of them (Conf/Parser.pm,
+//! `lint_check`: "not a lint warning any more").
 //!
-//! Patterns of rules say what somebody thinks of whose mail, so [`redact`] leaves of each line the kind and
-//! the name of the rule, numbers, and words that a check knows.
+//! Patterns of rules reveal what mail somebody blocks. [`redact`] therefore keeps only the kind and name of a rule,
+//! numbers, and words that a check knows.
 
 use super::dnsbl;
 use super::setting_lines::place;
@@ -14,19 +13,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 pub(crate) const DIR: &str = "/etc/spamassassin/";
-/// Rules as the package brings them.
+/// Directory of the rules of the package.
 pub(crate) const SHIPPED: &str = "/usr/share/spamassassin/";
-/// Rules as sa-update(1p) fetched them, in a directory for each version.
+/// Directory of the rules of sa-update(1p), with one directory per version.
 pub(crate) const UPDATES: &str = "/var/lib/spamassassin/";
 
-/// Files in DIR that the package brings and that nobody changes (Debian 12 and 13).
+/// Files of the package in the configuration directory that users do not change (Debian 12 and 13).
 const OF_PACKAGE: [&str; 1] = ["65_debian.cf"];
 
-/// Plugins that a check knows. SpamAssassin 4.0.1 loads the first two in v310.pre and Check in v320.pre;
-/// OLEVBMacro stands commented out in v343.pre.
+/// Plugins that a check knows. SpamAssassin 4.0.1 loads the first two in v310.pre and Check in
+/// v320.pre; OLEVBMacro is commented out in v343.pre.
 pub(crate) const PLUGINS: [&str; 4] = ["MIMEHeader", "ReplaceTags", "Check", "OLEVBMacro"];
 
-/// Keywords by which a rule is defined (Mail::SpamAssassin::Conf and the plugins of 4.0.1).
+/// Keywords that define a rule (Mail::SpamAssassin::Conf and the plugins of 4.0.1).
 pub(crate) const KINDS: [&str; 15] = [
     "header",
     "body",
@@ -45,10 +44,10 @@ pub(crate) const KINDS: [&str; 15] = [
     "urinsrhssub",
 ];
 
-/// Stands for a pattern that takes a part for an archive by its declared type alone.
+/// Replaces a pattern that detects an archive by its declared type only.
 const BY_TYPE: &str = "zip-by-type";
 
-/// A line of a file that says something to a check.
+/// A line that is relevant to a check.
 enum Line<'a> {
     Plugin(&'a str),
     Defines {
@@ -94,7 +93,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 80 && name.bytes().all(byte)
 }
 
-/// `1.5`, `-5`, or `(0.5)`, which is added to what it was.
+/// Whether the word is a score: `1.5`, `-5`, or `(0.5)`, which is added to the previous score.
 fn is_number(word: &str) -> bool {
     let inner = word
         .strip_prefix('(')
@@ -143,13 +142,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What the machine's own files say.
+/// Content of the machine's own files.
 #[derive(Default)]
 struct Own {
-    /// By rule: the last score that is said, which counts, and where.
+    /// The last score of each rule, which applies, and its place.
     scores: BTreeMap<String, (f64, FactPlace)>,
     rules: BTreeMap<String, FactPlace>,
-    /// Rules in files of the package beside them.
+    /// Rules in files of the package in the same directory.
     brought: BTreeSet<String>,
 }
 
@@ -199,8 +198,8 @@ fn defined(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Names of all rules that are not the machine's own; none where no directory of them is there, as in a
-/// part of a tree.
+/// Returns the names of all shipped rules; `None` if no rule directory exists, as in a part of a
+/// tree.
 fn shipped(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
     let mut dirs = vec![SHIPPED.trim_end_matches('/').to_owned()];
     for version in g.list("spamassassin.score", UPDATES.trim_end_matches('/')) {
@@ -235,13 +234,14 @@ fn shipped(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
     any.then_some(all)
 }
 
-/// `4.000001`, as sa-update names its directories; beside them lie its keys.
+/// Whether the name is a directory of sa-update, such as `4.000001`; its keys are in the same
+/// directory.
 fn is_version(name: &str) -> bool {
     name.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Whether a file holds rules.
+/// Whether a file contains rules.
 pub(crate) fn may_be(path: &str) -> bool {
     let below = [DIR, SHIPPED, UPDATES]
         .iter()
@@ -249,14 +249,14 @@ pub(crate) fn may_be(path: &str) -> bool {
     below && path.ends_with(".cf")
 }
 
-/// Whether the names in a directory may be seen; it ends in `/`.
+/// Whether the names in a directory may be listed; the path ends with `/`.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     [DIR, SHIPPED, UPDATES]
         .iter()
         .any(|known| dir.starts_with(known))
 }
 
-/// What a capture keeps of a line.
+/// Cleans a line.
 pub(crate) fn redact(line: &str) -> String {
     match Line::read(line) {
         Some(Line::Plugin(plugin)) => format!("loadplugin Mail::SpamAssassin::Plugin::{plugin}"),

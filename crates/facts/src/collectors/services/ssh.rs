@@ -1,4 +1,4 @@
-//! sshd for every `Match` block, and the client for every `Host` and `Match` block.
+//! sshd settings for every `Match` block, and client settings for every `Host` and `Match` block.
 
 use super::scopes::{Take, names, own, yes_or_no};
 use super::{ssh_access, ssh_algorithms, sshd_lines};
@@ -12,7 +12,7 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
 
-/// What is asked of the server.
+/// Keywords of the server that are noted.
 const SERVER_KEYS: [(&str, Take); 34] = [
     ("usedns", Take::Word),
     ("gssapiauthentication", Take::Word),
@@ -50,7 +50,7 @@ const SERVER_KEYS: [(&str, Take); 34] = [
     ("authenticationmethods", Take::Word),
 ];
 
-/// What is asked of the client.
+/// Keywords of the client that are noted.
 const CLIENT_KEYS: [(&str, Take); 14] = [
     ("stricthostkeychecking", Take::Word),
     ("forwardagent", Take::Word),
@@ -68,8 +68,8 @@ const CLIENT_KEYS: [(&str, Take); 14] = [
     ("userknownhostsfile", Take::Word),
 ];
 
-/// Keywords of which a check asks what holds in a scope, whoever says it: one of them in one block means
-/// something only with another, which may stand outside of it.
+/// Keywords whose effective value in a scope is noted, even if an outer scope sets it: they have a
+/// meaning only together with another keyword, which may be set outside of the block.
 const SERVER_IN_FORCE: [&str; 2] = ["trustedusercakeys", "revokedkeys"];
 const CLIENT_IN_FORCE: [&str; 4] = [
     "identityfile",
@@ -78,9 +78,10 @@ const CLIENT_IN_FORCE: [&str; 4] = [
     "identityagent",
 ];
 
-/// Keywords that sshd reads and forgets: `sDeprecated` in servconf.c of OpenSSH 9.2, whose `sshd -t` says
-/// "Deprecated option" of each, and `protocol`, which it ignores without a word. Each with the release from which
-/// on it does nothing: before that the line matters, and removing it may bring back what it keeps off.
+/// Keywords that sshd ignores: `sDeprecated` in servconf.c of OpenSSH 9.2, for which `sshd -t`
+/// prints "Deprecated option", and `protocol`, which it ignores silently. Each with the first
+/// release that ignores it: in older releases the line has an effect, and removing it may enable
+/// what it disables.
 pub(crate) const SERVER_DEAD: [(&str, &str); 13] = [
     ("authorizedkeysfile2", "5.9"),
     ("checkmail", "3.7"),
@@ -109,7 +110,8 @@ pub(crate) fn server(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether two lines for a keyword are compared: its value is a word or a list that names nobody.
+/// Whether two lines of a keyword can be compared: its value is a word or list without private
+/// names.
 pub(super) fn is_compared(key: &str) -> bool {
     let mut asked = SERVER_KEYS.iter();
     !is_path(key) && asked.any(|(known, _)| *known == key)
@@ -167,9 +169,9 @@ fn scopes(
     }
 }
 
-/// What counts for a key in a scope, also where a block that matches always says it, `Match all` or
-/// `Host *`. sshd takes the first of the blocks that match before what stands outside of them; ssh takes
-/// the first of all lines (sshd_config(5), ssh_config(5)).
+/// Returns the effective line of a key in a scope, also from a block that always matches (`Match
+/// all`, `Host *`). For sshd the first matching block wins over lines outside of blocks; for ssh
+/// the first of all lines wins (sshd_config(5), ssh_config(5)).
 pub(super) fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Option<&'a Setting> {
     let around: Vec<ScopeId> =
         std::iter::successors(Some(scope), |id| all.scope(*id).parent).collect();
@@ -197,15 +199,15 @@ fn always(head: &[String]) -> bool {
     matches!(criteria, [one] if one.eq_ignore_ascii_case(wanted))
 }
 
-/// Keywords of the server with a word for a value, which `sshd -T` prints as it is written.
+/// Returns keywords of the server whose value is a word, which `sshd -T` prints unchanged.
 pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
-    // `sshd -T` prints a time in seconds, however it is written.
+    // `sshd -T` prints all times in seconds.
     let is_word = |(key, take): &&(&str, Take)| *take == Take::Word && *key != "logingracetime";
     let words = SERVER_KEYS.iter().filter(is_word);
     words.map(|(key, _)| *key)
 }
 
-/// What a capture keeps of a file of either: users, hosts and addresses stand in the other lines.
+/// Cleans a file of server or client: other lines contain users, hosts and addresses.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let name = name.to_ascii_lowercase();
@@ -214,7 +216,8 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
             "host" if value.trim() == "*" => Some("*".to_owned()),
             "match" | "host" => Some(LEFT_OUT.to_owned()),
             "include" => {
-                // Without quotes: a single one of them would make another text of what follows.
+                // Quotation marks are removed: a single one would change the meaning of the text
+                // after it.
                 let patterns: Vec<&str> = value
                     .split_whitespace()
                     .filter(|pattern| is_pattern(pattern))
@@ -250,7 +253,7 @@ fn is_dead(key: &str) -> bool {
     SERVER_DEAD.iter().any(|(dead, _)| *dead == key)
 }
 
-/// The keywords that are asked for: those with a list of algorithms, or those with a word.
+/// Returns the noted keywords: those with a list of algorithms, or those with a word.
 pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
     let all = SERVER_KEYS.iter().chain(&CLIENT_KEYS);
     let mut found: Vec<&str> = all
@@ -265,8 +268,8 @@ pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
     found
 }
 
-/// Names of algorithms are in lower case; a path says who it belongs to only below a home directory,
-/// so what is kept of one is whether it lies where anybody may write.
+/// Cleans a value. Names of algorithms are in lower case. A path reveals its owner only below a
+/// home directory; of other paths only whether everyone may write there is kept.
 fn harmless(name: &str, value: &str, take: Take) -> String {
     let word = value.trim().trim_matches('"');
     let algorithm = |text: &str| {
@@ -298,7 +301,7 @@ fn harmless(name: &str, value: &str, take: Take) -> String {
     }
 }
 
-/// Where keys of accounts lie: patterns, and paths that name nobody.
+/// Cleans the paths of authorized keys: keeps patterns, and paths without private names.
 fn files(value: &str) -> String {
     let kept = |word: &&str| {
         let named = word.starts_with("/home/") && !word.contains('%');
@@ -311,7 +314,7 @@ fn files(value: &str) -> String {
     }
 }
 
-/// Words that these keywords know, and numbers.
+/// Keeps words that these keywords define, and numbers.
 fn kept_word(word: &str) -> String {
     const WORDS: [&str; 24] = [
         "yes",

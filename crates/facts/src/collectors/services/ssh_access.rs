@@ -1,5 +1,5 @@
-//! Who gets past sshd: whether root can log in at all, whether with a password alone, and which lists of accounts
-//! say so. One line means something only with the others, so they are judged together.
+//! Who may log in to sshd: whether root can log in, whether a password alone suffices, and the account lists that
+//! decide it. The lines depend on each other, so they are evaluated together.
 
 use super::scopes::yes_or_no;
 use super::ssh::in_force;
@@ -11,15 +11,15 @@ use assay_model::{FactKind, FactPlace};
 /// Keywords with names of accounts.
 pub(crate) const LISTS: [&str; 4] = ["allowusers", "denyusers", "allowgroups", "denygroups"];
 
-/// Groups that systems have before anybody makes one; root is a member of some of them, which differ.
+/// Groups that exist on every system; root is a member of some of them, depending on the system.
 pub(crate) const SYSTEM_GROUPS: [&str; 9] = [
     "root", "wheel", "sudo", "adm", "admin", "bin", "daemon", "sys", "disk",
 ];
 
-/// Stands for a name that is nobody's business.
+/// Replaces a private name.
 const LEFT_OUT: &str = "left-out";
 
-/// Ways to log in (sshd_config(5), AuthenticationMethods).
+/// Authentication methods (sshd_config(5), AuthenticationMethods).
 pub(crate) const METHODS: [&str; 7] = [
     "publickey",
     "password",
@@ -73,7 +73,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, subject:
             FactPlace::from(&line.place),
         );
     }
-    // Of a scope without any of these nothing is noted.
+    // Nothing is noted for a scope without any of these keywords.
     let subject: Vec<&str> = subject.rsplitn(2, '.').collect();
     if let [name, kind] = subject[..] {
         g.about([kind, name]);
@@ -87,7 +87,7 @@ fn word(all: &Effective, id: ScopeId, key: &str) -> Option<String> {
     ))
 }
 
-/// Whether root logs in with a password and nothing else; `None` when that is not known.
+/// Whether root can log in with only a password; `None` if this is unknown.
 fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
     let word = |key: &str| word(all, id, key);
     let says = |key: &str, value: &str| word(key).as_deref() == Some(value);
@@ -103,7 +103,7 @@ fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
     is_shut_out(all, id).map(|shut| !shut)
 }
 
-/// Whether one of the lists of methods is met by a password alone.
+/// Whether a password alone satisfies one of the lists of methods.
 fn is_alone(said: &Setting) -> bool {
     let by_password = |list: &str| {
         list.split(',').all(|method| {
@@ -116,8 +116,8 @@ fn is_alone(said: &Setting) -> bool {
     lists.peek().is_none() || lists.any(by_password)
 }
 
-/// Whether lists of accounts keep root out: `allowed_user` in auth.c of OpenSSH. A list of users has to name
-/// somebody, and a pattern with a host is met by some clients alone.
+/// Whether account lists exclude root: `allowed_user` in auth.c of OpenSSH. A list of users must
+/// not be empty, and a pattern with a host applies to some clients only.
 fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
     let list = |key: &str| -> Vec<String> {
         let lines = all.get(id, key);
@@ -154,7 +154,7 @@ fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
     }
 }
 
-/// What a capture keeps of a list: which patterns mean root, or groups that every system has.
+/// Cleans a list: keeps patterns that match root, and groups that exist on every system.
 pub(crate) fn redact(name: &str, value: &str) -> String {
     let names: &[&str] = match name.ends_with("groups") {
         true => &SYSTEM_GROUPS,
@@ -179,7 +179,7 @@ pub(crate) fn redact(name: &str, value: &str) -> String {
     words.join(" ")
 }
 
-/// What a capture keeps of AuthenticationMethods.
+/// Cleans AuthenticationMethods.
 pub(crate) fn redact_methods(value: &str) -> String {
     let known = |list: &&str| {
         list.split(',').all(|method| {

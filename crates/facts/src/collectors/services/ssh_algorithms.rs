@@ -1,12 +1,12 @@
-//! Algorithms that sshd is told to offer although they are broken: what each list means once its sign is applied
-//! (sshd_config(5): `+` and `^` add to the defaults, `-` takes away from them, and patterns stand for names).
+//! Broken algorithms that sshd is configured to offer. Lists are evaluated with their sign (sshd_config(5)): `+` and
+//! `^` add to the defaults, `-` removes from them, and patterns match names.
 
 use crate::gather::Gather;
 use assay_config::effective::ssh_match::pattern_matches;
 use assay_config::effective::{Effective, ScopeId, Setting};
 use assay_model::{FactKind, FactPlace};
 
-/// Keywords, and the algorithms of each that are weak. None of them is a default of OpenSSH 8.8 or later.
+/// Keywords with their weak algorithms. None of these is a default of OpenSSH 8.8 or later.
 const WEAK: [(&str, &[&str]); 5] = [
     (
         "kexalgorithms",
@@ -55,7 +55,7 @@ const OF_KEYS: &[&str] = &[
     "ssh-dss-cert-v01@openssh.com",
 ];
 
-/// Notes the lines of a scope that count and offer weak algorithms, and of all of them what is weak.
+/// Notes the effective lines of a scope that offer weak algorithms, and all these algorithms.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &str) {
     for (keyword, weak) in WEAK {
         let counts = all.get(id, keyword);
@@ -77,7 +77,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
     }
 }
 
-/// Which of these algorithms a line adds or keeps.
+/// Returns the weak algorithms that a line adds or keeps.
 fn offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
     let text = said.text();
     let list = text.trim().trim_matches('"');

@@ -1,5 +1,5 @@
-//! Lines of sshd's files that do nothing or that sshd refuses: dead keywords, lines behind another one for the same
-//! keyword, and keywords in a Match block that stand outside of them alone. Values in force are in `ssh`.
+//! Lines of sshd's files without effect, or that sshd rejects: dead keywords, lines after another one for the same
+//! keyword, and global keywords in a Match block. `ssh` has the effective values.
 
 use super::scopes::{names, yes_or_no};
 use super::ssh::{SERVER_DEAD, is_compared};
@@ -14,7 +14,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     void(g, all);
 }
 
-/// Notes the first line because of which sshd does not start.
+/// Notes the first line that prevents sshd from starting.
 fn refused(g: &mut Gather<'_>, all: &Effective) {
     let mut lines = all
         .problems
@@ -40,7 +40,7 @@ fn refused(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes keywords that sshd reads and forgets, each with the release that first did so.
+/// Notes keywords that sshd ignores, each with the first release that ignores it.
 fn dead(g: &mut Gather<'_>, all: &Effective) {
     let lines = all.settings().iter().filter_map(|said| {
         let found = SERVER_DEAD.iter().find(|(keyword, _)| *keyword == said.key);
@@ -63,7 +63,8 @@ fn dead(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes lines that say something else than an earlier line of the same block, which counts (sshd_config(5)).
+/// Notes lines that contradict an earlier line of the same block; the earlier one applies
+/// (sshd_config(5)).
 fn void(g: &mut Gather<'_>, all: &Effective) {
     let names: BTreeMap<ScopeId, String> = names(all).into_iter().collect();
     let mut first: BTreeMap<(ScopeId, &str), &Setting> = BTreeMap::new();
@@ -97,7 +98,7 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// A name, with a number from the second time on.
+/// Appends a number to a name, from its second occurrence on.
 pub(super) fn numbered(seen: &mut BTreeMap<String, usize>, name: String) -> String {
     let times = seen.entry(name.clone()).or_default();
     *times += 1;

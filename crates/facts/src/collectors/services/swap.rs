@@ -20,7 +20,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let on = match device {
             _ if *kind == "file" => "file",
             name if name.starts_with("zram") => "zram",
-            // zvols are zd0, zd16 … (zvol(4) has no other names in /dev).
+            // zvols are named zd0, zd16 … (zvol(4) has no other names in /dev).
             name if name.strip_prefix("zd").is_some_and(|rest| {
                 !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
             }) =>
@@ -39,7 +39,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// What a capture keeps: where a swap file lies may say whose it is.
+/// Cleans a line: the path of a swap file may be private.
 pub(crate) fn redact(line: &str) -> String {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     if words.first() == Some(&"Filename") || words.is_empty() {

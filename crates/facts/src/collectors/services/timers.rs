@@ -1,14 +1,13 @@
-//! What is done from time to time: scrubs of pools and TRIM, by cron or by timers of systemd. A mount
-//! with `discard` trims as it goes.
+//! Periodic tasks: scrubs of pools and TRIM, by cron or systemd timers. A mount with `discard` trims continuously.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// Timers that start with the machine, as `systemctl enable` links them.
+/// Timers that start at boot, as `systemctl enable` links them.
 pub(crate) const WANTED: &str = "/etc/systemd/system/timers.target.wants";
 pub(crate) const CRONTAB: &str = "/etc/crontab";
-/// Directories of cron: lines of a crontab in the first, programs in the others, and the crontab of root.
+/// Directories of cron (crontab lines in the first, programs in the others), and root's crontab.
 pub(crate) const CRON: [&str; 5] = [
     "/etc/cron.d",
     "/etc/cron.daily",
@@ -17,7 +16,7 @@ pub(crate) const CRON: [&str; 5] = [
     "/var/spool/cron/crontabs",
 ];
 
-/// What is looked for: the fact, how a timer that does it begins, and what a line of a script says.
+/// Tasks: the fact, prefixes of timers, and words in script lines.
 const TASKS: [(&str, &[&str], &[&str]); 2] = [
     (
         "schedule.zfs_scrub",
@@ -31,13 +30,13 @@ const TASKS: [(&str, &[&str], &[&str]); 2] = [
     ),
 ];
 
-/// What lines of scripts are looked for.
+/// Returns the words that are searched in scripts.
 pub(crate) fn words() -> Vec<&'static str> {
     let words = TASKS.iter().flat_map(|(_, _, words)| words.iter().copied());
     words.collect()
 }
 
-/// TRIM among the tasks.
+/// Index of TRIM in the tasks.
 const TRIM: usize = 1;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -102,7 +101,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether a file system is mounted so that it tells its drive what is free.
+/// Whether a file system is mounted with continuous TRIM.
 fn discards(g: &Gather<'_>) -> bool {
     let mounts = g.host.read_text(Path::new(crate::mountinfo::MOUNTINFO));
     let options = |line: &str| {
@@ -113,13 +112,13 @@ fn discards(g: &Gather<'_>) -> bool {
     mounts.is_ok_and(|text| text.lines().any(options))
 }
 
-/// Whether a line of a script does one of these, and is no comment.
+/// Whether a script line runs one of the commands and is not a comment.
 fn says(line: &str, words: &[&str]) -> bool {
     let line = line.trim_start();
     !line.starts_with('#') && words.iter().any(|word| line.contains(word))
 }
 
-/// What a capture keeps of a line of cron: which of the tasks it does.
+/// Cleans a line of cron: keeps the tasks that it runs.
 pub(crate) fn redact(line: &str) -> String {
     let known = TASKS.iter().flat_map(|(_, _, words)| words.iter());
     let done: Vec<&str> = known.filter(|word| says(line, &[word])).copied().collect();
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
     use assay_host::Recorded;
 
-    /// Of /etc/cron.d/zfsutils-linux, zfsutils-linux 2.1.11 (Debian 12).
+    /// /etc/cron.d/zfsutils-linux of zfsutils-linux 2.1.11 (Debian 12).
     const ZFSUTILS: &str = "\
 PATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin
 

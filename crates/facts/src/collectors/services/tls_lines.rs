@@ -1,5 +1,5 @@
-//! What Apache and lighttpd say of protocols and ciphers of TLS. An instance is a line, so that a line is one finding:
-//! of Apache the last of each server, of lighttpd every line, whichever block it stands in.
+//! TLS versions and ciphers of Apache and lighttpd. An instance is a line, so that one line gives one finding: for
+//! Apache the last line of each server, for lighttpd every line in any block.
 //!
 //! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the
 //! pairs of `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
@@ -19,7 +19,7 @@ pub(crate) const LIGHTTPD_DIR: &str = "/etc/lighttpd/conf-enabled";
 const SETTINGS: [&str; 3] = ["ssl.cipher-list", "ssl.use-sslv2", "ssl.use-sslv3"];
 const PAIRS: [&str; 3] = ["MinProtocol", "Protocol", "CipherString"];
 
-/// What of TLS a line speaks of.
+/// What a line sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Protocols,
@@ -42,7 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the line of each server of Apache that counts, where TLS is not off.
+/// Notes the effective line of each Apache server unless TLS is off.
 fn apache(g: &mut Gather<'_>) {
     let reading = apache_reading::read(g.host);
     if let Some((why, place)) = reading.problems.first() {
@@ -64,7 +64,7 @@ fn apache(g: &mut Gather<'_>) {
                 let found = match what {
                     _ if !is_of_tls(rest) => continue,
                     What::Protocols => words(rest),
-                    // A word before the ciphers tells for which protocols they are.
+                    // A word before the ciphers names their protocols.
                     What::Ciphers => ciphers(spec),
                 };
                 note(
@@ -80,7 +80,7 @@ fn apache(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes what a line says, under a name that no other line has.
+/// Notes a line under a unique name.
 fn note(
     g: &mut Gather<'_>,
     who: &str,
@@ -91,7 +91,7 @@ fn note(
 ) {
     let short = file.rsplit('/').next().unwrap_or_default();
     let short = short.strip_suffix(".conf").unwrap_or(short);
-    // Names of sites are in names of files: the number tells as well which line it is.
+    // File names contain names of sites; the number identifies the line without them.
     let plain = match known_file(short) {
         true => format!("{short}-{number}"),
         false => format!("site-{number}"),
@@ -120,8 +120,9 @@ fn note(
     g.about([&format!("{who}.tls"), &which]);
 }
 
-/// Which of SSL 2 and 3 a list of protocols names once all its words are applied: `+` adds, `-` takes away, and a name
-/// without a sign is all there is (`ssl_cmd_protocol_parse` of mod_ssl). `all` has SSL 3 where the library has it.
+/// Returns whether a list of protocols includes SSL 2 or 3 after all words are applied: `+` adds,
+/// `-` removes, and a name without a sign replaces the list (`ssl_cmd_protocol_parse` of mod_ssl).
+/// `all` includes SSL 3 if the library supports it.
 fn old_protocols(words: &[String]) -> Vec<&'static str> {
     const OLD: [&str; 2] = ["SSLv2", "SSLv3"];
     let mut offered: Vec<&'static str> = Vec::new();
@@ -139,7 +140,7 @@ fn old_protocols(words: &[String]) -> Vec<&'static str> {
     offered
 }
 
-/// Notes what each line of a file of lighttpd says.
+/// Notes the TLS settings of each line of a lighttpd file.
 fn lines(g: &mut Gather<'_>, file: &str, text: &str) {
     for (number, line) in text.lines().enumerate() {
         for (what, words) in of_lighttpd(line) {
@@ -149,7 +150,7 @@ fn lines(g: &mut Gather<'_>, file: &str, text: &str) {
     }
 }
 
-/// Files that the packages bring.
+/// Whether a file name is one of the packages.
 fn known_file(name: &str) -> bool {
     ["ssl", "default-ssl", "lighttpd", "10-ssl"].contains(&name)
 }
@@ -172,7 +173,7 @@ fn of_lighttpd(line: &str) -> Vec<(What, Vec<String>)> {
         .collect()
 }
 
-/// What a line says of TLS, by name.
+/// Returns the TLS settings of a line by name.
 fn lighttpd_pairs(line: &str) -> Vec<(&'static str, &str)> {
     let line = line.trim();
     if line.starts_with('#') {
@@ -205,7 +206,7 @@ fn ciphers(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// What a capture keeps of a line of lighttpd's.
+/// Cleans a line of lighttpd.
 pub(crate) fn redact_lighttpd(line: &str) -> String {
     let pairs = lighttpd_pairs(line).into_iter();
     let kept = pairs.map(|(name, value)| match SETTINGS.contains(&name) {
@@ -215,7 +216,7 @@ pub(crate) fn redact_lighttpd(line: &str) -> String {
     kept.collect::<Vec<String>>().join(" ")
 }
 
-/// Whether a file is one of lighttpd's.
+/// Whether a file belongs to lighttpd.
 pub(crate) fn is_of_lighttpd(path: &str) -> bool {
     let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
     path == LIGHTTPD || (dir == LIGHTTPD_DIR && path.ends_with(".conf"))

@@ -1,4 +1,4 @@
-//! What the kernel says of the disks below a pool's top-level devices, and how the pool knows them.
+//! Kernel properties of the disks below a pool's top-level vdevs, and the names by which the pool refers to them.
 
 use crate::block::Device;
 use crate::gather::Gather;
@@ -7,12 +7,13 @@ use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::ffi::OsStr;
 
-/// Names that follow the order in which disks are found. OpenZFS documentation, FAQ, "Selecting /dev/
-/// names", advises against them but for tests; NVMe's and virtio's are given in the same way.
+/// Prefixes of names that depend on the order of detection. The OpenZFS FAQ, "Selecting /dev/
+/// names", advises against them except for tests; names of NVMe and virtio disks are assigned the
+/// same way.
 const BY_ORDER: [&str; 5] = ["sd", "hd", "vd", "xvd", "nvme"];
 
-/// How volumes of RAID controllers call themselves: vendor and beginning of the model, as SCSI's INQUIRY
-/// tells them. Disks that a controller passes through have names of their own.
+/// Volumes of RAID controllers: vendor and prefix of the model from SCSI INQUIRY. Disks in
+/// pass-through mode have other names.
 const VOLUMES: [(&str, &str); 10] = [
     ("DELL", "PERC"),
     ("HP", "LOGICAL VOLUME"),
@@ -26,15 +27,16 @@ const VOLUMES: [(&str, &str); 10] = [
     ("Areca", "ARC-"),
 ];
 
-/// `sector`, the largest physical sector of its disks; `write_cache`, `write back` where one of them has
-/// a cache that loses power; `rotational`, where one of them turns; `raid`, where one is a RAID itself.
+/// Notes `sector`, the largest physical sector of the disks; `write_cache`, `write back` if one of
+/// them has a volatile cache; `rotational`, if one of them is a hard disk; `raid`, if one of them
+/// is a RAID volume.
 pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     let mut sector: Option<(u64, String)> = None;
     let mut cache: Option<(String, String)> = None;
     let mut turns: Option<(bool, String)> = None;
     let mut raid: Option<(String, String)> = None;
     for (path, _) in &vdev.leaves {
-        // Files, and disks that are gone, say nothing.
+        // Files and missing disks have no properties.
         let Some(disk) = disk(g, path) else { continue };
         let dir = disk.dir.display();
         let file = |name: &str| format!("{dir}/{name}");
@@ -78,7 +80,7 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     known("raid", raid.map(|(name, place)| (name.into(), place)));
 }
 
-/// Notes the disks that a pool with autotrim trims as it goes.
+/// Notes the disks that a pool with autotrim trims continuously.
 pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     for (path, _) in &vdev.leaves {
         let Some(disk) = disk(g, path) else { continue };
@@ -89,10 +91,10 @@ pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     }
 }
 
-/// The whole disk that a leaf lies on.
+/// Returns the whole disk of a leaf.
 fn disk(g: &Gather<'_>, path: &str) -> Option<Device> {
     let name = path.strip_prefix("/dev/")?;
-    // Nodes in directories are links or files; `zpool status -L` resolves links.
+    // Names in subdirectories are links or files; `zpool status -L` resolves links.
     if name.contains('/') {
         return None;
     }
@@ -103,7 +105,7 @@ fn disk(g: &Gather<'_>, path: &str) -> Option<Device> {
     }
 }
 
-/// What a RAID calls itself; none of a disk.
+/// Returns the name of a RAID volume; `None` for a disk.
 fn volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Option<String> {
     let number = name
         .strip_prefix("md")
@@ -118,7 +120,8 @@ fn volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Option<Strin
         .then(|| format!("{vendor} {model}"))
 }
 
-/// `by_kernel_name`: those of its devices that the pool knows by a name that another order changes.
+/// Notes `by_kernel_name`: devices that the pool refers to by a name that depends on the order of
+/// detection.
 pub(super) fn names(
     g: &mut Gather<'_>,
     key: &str,
@@ -126,7 +129,7 @@ pub(super) fn names(
     told: Option<&Ashifts>,
     place: &FactPlace,
 ) {
-    // An answer without any device says nothing of their names.
+    // Output without any device gives no names.
     let whole = |told: &&Ashifts| !told.by_id.is_empty() || !told.by_path.is_empty();
     let Some(told) = told.filter(whole) else {
         return;
@@ -149,7 +152,7 @@ mod tests {
     use crate::zpool;
     use assay_host::Recorded;
 
-    /// Recorded: OpenZFS 2.1.11 (Debian 12).
+    /// Recorded with OpenZFS 2.1.11 (Debian 12).
     const STATUS: &str = include_str!("../../../fixtures/zfs-2.1.11/status-mirror.txt");
     const ZDB: &str = include_str!("../../../fixtures/zfs-2.1.11/zdb-mirror.txt");
 
@@ -189,7 +192,7 @@ mod tests {
         assert!(is("sda", "HP", "LOGICAL VOLUME"));
         assert!(is("sda", "AVAGO", "MR9361-8i"));
         assert!(!is("sda", "ATA", "WDC WD40EFRX-68N"));
-        // A disk of this make, passed through.
+        // A disk of this vendor in pass-through mode.
         assert!(!is("sda", "HP", "EG0300FBDSP"));
         assert!(volume("md127", None, None).is_some());
         assert!(volume("mda", None, None).is_none());

@@ -2,7 +2,7 @@ use super::*;
 use assay_host::Recorded;
 use assay_model::FactValue;
 
-// Recorded: OpenZFS 2.1.11 (Debian 12), a pool with log, cache, special and spare.
+// Recorded with OpenZFS 2.1.11 (Debian 12): a pool with log, cache, special and spare.
 const DATASET: &str = include_str!("../../../fixtures/zfs-2.1.11/get-dataset.txt");
 const POOL: &str = include_str!("../../../fixtures/zfs-2.1.11/get-pool.txt");
 const STATUS: &str = include_str!("../../../fixtures/zfs-2.1.11/status-mirror.txt");
@@ -19,7 +19,7 @@ fn host() -> Recorded {
         .command(&get("zfs", "tank/data"), DATASET)
         .command(&get("zpool", "tank"), POOL)
         .command(&["zpool", "status", "-LP", "tank"], STATUS)
-        // 2.1 has no properties of devices.
+        // 2.1 has no vdev properties.
         .command_with(
             &Ashifts::query("tank"),
             2,
@@ -68,13 +68,13 @@ fn devices_of_a_pool() {
     assert_eq!(vdev(0, "ashift").unwrap(), 12);
     assert_eq!(vdev(1, "class").unwrap(), "special");
     assert_eq!(vdev(2, "class").unwrap(), "log");
-    // A single device, which the pool knows by a link.
+    // A single device whose path in the pool is a link.
     assert_eq!(vdev(2, "ashift").unwrap(), 12);
     assert_eq!(vdev(3, "class").unwrap(), "cache");
     assert!(vdev(3, "ashift").is_none());
 }
 
-/// OpenZFS 2.3.2 as recorded, with a log device added by hand; zdb may not be asked.
+/// Recorded with OpenZFS 2.3.2, with a log device added by hand; zdb is denied.
 #[test]
 fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
     let told = include_str!("../../../fixtures/zfs-2.3.2/properties-draid2.txt");
@@ -98,7 +98,7 @@ fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
 
 #[test]
 fn what_may_not_be_asked_is_unknown() {
-    // Written; not recorded.
+    // Written by hand, not recorded.
     let denied = "Permission denied the ZFS utilities must be run as root.\n";
     let host = Recorded::new()
         .command_with(&get("zpool", "tank"), 1, "", denied)

@@ -1,11 +1,11 @@
-//! What thin volumes were promised, and what their pool has left.
+//! Space that thin volumes may still claim, and free space of their pool.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// `thin_promised`: bytes that volumes without a reservation may still take, from what they hold to their
-/// whole size; `thin_left`: bytes that the pool has for them. Compression and snapshots are left out: the
-/// first makes it less, the second more.
+/// Notes `thin_promised`, bytes that volumes without a reservation may still claim, up to their
+/// size, and `thin_left`, free bytes of the pool. Compression (which reduces the claim) and
+/// snapshots (which increase it) are ignored.
 pub(super) fn thin(g: &mut Gather<'_>, pool: &str, datasets: &[String], argv: &[&str]) {
     let of = |name: &str, property: &str| g.facts.u64(&format!("zfs.dataset.{name}.{property}"));
     let mut promised: Option<u64> = None;

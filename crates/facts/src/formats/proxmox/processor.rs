@@ -1,4 +1,4 @@
-//! The processor that a guest of Proxmox sees: `cpu`, `args` and `arch` of its file, and whether it has AES.
+//! The processor of a Proxmox guest: `cpu`, `args` and `arch` of its file, and whether it has AES.
 
 use super::Config;
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ const WITHOUT_AES: [&str; 24] = [
     "qemu64-v1",
 ];
 
-/// The words of `args` behind the last `-cpu`; QEMU takes the last one, and Proxmox writes `args` behind its own.
+/// Returns the argument of the last `-cpu` in `args`; QEMU uses the last one, and Proxmox appends
+/// `args` to its own arguments.
 fn cpu_of_arguments(args: &str) -> Option<&str> {
     let words: Vec<&str> = args.split_ascii_whitespace().collect();
     let pairs = words.windows(2);
@@ -39,7 +40,8 @@ fn cpu_of_arguments(args: &str) -> Option<&str> {
     named.next_back().map(|pair| pair[1])
 }
 
-/// Model and flags of `kvm64,flags=+aes;-x`, `cputype=host` and of QEMU's own `host,+svm`.
+/// Returns the model and flags of `kvm64,flags=+aes;-x`, `cputype=host` and of QEMU's own
+/// `host,+svm`.
 fn model_and_flags(cpu: &str) -> (Option<&str>, Vec<&str>) {
     let mut model = None;
     let mut flags = Vec::new();
@@ -55,7 +57,7 @@ fn model_and_flags(cpu: &str) -> (Option<&str>, Vec<&str>) {
     (model, flags)
 }
 
-/// Notes `cpu`, `arch` and, where it is known, whether the guest sees AES.
+/// Notes `cpu`, `arch` and, if known, whether the guest has AES.
 pub(super) fn note(config: &mut Config, values: &BTreeMap<&str, &str>) {
     let arch = values.get("arch").copied().unwrap_or("x86_64");
     let args = values.get("args").and_then(|args| cpu_of_arguments(args));
@@ -75,7 +77,7 @@ pub(super) fn note(config: &mut Config, values: &BTreeMap<&str, &str>) {
         return;
     };
     set("cpu", model);
-    // Of several the last counts.
+    // The last flag of a name applies.
     let own = flags
         .iter()
         .rev()
@@ -93,7 +95,8 @@ mod tests {
     use crate::proxmox::{parse, redact};
     use std::collections::BTreeMap;
 
-    /// Of published configurations: nested virtualisation by `args`, Proxmox on ARM, flags beside the type.
+    /// From published configurations: nested virtualisation by `args`, Proxmox on ARM, flags beside
+    /// the type.
     #[test]
     fn what_decides_on_aes() {
         let aes = |text: &str| {

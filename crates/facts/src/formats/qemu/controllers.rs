@@ -1,23 +1,22 @@
-//! Which controller of the command line a disk hangs on, and the bus that this makes.
+//! Finds the controller of a disk on the command line, and the resulting bus.
 //!
-//! With `bus=ID.N` the disk says it. QEMU also names buses by itself, where the controller has no
-//! `id=`: `scsi.0`, `ide.2` and so on, counted by kind of bus after those of the board (`qbus_init_internal`,
-//! hw/core/bus.c). Without `bus=` QEMU takes the controller of the fitting kind that was made last
-//! (`qbus_find_recursive`, softmmu/qdev-monitor.c; `bus_add_child` puts the newest first). All three were
-//! tried on QEMU 7.2.
+//! `bus=ID.N` names it. QEMU also assigns names to buses whose controller has no `id=`: `scsi.0`, `ide.2` and so on,
+//! counted per kind of bus after those of the board (`qbus_init_internal`, hw/core/bus.c). Without `bus=` QEMU uses
+//! the last matching controller (`qbus_find_recursive`, softmmu/qdev-monitor.c; `bus_add_child` inserts at the
+//! front). All three cases were verified with QEMU 7.2.
 
 use super::interface;
 use super::options::Map;
 
-/// What a disk hangs on.
+/// Kind of bus.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Scsi,
     Ide,
 }
 
-/// The controller of `device`, which is one of `devices`; none where the disk needs none, or hangs on
-/// one of the board.
+/// Returns the controller of `device`, which is one of `devices`; `None` if the disk needs none, or
+/// uses one of the board.
 pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> Option<&'a Map> {
     let kind = needs(driver(device));
     let ours = |map: &&Map| kind.is_some() && kind == is(driver(map));
@@ -48,7 +47,7 @@ pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> O
     })
 }
 
-/// The name of the bus that a disk sees.
+/// Returns the name of the bus of a disk.
 pub(super) fn bus(device: &Map, devices: &[Map], board: &str) -> String {
     let controller = controller(device, devices, board).map(driver);
     let name = match driver(device) {
@@ -76,7 +75,7 @@ fn driver(map: &Map) -> &str {
     map.get("driver").map_or("", String::as_str)
 }
 
-/// The kind of bus that a disk needs.
+/// Returns the kind of bus that a disk needs.
 fn needs(disk: &str) -> Option<Kind> {
     match disk {
         _ if disk.starts_with("scsi-") => Some(Kind::Scsi),
@@ -85,7 +84,7 @@ fn needs(disk: &str) -> Option<Kind> {
     }
 }
 
-/// The kind of bus that a controller has.
+/// Returns the kind of bus that a controller provides.
 fn is(driver: &str) -> Option<Kind> {
     const SCSI: [&str; 7] = [
         "virtio-scsi",
@@ -104,7 +103,7 @@ fn is(driver: &str) -> Option<Kind> {
     }
 }
 
-/// How many buses a controller has: one for each port of AHCI, one for each channel of IDE.
+/// Returns the number of buses of a controller: one for each AHCI port, one for each IDE channel.
 fn buses(driver: &str) -> usize {
     match driver {
         "ich9-ahci" => 6,
@@ -113,7 +112,7 @@ fn buses(driver: &str) -> usize {
     }
 }
 
-/// IDE buses of the board itself: the ports of q35's AHCI, the channels of pc's IDE.
+/// Returns the number of IDE buses of the board itself: AHCI ports of q35, IDE channels of pc.
 fn of_board(board: &str) -> usize {
     match interface(Some("ide"), board) {
         Some("sata") => 6,

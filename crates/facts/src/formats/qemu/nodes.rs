@@ -1,39 +1,39 @@
-//! QEMU's block graph, as far as the command line describes it: formats above, the file at the end.
+//! QEMU's block graph on the command line: formats at the top, the file at the bottom.
 
 use super::options::{Map, is_on};
 use crate::limits::Limits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Where the data of a disk lie in the end.
+/// Where the data of a disk are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// A file or a block device; relative to QEMU's working directory unless absolute.
+    /// A file or block device; relative to QEMU's working directory unless absolute.
     File(PathBuf),
-    /// Another protocol or driver: `nbd`, `rbd`, `null-co`. Its address is not kept.
+    /// Another protocol or driver: `nbd`, `rbd`, `null-co`. Its address is dropped.
     Elsewhere(String),
     /// An empty drive.
     Nothing,
 }
 
-/// What stands between a virtual disk and its storage.
+/// The layers between a virtual disk and its storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// Drivers from the top: `throttle`, `qcow2`. A format that QEMU has to guess is `probed`.
+    /// Drivers from the top: `throttle`, `qcow2`. `probed` stands for a format that QEMU detects.
     pub(super) formats: Vec<String>,
     pub(super) storage: Storage,
-    /// Of the node that opens the file: O_DIRECT; flushes left out.
+    /// Cache flags of the node that opens the file: O_DIRECT, and ignored flushes.
     pub(super) direct: bool,
     pub(super) no_flush: bool,
-    /// How the file is read and written: `threads`, `native`, `io_uring`.
+    /// I/O backend of the file: `threads`, `native`, `io_uring`.
     pub(super) aio: String,
-    /// Whether discards get through all of it.
+    /// Whether all layers pass discards on.
     pub(super) discard: bool,
     pub(super) detect_zeroes: Option<String>,
     pub(super) read_only: bool,
-    /// Limits that the drive itself tells.
+    /// Limits of the drive itself.
     pub(super) limits: Limits,
-    /// The throttle group that it is in.
+    /// Name of its throttle group.
     pub(super) group: Option<String>,
 }
 
@@ -63,7 +63,7 @@ const FILES: [&str; 5] = [
     "virtio-blk-vfio-pci",
 ];
 
-/// Deeper than any real graph: ends a circle.
+/// Most layers; more are taken for a cycle.
 const DEPTH: usize = 16;
 
 /// Nodes of `-blockdev`, by name.
@@ -81,14 +81,14 @@ impl Chain {
         let get = |key: &str| map.get(&format!("{prefix}{key}")).map(String::as_str);
         let flag = |key: &str| get(key).map(is_on);
         let driver = get("driver").unwrap_or("probed");
-        // An inner node takes its cache flags from the outer one (block.c, bdrv_inherited_options);
-        // a named one has its own.
+        // An inner node inherits its cache flags from the outer node (block.c,
+        // bdrv_inherited_options); a named node has its own.
         if prefix.is_empty() {
             (self.direct, self.no_flush) = (false, false);
         }
         self.direct = flag("cache.direct").unwrap_or(self.direct);
         self.no_flush = flag("cache.no-flush").unwrap_or(self.no_flush);
-        // Unset, a named node ignores discards; an inner one passes them on.
+        // By default a named node ignores discards and an inner node passes them on.
         let passes =
             get("discard").map_or(!prefix.is_empty(), |value| matches!(value, "unmap" | "on"));
         self.discard &= passes;
@@ -119,12 +119,12 @@ impl Chain {
                 return self.node(nodes, map, &inner, depth + 1);
             }
         }
-        // Nothing below: the driver itself is where the data lie.
+        // There is no lower layer: the driver itself stores the data.
         self.formats.pop();
         self.storage = Storage::Elsewhere(driver.to_owned());
     }
 
-    /// What `-drive` says, whose `cache=` and `file=` are short for several settings (qemu(1)).
+    /// Parses `-drive`, whose `cache=` and `file=` are abbreviations of several settings (qemu(1)).
     pub(super) fn of_drive(map: &Map) -> Self {
         let mut map = map.clone();
         let mut chain = Self::default();
@@ -170,8 +170,8 @@ impl Chain {
     }
 }
 
-/// The driver of a file name: QEMU takes what stands before a colon for a protocol when no slash
-/// comes first (block.c, path_has_protocol).
+/// Returns the driver of a file name: QEMU reads the text before a colon as a protocol unless a
+/// slash comes first (block.c, path_has_protocol).
 #[must_use]
 pub fn protocol(file: &str) -> &str {
     let end = file.find(['/', ':']).unwrap_or(file.len());

@@ -1,4 +1,4 @@
-//! QEMU's command line: options, and what `key=value` lists and JSON in them say.
+//! Splits QEMU's command line into options, and parses their `key=value` lists and JSON.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,12 +52,11 @@ pub(crate) const WITHOUT_ARGUMENT: [&str; 45] = [
     "xen-domid-restrict",
 ];
 
-/// Flattened settings: nested ones have dotted names, as QEMU itself writes them
-/// (`file.cache.direct`).
+/// Flattened settings: nested settings have dotted names, as in QEMU (`file.cache.direct`).
 pub(super) type Map = BTreeMap<String, String>;
 
-/// One option and its argument, in the order of the command line; an image without an option is
-/// `hda`, as QEMU takes it.
+/// Returns options with their arguments in the order of the command line; an image without an
+/// option is `hda`, as in QEMU.
 pub(super) fn options(argv: &[String]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut words = argv.iter().skip(1);
@@ -76,8 +75,8 @@ pub(super) fn options(argv: &[String]) -> Vec<(String, String)> {
     found
 }
 
-/// Reads `value,key=value,…` or a JSON object. A comma in a value is written twice; a first word
-/// without `=` belongs to `implied`; another one is a flag that is on.
+/// Parses `value,key=value,…` or a JSON object. A comma in a value is doubled. A first word without
+/// `=` is the value of `implied`; another such word is a flag that is on.
 pub(super) fn settings(text: &str, implied: &str) -> Map {
     let mut map = Map::new();
     if text.starts_with('{') {
@@ -119,7 +118,7 @@ fn push(parts: &mut [String], letter: char) {
     }
 }
 
-/// Depth is bounded by serde_json's own limit of 128.
+/// Flattens a JSON value; serde_json bounds the depth to 128.
 fn flatten(prefix: &str, value: &Value, map: &mut Map) {
     let under = |name: &str| match prefix {
         "" => name.to_owned(),
@@ -149,7 +148,7 @@ fn flatten(prefix: &str, value: &Value, map: &mut Map) {
     }
 }
 
-/// Whether a flag is on, as QEMU reads it.
+/// Whether QEMU reads the value of a flag as on.
 pub(super) fn is_on(value: &str) -> bool {
     matches!(value, "on" | "yes" | "true" | "y")
 }

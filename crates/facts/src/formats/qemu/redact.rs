@@ -1,4 +1,4 @@
-//! QEMU's command line without what names the machine or is secret.
+//! Cleans QEMU's command line: drops secrets and what identifies the machine.
 
 use super::nodes::protocol;
 use super::options::{Map, options, settings};
@@ -7,7 +7,7 @@ use crate::limits::is_limit;
 use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 
-/// Options that describe the machine and its disks; of the others nothing is kept.
+/// Options that describe the machine and its disks; other options are dropped.
 pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("id", ""),
     ("name", "guest"),
@@ -28,7 +28,7 @@ pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("hdd", ""),
 ];
 
-/// Settings of drives and devices that decide what they cost; of the others nothing is kept.
+/// Settings of drives and devices that affect performance; others are dropped.
 pub(crate) const KEYS: [&str; 40] = [
     "accel",
     "aio",
@@ -72,9 +72,9 @@ pub(crate) const KEYS: [&str; 40] = [
     "writeback",
 ];
 
-/// `/proc/PID/cmdline` with as much as the facts say: the machine's kind, its disks and their
-/// settings; directories of images but not their names. With `identity` also its name and those of its
-/// images. Redacting twice changes nothing.
+/// Cleans `/proc/PID/cmdline` to the content of the facts: the machine type, its disks and their
+/// settings, and directories of images without their names. With `identity` it keeps the names of
+/// the machine and of its images. Cleaning twice changes nothing.
 #[must_use]
 pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     let argv = super::argv(cmdline);
@@ -83,7 +83,7 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
         let Some((_, implied)) = OPTIONS.iter().find(|(name, _)| *name == option) else {
             continue;
         };
-        // Objects may be secrets; those that limit a disk are none.
+        // Objects may be secrets, except those that limit a disk.
         if option == "object" && !super::is_throttle_group(&settings(&argument, implied)) {
             continue;
         }
@@ -100,7 +100,7 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     bytes
 }
 
-/// Numbers, words and sizes; anything else may hold anything.
+/// Keeps numbers, words and sizes; other text may be private.
 fn value(text: String) -> String {
     let plain = text.is_empty() || is_plain(&text.replace(['=', '#'], "-"));
     if plain { text } else { WITHHELD.to_owned() }
@@ -125,7 +125,7 @@ fn object(map: Map, identity: bool) -> String {
             "guest" if identity => text,
             "guest" => LEFT_OUT.to_owned(),
             "filename" => file(&text, identity),
-            // A node of -blockdev names the node below it.
+            // A node of -blockdev refers to the node below it.
             "file" if is_drive => file(&text, identity),
             _ if is_limit(&key) => value(text),
             _ if KEYS.contains(&last) => value(text),
@@ -136,8 +136,8 @@ fn object(map: Map, identity: bool) -> String {
     Value::Object(clean).to_string()
 }
 
-/// A device's name, or the directory of a file; with `identity` the whole path. Of anything else the
-/// protocol.
+/// Keeps a device name, or the directory of a file; with `identity` the whole path. For other
+/// storage keeps the protocol.
 pub(crate) fn file(name: &str, identity: bool) -> String {
     match protocol(name) {
         "file" => {}

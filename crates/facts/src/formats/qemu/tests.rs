@@ -7,7 +7,7 @@ fn machine(lines: &str) -> QemuMachine {
     parse(&argv)
 }
 
-/// `id bus cache aio iothread formats storage` of each disk.
+/// Formats `id bus cache aio iothread formats storage` of each disk.
 fn table(machine: &QemuMachine) -> Vec<String> {
     let row = |disk: &VirtualDisk| {
         let get = |key: &str| disk.settings.get(key).map_or("?", String::as_str);
@@ -29,7 +29,7 @@ fn table(machine: &QemuMachine) -> Vec<String> {
     machine.disks.iter().map(row).collect()
 }
 
-/// Recorded: libvirt 9.0.0 with QEMU 7.2, a transient domain of type qemu.
+/// Recorded with libvirt 9.0.0 and QEMU 7.2: a transient domain of type qemu.
 #[test]
 fn libvirt() {
     let found = machine(include_str!(
@@ -52,7 +52,7 @@ fn libvirt() {
     assert!(!format!("{found:?}").contains("S3RIAL"));
 }
 
-/// The same domain in libvirt's own words says the same.
+/// The XML of the same domain gives the same settings.
 #[test]
 fn libvirt_and_its_command_line_agree() {
     let status = include_str!("../../../fixtures/libvirt-9.0-domstatus.xml");
@@ -107,7 +107,7 @@ fn plain() {
     assert_eq!(second.formats, ["raw"]);
 }
 
-/// Written after what qemu-server generates, 6.x with `-drive` and 9.x with `-blockdev`; not
+/// Written like the output of qemu-server, 6.x with `-drive` and 9.x with `-blockdev`; not
 /// recorded.
 #[test]
 fn proxmox() {
@@ -153,7 +153,7 @@ hpet=off,type=pc+pve0
     let disk = &found.disks[0];
     assert_eq!(disk.settings["detect_zeroes"], "unmap");
     assert_eq!(disk.settings["discard"], "unmap");
-    // The group is there on Proxmox whether or not it limits anything.
+    // On Proxmox the group exists even without a limit.
     assert!(!disk.settings.contains_key("throttled"));
 }
 
@@ -182,8 +182,8 @@ fn a_circle_of_nodes_ends() {
     assert_eq!(found.disks[0].storage, Storage::Elsewhere("raw".to_owned()));
 }
 
-/// Recorded: QEMU 7.2.22, controllers without `id=` and disks without `bus=`. What hangs where is as
-/// `info qtree` of that process said.
+/// Recorded with QEMU 7.2.22: controllers without `id=` and disks without `bus=`. The expected
+/// buses are those of `info qtree`.
 #[test]
 fn controllers_without_a_name() {
     let found = machine(include_str!(
@@ -203,8 +203,8 @@ fn controllers_without_a_name() {
     );
 }
 
-/// As `info qtree` of QEMU 7.2.22 said: names that QEMU gives count controllers without one only, and
-/// the buses of the board come first.
+/// As printed by `info qtree` of QEMU 7.2.22: only controllers without an id are counted, after the
+/// buses of the board.
 #[test]
 fn buses_that_qemu_named() {
     let disks = |line: &str| table(&machine(&line.replace(' ', "\n")));

@@ -1,4 +1,4 @@
-//! Files with an extended attribute, on a file system that assay made.
+//! Creates files with an extended attribute on a file system of assay.
 
 use crate::engine::{EngineError, LoadTarget, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, attributes};

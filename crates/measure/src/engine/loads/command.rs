@@ -1,4 +1,4 @@
-//! A command, again and again, with the place in its arguments.
+//! Runs a command repeatedly, with the target in its arguments.
 
 use crate::engine::{LoadTarget, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, command};
@@ -17,7 +17,7 @@ pub(super) fn run(
     command::run(&command::CommandRequest { argv, timing }, meter.cancel)
 }
 
-/// `{host}`, `{port}` and `{path}` filled in.
+/// Replaces `{host}`, `{port}` and `{path}`.
 fn fill_placeholders(word: &str, place: &LoadTarget) -> OsString {
     match place {
         LoadTarget::Address { host, port } => word

@@ -1,4 +1,4 @@
-//! fio: its job for each place, and from what it left to a sample.
+//! Runs fio: writes the job for each kind of target, and converts the output to a sample.
 
 use super::Taken;
 use crate::engine::{EngineError, LoadTarget, Meter, MeterSlot};
@@ -12,22 +12,22 @@ use assay_model::{Bytes, Nanos, Workload};
 use std::path::Path;
 use std::time::Duration;
 
-/// Points of the rate over time in a sample: enough to see a slope or a stall, little to store.
+/// Points of the rate over time in a sample: enough to show a slope or a stall, with little data.
 const POINTS: u64 = 15;
-/// Shortest and longest time between two of them, in nanoseconds.
+/// Shortest and longest interval between two points, in nanoseconds.
 const POINT: (u64, u64) = (20_000_000, 10_000_000_000);
-/// What fio's own start and end may take, in nanoseconds.
+/// Time for fio's own start and end, in nanoseconds.
 const START_AND_END: u64 = 30_000_000_000;
 
-/// The same for a job file whose times nobody knows, in nanoseconds.
+/// Interval for a job file with an unknown duration.
 const LOG_EVERY: Nanos = Nanos(500_000_000);
 
-/// The times of a workload's sample.
+/// Durations of a sample.
 struct Times {
-    /// How long it loads.
+    /// Duration of the load.
     planned: Nanos,
     log_every: Nanos,
-    /// When fio hangs.
+    /// Time after which fio counts as hanging.
     limit: Nanos,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn run<E: From<EngineError>>(
     Ok(Taken {
         outcome,
         workers,
-        // The clock of a guest is not ours.
+        // The guest has another clock.
         wall: (!matches!(place, LoadTarget::Guest { .. })).then_some(output.wall),
         cpu: output.cpu,
         tool,
@@ -83,7 +83,7 @@ pub(crate) fn run<E: From<EngineError>>(
     })
 }
 
-/// The job file of a workload on a place.
+/// Returns the job file of a workload for a target.
 fn render(
     place: &LoadTarget,
     workload: &Workload,
@@ -110,11 +110,11 @@ fn render(
     })
 }
 
-/// Runs a job file as it stands, in a work directory: for jobs that are not a workload. How it ended,
-/// and all that fio says.
+/// Runs a job file unchanged in a work directory: for jobs that are not a workload. Returns how it
+/// ended, and the output of fio.
 ///
 /// # Errors
-/// fio cannot be started, or its output cannot be kept.
+/// fio cannot be started, or its output cannot be stored.
 pub fn run_job_file(
     fio: &Fio,
     work: &Path,
@@ -132,7 +132,7 @@ pub fn run_job_file(
     Ok(parse_result(&fio.run(&request, cancel)?))
 }
 
-/// Reads fio's result and says how the sample ended.
+/// Parses fio's result; returns how the sample ended.
 #[must_use]
 pub fn read(output: &FioOutput) -> (Outcome, Vec<Worker>) {
     let (outcome, document) = parse_result(output);

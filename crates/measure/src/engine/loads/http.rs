@@ -1,4 +1,4 @@
-//! HTTP requests.
+//! Sends HTTP requests.
 
 use super::Taken;
 use crate::engine::{EngineError, LoadTarget, Meter, MeterSlot};
@@ -29,8 +29,9 @@ pub(super) fn run(
     let (server, manner) = match meter.tools.is_changing() {
         false => (Cow::Borrowed(found), manner),
         true => {
-            // A service that was told to reload answers by its old configuration for a while: what a good
-            // answer is now is looked up in the middle of the washout. What comes before does not count.
+            // After a reload a service responds with its old configuration for a while. The
+            // expected response is therefore read in the middle of the washout; earlier responses
+            // do not count.
             let half = manner.washout / 2;
             if !half.is_zero() {
                 let first = Manner {
@@ -81,7 +82,7 @@ impl Taken {
     }
 }
 
-/// A load that names no server loads the target.
+/// Returns the load with the target as its URL, if it has none.
 fn pointed_at(load: &Http, place: &LoadTarget) -> Http {
     match place {
         LoadTarget::Named { path } if load.url.is_empty() => Http {

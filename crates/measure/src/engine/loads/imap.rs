@@ -1,4 +1,4 @@
-//! IMAP logins.
+//! Runs IMAP logins.
 
 use crate::engine::{EngineError, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, imap};

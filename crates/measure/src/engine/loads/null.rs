@@ -1,4 +1,4 @@
-//! Nothing, which shows what measuring costs by itself.
+//! Does nothing, which shows the overhead of measuring.
 
 use crate::engine::Meter;
 use assay_loads::{LoadError, LoadResult, Timing, null};

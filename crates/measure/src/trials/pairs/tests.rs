@@ -1,4 +1,4 @@
-//! The loop on a machine whose truth is known.
+//! Tests the pairs on a simulated machine with a known effect.
 
 use super::*;
 use crate::trials::noise::measure_noise;
@@ -12,20 +12,20 @@ use assay_model::{Change, Facts, Load};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// A machine that does `factor` times as many operations a second with the change, with noise.
+/// A machine that does `factor` times as many operations per second with the change, plus noise.
 struct Null {
     factor: f64,
     noise: f64,
     random: ChaCha8Rng,
     time: Duration,
-    /// Suspended while this pair is measured.
+    /// Pair in which the machine is suspended.
     sleeps_in: Option<u32>,
     slept: Duration,
-    /// Fails whenever the change is in effect.
+    /// Whether the load fails with the change.
     breaks: bool,
-    /// Fails always.
+    /// Whether the load always fails.
     broken: bool,
-    /// Asks to stop during this slot.
+    /// Slot in which the user interrupts.
     cancel_at: Option<(u32, Cancel)>,
     entered: Vec<Side>,
     slot: Nanos,
@@ -65,7 +65,7 @@ impl TrialBench for Null {
         {
             cancel.cancel();
         }
-        // Sum of twelve uniform numbers: nearly normal, sd 1.
+        // Sum of twelve uniform numbers: nearly normal with standard deviation 1.
         let normal: f64 = (0..12).map(|_| self.random.random::<f64>()).sum::<f64>() - 6.0;
         let truth = match side {
             Side::Now => 1000.0,
@@ -277,8 +277,8 @@ fn an_interrupted_trial_goes_on_to_the_same_answer() {
     assert!(pairs.is_sorted() && pairs.len() == 2 * judgement.pairs as usize);
 }
 
-/// Where the plan leaves it open, a quiet machine gets short slots and a noisy one longer ones; the pairs have
-/// the length that was chosen, and a trial that leaves nothing open has its own.
+/// If the plan leaves the length open, a quiet machine gets short slots and a noisy one longer
+/// ones. The pairs have the chosen length; a plan with a fixed length keeps it.
 #[test]
 fn noise_decides_how_long_slots_are() {
     let mut open = trial();
@@ -318,7 +318,8 @@ fn noise_is_what_was_planted() {
         &mut silent,
     );
     let [quiet, loud] = [quiet, loud].map(|seen| seen.unwrap().unwrap().pair_sd);
-    // Three neighbours give a factor of three or so, not more; the effect of 2 must not be in it.
+    // Three pairs determine the noise within a factor of about three; the effect of 2 must not be
+    // part of it.
     assert!((0.002..0.05).contains(&quiet), "{quiet}");
     assert!((0.06..1.5).contains(&loud), "{loud}");
 }

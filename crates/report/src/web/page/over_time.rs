@@ -1,4 +1,4 @@
-//! Rate and latency of the steps over time, round after round.
+//! Rate and latency of the steps over time, with consecutive rounds.
 
 use super::super::{name, nanos};
 use crate::plan::{BarLine, PlanSection};
@@ -10,17 +10,17 @@ use assay_render::svg::line_chart::{self, LineChart};
 use assay_render::text::escape_line;
 use assay_render::units::format_latency;
 
-/// Points of a line; more cannot be seen.
+/// Most points of a line; more are not distinguishable.
 const POINTS: usize = 120;
 
-/// A figure of a stretch.
+/// A figure of an interval.
 type Figure = fn(&Point) -> Option<f64>;
 
-/// A figure with its name, and how it is written.
+/// A figure with its name and its formatter.
 type NamedFigure = (&'static str, Figure, fn(f64) -> String);
 
-/// Charts of one kind of load, with the lowest and the highest figure of each step; none for runs that were stored
-/// without stretches.
+/// Builds the charts of one kind of load, with the lowest and the highest figure of each step;
+/// `None` for runs that were stored without intervals.
 pub(super) fn section(
     url: &str,
     id: &str,
@@ -114,7 +114,7 @@ pub(super) fn section(
     })
 }
 
-/// A figure over the seconds of all rounds, one round behind the other.
+/// Returns a figure over the seconds of all rounds in sequence.
 fn points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
     let mut begin = 0.0;
     let mut all = Vec::new();
@@ -132,7 +132,7 @@ fn points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
     all
 }
 
-/// Keeps the lowest and the highest point of each part of the time, so that no stall is averaged away.
+/// Keeps the lowest and the highest point of each part of the time, so that stalls stay visible.
 fn thin(points: &[line_chart::LinePoint]) -> Vec<line_chart::LinePoint> {
     if points.len() <= POINTS {
         return points.to_vec();

@@ -1,8 +1,8 @@
-//! The trials: one for each verdict, and those that try a report hardest.
+//! The trials: one for each verdict, and difficult ones.
 
 use super::*;
 
-/// Larger clusters help, the guardrail holds.
+/// Larger clusters help, and the guardrail is held.
 pub fn better() -> TrialCase {
     let mut plan = plan(
         "qcow2-cluster-size",
@@ -32,7 +32,7 @@ pub fn better() -> TrialCase {
     )
 }
 
-/// More requests, but a tail that no guardrail allows.
+/// More requests, but a tail latency beyond the guardrail.
 pub fn worse() -> TrialCase {
     let mut plan = plan(
         "nginx-worker-processes",
@@ -76,7 +76,7 @@ pub fn worse() -> TrialCase {
     carry_out(trial, &formula, ["1", "auto"], "assay-http 0.0.0")
 }
 
-/// A mount option that changes nothing that matters.
+/// A mount option without a relevant effect.
 pub fn no_difference() -> TrialCase {
     let mut plan = plan(
         "noatime",
@@ -138,7 +138,7 @@ pub fn undecided() -> TrialCase {
     )
 }
 
-/// Fast because it lies.
+/// Faster, because acknowledged writes are not durable.
 pub fn unsafe_() -> TrialCase {
     let mut plan = plan(
         "qemu-cache-unsafe",
@@ -172,7 +172,7 @@ pub fn unsafe_() -> TrialCase {
     carry_out(trial, &formula, ["cache none", "cache unsafe"], "fio-3.33")
 }
 
-/// A login that no longer waits for a name server: less is better, and by far.
+/// A login that no longer waits for a name server: much faster, and lower is better.
 pub fn login() -> TrialCase {
     let server = |value: &str| Arm::Sshd {
         config: "/etc/ssh/sshd_config".to_owned(),
@@ -221,7 +221,7 @@ pub fn login() -> TrialCase {
     carry_out(trial, &formula, ["yes", "no"], "assay-command 0.0.0")
 }
 
-/// Both sides the same.
+/// Both sides are the same.
 pub fn aa() -> TrialCase {
     let mut plan = plan(
         "qcow2-cluster-size",
@@ -247,7 +247,7 @@ pub fn aa() -> TrialCase {
     )
 }
 
-/// Both sides the same, and yet told apart.
+/// Both sides are the same, but the verdict finds a difference.
 pub fn false_alarm() -> TrialCase {
     let mut case = aa();
     case.judgement.verdict = Verdict::Better;
@@ -287,7 +287,7 @@ pub fn empty() -> TrialCase {
     carry_out(trial, &formula, ["relatime", "noatime"], "fio-3.33")
 }
 
-/// Names, values and messages that try to be markup or to deceive.
+/// Names, values and messages with markup and deceptive characters.
 pub fn hostile() -> TrialCase {
     const EVIL: &str = "</title><script>alert(1)</script>\"'&\u{202e}|`*";
     let mut case = worse();
@@ -337,7 +337,7 @@ pub fn hostile() -> TrialCase {
     case
 }
 
-/// One of each.
+/// Returns one trial of each kind.
 pub fn all() -> Vec<(&'static str, TrialCase)> {
     vec![
         ("better", better()),

@@ -1,4 +1,4 @@
-//! The rungs are made, one after the other, and written from end to end.
+//! Creates the rungs in sequence, and writes them completely.
 
 use super::{Bench, LoadTarget, unfit_workload};
 use crate::ladder::flush_writeback::Settle;
@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl<'a> Bench<'a> {
-    /// Makes all rungs and writes their files from end to end. Scratch files go to `files`, which
-    /// outlives the bench.
+    /// Creates all rungs and writes their files completely. Scratch files are registered in
+    /// `files`, which outlives the bench.
     pub(crate) fn new(
         prepared: &PreparedLadder<'_>,
         env: &Environment<'a>,
@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// A volume, and the directory that a file of it lies in.
+    /// Creates a volume; returns the directory of its file.
     fn volume(
         &mut self,
         env: &Environment<'a>,
@@ -122,7 +122,8 @@ impl<'a> Bench<'a> {
         let held = volume::build(env, session, volume, place)?;
         let path = held.path().to_owned();
         self.volumes.push(held);
-        // Its counters tell what reached it; those of a zvol do not tell the disks from the ARC.
+        // The counters of a volume show its I/O; those of a zvol do not separate the disks from the
+        // ARC.
         if !volume.is_zfs() {
             let found = assay_facts::target(env.host, &path)?;
             self.learnt.push((index, found));
@@ -194,10 +195,10 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Until the guest answers.
+/// Time limit for the boot of the guest.
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
 
-/// One guest with a disk for each rung that needs one.
+/// Boots one guest with a disk for each rung that needs one.
 fn boot_guest(
     prepared: &PreparedLadder<'_>,
     env: &Environment<'_>,
@@ -218,7 +219,7 @@ fn boot_guest(
     options.disks = disks;
     options.memory_mib = prepared.wanted.memory_mib;
     options.accel = prepared.wanted.accel;
-    // One disk for each rung: an emulated guest takes its time with them.
+    // Many disks slow down the boot of an emulated guest.
     options.boot_limit = BOOT_LIMIT;
     let booted = Guest::boot(image, &options, state, env.cancel);
     booted.map(Some).map_err(MeasureError::guest("the guest"))

@@ -1,4 +1,4 @@
-//! Rungs in a guest: its disk, and what lies on it.
+//! Rungs in a guest: its disk and the layers on it.
 
 use super::image::open_options;
 use super::{Building, On, Recipe};
@@ -7,14 +7,14 @@ use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
 
-/// Room beyond the test file on a disk that holds only headers (LUKS2 16 MiB, LVM 1 to 4 MiB).
+/// Additional space on a disk that contains only headers (LUKS2 16 MiB, LVM 1 to 4 MiB).
 const HEADERS: u64 = 64 << 20;
-/// Smallest file system beyond its file: mkfs.xfs wants 300 MiB in all, btrfs 109 MiB. The image is
-/// sparse.
+/// Additional space for a file system: mkfs.xfs requires 300 MiB in total, btrfs 109 MiB. The image
+/// is sparse.
 const TABLES: u64 = 512 << 20;
 
 impl Building<'_> {
-    /// The rung that the others in the guest are compared with, up to the first file system.
+    /// Adds the rung with which others in the guest are compared, up to the first file system.
     pub(super) fn guest(&mut self, file: usize) -> usize {
         let disk = self.choice.disk;
         let raw = Disk {

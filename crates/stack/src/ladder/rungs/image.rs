@@ -1,10 +1,10 @@
-//! What a rung's image is: the settings that people see, and the image without a guest.
+//! The image of a rung: its displayed settings, and the image without a guest.
 
 use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::change::{ImageArm, ImageFormat};
 
-/// How an image is opened.
+/// Returns how an image is opened.
 pub(super) fn open_options(disk: &Disk) -> [(&'static str, String); 2] {
     [
         ("cache", disk.cache.name().to_owned()),
@@ -12,7 +12,7 @@ pub(super) fn open_options(disk: &Disk) -> [(&'static str, String); 2] {
     ]
 }
 
-/// The options of a format, as `qemu-img create -o` names them.
+/// Returns the options of a format, named as in `qemu-img create -o`.
 pub(super) fn format_options(format: DiskFormat) -> Vec<(&'static str, String)> {
     let DiskFormat::Qcow2 {
         cluster,
@@ -37,7 +37,7 @@ pub(super) fn format_options(format: DiskFormat) -> Vec<(&'static str, String)> 
     options
 }
 
-/// The image that a guest's disk has, without the guest.
+/// Returns the image of a guest's disk, without the guest.
 pub(super) fn to_image_arm(disk: &Disk) -> ImageArm {
     let options = format_options(disk.format).into_iter();
     ImageArm {

@@ -1,4 +1,4 @@
-//! Ladders of one kind of target each.
+//! Ladders for each kind of target.
 
 use super::*;
 use crate::ladder::sibling_layers::Base;
@@ -91,7 +91,7 @@ fn what_is_not_wanted_or_cannot_be_had_is_left_out() {
     let (ladder, recipes) = settle(&none);
     assert_eq!(recipes, [Recipe::File]);
     assert_eq!(ladder.left_out, ["image: no QEMU", "luks, xfs: no image"]);
-    // Through the page cache, unlike the disk of the other test.
+    // Through the page cache, in contrast to the disk of the other test.
     let (ladder, _) = settle(&choice(&parts, &disk));
     assert!(
         ladder.rungs[1].holds[1].contains("page cache"),

@@ -1,16 +1,16 @@
-//! Rungs below the file: volumes like those that the target stands on.
+//! Rungs below the file: volumes like those under the target.
 
 use super::{Building, Recipe};
 use crate::ladder::sibling_layers::{Base, Volume};
 use assay_model::LayerKind;
 
-/// What every rung on ZFS has in common, beside its properties.
+/// Effects that all rungs on ZFS share, besides its properties.
 const ZFS: &str = "what a transaction group writes after a sample, the checksums and copies it makes \
     then; with primarycache=metadata every read comes from the disks, and a write smaller than a block \
     or record reads the rest of it first";
 
 impl Building<'_> {
-    /// Everything below the file and the file, each on the one before.
+    /// Adds the volumes below the file and the file, each on the previous one.
     pub(super) fn ground(&mut self) -> usize {
         let mut under = None;
         let mut above: &[String] = &[];
@@ -36,7 +36,7 @@ impl Building<'_> {
         rung
     }
 
-    /// A rung of its own for a volume, named after what it is.
+    /// Adds a rung for a volume, named after its kind.
     pub(super) fn volume(
         &mut self,
         parent: Option<usize>,
@@ -75,7 +75,7 @@ impl Building<'_> {
         }
     }
 
-    /// The file that all else stands on: in the target, or in a file system of the pool.
+    /// Adds the file below all other layers: in the target, or in a file system of the pool.
     fn file(&mut self, parent: Option<usize>, above: &[String]) -> usize {
         let home = self.choice.ground.home.as_ref();
         let layer = match (parent, home, above) {

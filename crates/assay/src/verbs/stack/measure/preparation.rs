@@ -1,5 +1,4 @@
-//! Before anything is made: what is left of others is removed, what will be made is shown and asked
-//! about.
+//! Steps before anything is created: removes files of killed processes, shows the plan, and asks.
 
 use super::Measure;
 use crate::progress::whole;
@@ -13,7 +12,7 @@ use assay_stack::ladder::{Made, PreparedLadder, Within};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
-/// Removes what an assay that was killed left of its rungs.
+/// Removes rungs of killed assay processes.
 pub(super) fn sweep(
     journal: &Journal,
     guests: &assay_lab::GuestRegistry,
@@ -24,7 +23,7 @@ pub(super) fn sweep(
     crate::sweep::journals(journal, |label| label == assay_stack::ladder::LABEL)
 }
 
-/// What will be made, how large, how long.
+/// Describes what will be created, its size and duration.
 pub(super) fn plan_text(prepared: &PreparedLadder) -> String {
     let run = &prepared.run;
     let mut text = String::new();
@@ -87,7 +86,7 @@ fn line(name: &str, space: Bytes, what: &str) -> String {
     format!("  {name:<12} {:>9}  {what}\n", space.to_string())
 }
 
-/// Whether it may begin.
+/// Returns whether the user agrees.
 pub(super) fn agreed(args: &Measure) -> anyhow::Result<bool> {
     if args.yes {
         return Ok(true);

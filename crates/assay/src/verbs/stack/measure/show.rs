@@ -1,4 +1,4 @@
-//! What was measured, in every form.
+//! Prints a measurement in all formats.
 
 use crate::context;
 use crate::global::Global;
@@ -10,7 +10,7 @@ use assay_model::Sample;
 use assay_model::run::Run;
 use assay_report::waterfall::{self, WaterfallView};
 
-/// `--show`.
+/// Executes `--show`.
 pub(super) fn show(asked: &str, shape: &Shape, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         bail!("{}", context::nothing_measured(global)?);
@@ -33,7 +33,7 @@ pub(super) fn show(asked: &str, shape: &Shape, global: &Global) -> anyhow::Resul
     Ok(Status::Ok)
 }
 
-/// Judges a run and shows it.
+/// Judges a run and prints it.
 pub(super) fn report(
     run: &Run,
     samples: &[Sample],

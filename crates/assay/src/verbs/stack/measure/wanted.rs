@@ -1,4 +1,4 @@
-//! What the user wants, from the command line and from what it names.
+//! Converts the command line to the ladder that is measured.
 
 use super::super::layers::understand;
 use super::Measure;
@@ -14,13 +14,13 @@ use assay_stack::ladder::{DEFAULT_PLAN, LadderPart, Scratch, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What a scratch disk is where neither a virtual machine nor the user says otherwise: each word and
-/// where it is from.
+/// Default options of a scratch disk, if neither a virtual machine nor the user sets them: each
+/// word and its source.
 const USUAL: [(&str, &str); 2] = [("format", "qcow2"), ("cache", "none")];
-/// Words that describe a qcow2 image alone.
+/// Options that apply to qcow2 images only.
 const OF_QCOW2: [&str; 4] = ["cluster", "preallocation", "extended_l2", "lazy_refcounts"];
 
-/// What to measure, and what to say of it beforehand.
+/// Returns what to measure, and remarks to print before it.
 pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     let (dir, followed) = place(args, target)?;
     let parts: BTreeSet<LadderPart> = match args.layers.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     plan.seed = args.seed.or(plan.seed);
     set_times(&mut plan, args.runtime, args.ramp);
     plan.targets.clear();
-    // A criterion is about one target.
+    // A criterion applies to one target.
     plan.want.clear();
     Ok(Wanted {
         target: dir,
@@ -55,7 +55,7 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     })
 }
 
-/// The directory for the files, and the virtual disk that is followed when the target is one.
+/// Returns the directory of the files, and the virtual disk that is followed if the target is one.
 fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Followed>)> {
     let real = |path: &Path| {
         path.canonicalize()
@@ -85,7 +85,7 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
     Ok((dir, Some(followed)))
 }
 
-/// The scratch disk, and where its settings are from.
+/// Returns the scratch disk, and the sources of its settings.
 fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Disk, Vec<String>)> {
     let asked: Vec<&str> = asked
         .into_iter()
@@ -108,7 +108,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
     let words = kept
         .iter()
         .map(|taken| format!("{}={}", taken.key, taken.value));
-    // The size is that of the test file, which the plan says.
+    // The plan determines the size of the test file.
     let words = std::iter::once("512".to_owned())
         .chain(words)
         .chain(asked.iter().map(|&word| word.to_owned()));
@@ -124,7 +124,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
     Ok((disk, remarks))
 }
 
-/// A line for each place that settings were read from, and one for what is not followed.
+/// Returns a line for each source of settings, and one for settings that are not followed.
 fn told(followed: &Followed, kept: &[&FollowedSetting], asked: &[&str]) -> Vec<String> {
     let mut by_place: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for taken in kept {
@@ -191,7 +191,7 @@ fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
         let found = builtin_plan(name).with_context(|| {
             format!("unknown plan `{name}`: `assay run --help` lists the plans")
         })?;
-        // What is built in says how long its own questions take, not this one.
+        // The duration of a built-in plan does not apply to this measurement.
         return Ok(PlanSpec {
             rounds: None,
             runtime: None,

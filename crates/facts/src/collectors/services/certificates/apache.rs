@@ -1,4 +1,4 @@
-//! Apache's files: which certificates and keys they name.
+//! Certificates and keys in Apache's files.
 
 use super::Uses;
 use crate::collectors::services::apache::{APACHE, MAINS, OTHERS};
@@ -7,14 +7,14 @@ use crate::gather::Gather;
 use crate::harmless::kept_path;
 use assay_model::FactKind;
 
-/// Apache's directives with the path of a certificate, and of a key; names are not case-sensitive.
+/// Apache's directives for the path of a certificate and of a key; names are case-insensitive.
 pub(crate) const APACHE_KEYS: [(&str, bool); 3] = [
     ("sslcertificatefile", false),
     ("sslcertificatechainfile", false),
     ("sslcertificatekeyfile", true),
 ];
 
-/// Takes in the certificates and keys that any server of Apache names.
+/// Adds the certificates and keys of all servers of Apache.
 pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     let reading = apache_reading::read(g.host);
     if let Some((why, place)) = reading.problems.first() {
@@ -43,7 +43,7 @@ pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Use
     }
 }
 
-/// Whether a line of Apache names a key, and the path.
+/// Returns the path in a line of Apache, and whether it is a key.
 pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
     let (name, path) = line.trim().split_once([' ', '\t'])?;
     let name = name.to_ascii_lowercase();
@@ -52,7 +52,7 @@ pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
     (!path.is_empty()).then(|| (*is_key, kept_path(path)))
 }
 
-/// Whether a file is one of Apache's.
+/// Whether a file belongs to Apache.
 pub(crate) fn is_of_apache(path: &str) -> bool {
     let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
     let available = dir

@@ -1,4 +1,4 @@
-//! A certificate as one line without names, and how a file with certificates becomes such lines.
+//! A certificate as one line without names, and the conversion of certificate files to such lines.
 
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::objects::{oid_registry, oid2sn};
@@ -7,7 +7,7 @@ use x509_parser::pem::Pem;
 use x509_parser::prelude::X509Certificate;
 use x509_parser::public_key::PublicKey;
 
-/// A certificate in one line: what [`redact`] writes.
+/// A certificate on one line, as written by [`redact`].
 pub(super) struct Line<'a> {
     pub(super) from: i64,
     pub(super) until: i64,
@@ -16,18 +16,18 @@ pub(super) struct Line<'a> {
     pub(super) signature: &'a str,
     pub(super) self_signed: bool,
     pub(super) then: Then,
-    /// It says where the certificate of its issuer is to be had (RFC 5280, section 4.2.2.1).
+    /// Whether it contains the URL of its issuer's certificate (RFC 5280, section 4.2.2.1).
     pub(super) issuer_elsewhere: bool,
 }
 
-/// What follows a certificate in its file.
+/// The next certificate in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// That of its issuer.
+    /// The certificate of the issuer.
     Issuer,
-    /// Another one.
+    /// Another certificate.
     Gap,
-    /// Nothing.
+    /// End of the file.
     End,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Line<'a> {
         else {
             return None;
         };
-        // Older captures do not say what follows.
+        // Captures of older versions lack this field.
         let (then, fetch) = match more {
             [] => ("end", "-"),
             [then, fetch] => (*then, *fetch),
@@ -104,8 +104,7 @@ impl std::fmt::Display for Line<'_> {
     }
 }
 
-/// What a capture keeps of a file with certificates: one line for each. Keys are not certificates, and
-/// nothing of them is kept.
+/// Cleans a certificate file: one line for each certificate. Keys are dropped.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = text
@@ -157,7 +156,7 @@ fn line(read: &X509Certificate<'_>, then: Then) -> String {
     .to_string()
 }
 
-/// Ed25519 and Ed448 (RFC 8410, section 3).
+/// Whether the key is Ed25519 or Ed448 (RFC 8410, section 3).
 fn is_edwards(read: &X509Certificate<'_>) -> bool {
     let oid = read.public_key().algorithm.algorithm.to_id_string();
     matches!(oid.as_str(), "1.3.101.112" | "1.3.101.113")

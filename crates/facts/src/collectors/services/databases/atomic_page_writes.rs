@@ -1,13 +1,14 @@
-//! Whether the file system below a database writes pages whole: then the database need not protect itself from
-//! pages of which half was written when the power went.
+//! Whether the file system of a database writes pages atomically: the database then needs no protection against torn
+//! pages after a power failure.
 
 use crate::gather::Gather;
 use crate::mountinfo::{self, MOUNTINFO, Mount};
 use assay_model::FactKind;
 use std::path::Path;
 
-/// Notes whether files in `dir` are written whole. ZFS writes records whole (zfsprops(7), recordsize); btrfs does
-/// unless a file is not copied on write, which is an attribute of each file (btrfs(5), NOCOW).
+/// Notes whether the file system writes files in `dir` atomically. ZFS writes whole records
+/// (zfsprops(7), recordsize). btrfs does so for files with copy-on-write, which is an attribute of
+/// each file (btrfs(5), NOCOW).
 pub(super) fn note(g: &mut Gather<'_>, fact: &str, dir: &str) {
     let found = find_mount(g, Path::new(dir)).map_err(str::to_owned);
     let known = found.and_then(|mount| {

@@ -29,7 +29,7 @@ fn the_last_word_of_a_cluster_counts_and_is_named() {
     );
     let full = "postgresql.cluster.15/main.full_page_writes";
     assert_eq!(found.str(full), Some("off"));
-    // ALTER SYSTEM has the last word; where it cannot be read nothing is known.
+    // The file of ALTER SYSTEM is read last; if it is unreadable, the settings are unknown.
     let altered = "/var/lib/postgresql/15/main/postgresql.auto.conf";
     let host = host.file(altered, "# Do not edit\nfsync = 'on'\n");
     assert_eq!(facts(&host).str(key), Some("on"));
@@ -76,7 +76,7 @@ fn a_capture_says_the_same_and_nothing_else() {
         Recorded::new().file("/etc/my.cnf", kept),
     );
     let (one, other) = (facts(&one), facts(&other));
-    // Both settings, that an included file is not there, and that its file system is not known.
+    // Both settings, the missing included file, and the unknown file system.
     assert_eq!(one.map.len(), 4);
     for (key, fact) in &one.map {
         assert_eq!(fact.value, other.map[key].value, "{key}");
@@ -99,7 +99,7 @@ fn is_unknown(found: &assay_model::Facts, key: &str) -> bool {
     found.map.contains_key(key) && found.get(key).is_none()
 }
 
-/// Held against `mariadbd --print-defaults`, 10.11.19.
+/// Compared with `mariadbd --print-defaults`, 10.11.19.
 #[test]
 fn groups_of_other_versions_are_not_read() {
     let commit = "mariadb.innodb_flush_log_at_trx_commit";
@@ -126,7 +126,7 @@ fn groups_of_other_versions_are_not_read() {
         ("1:10.11.6-0+deb12u1", "[ mysqld]=2", "1"),
         ("1:10.3.39-0+deb10u1", "[mariadb-10.3]=2", "2"),
         ("", "[mysqld]=2", "2"),
-        // The version does not matter where a later line decides, or all say the same.
+        // The version does not matter if a later line decides, or if all lines agree.
         ("", "[mariadb-10.3]=2\n[mysqld]=1", "1"),
         ("", "[mariadb-10.3]=1", "1"),
     ] {
@@ -194,12 +194,12 @@ fn what_a_missing_file_may_say_is_unknown() {
             assert_eq!(fact.place.line(), Some(line), "{text}");
         }
     }
-    // Where ALTER SYSTEM writes is told by the cluster.
+    // The cluster's configuration contains the directory of the ALTER SYSTEM file.
     let host = Recorded::new()
         .file(conf, "data_directory = '/srv/pg'\nfsync = on\n")
         .file("/srv/pg/postgresql.auto.conf", "fsync = 'off'\n");
     assert_eq!(facts(&host).str(key), Some("off"));
-    // Relative to where the server was started, and a directory that is not there.
+    // A path relative to the working directory of the server, and a missing directory.
     for line in [
         "!include x.cnf",
         "!includedir /nowhere",
@@ -246,7 +246,7 @@ fn file_systems_that_write_whole_pages() {
         on("3 1 0:31 / /srv rw - xfs /dev/vdb rw\n", "").get(key),
         Some(&false.into())
     );
-    // Whether its files are copied on write is an attribute of each.
+    // Copy-on-write is an attribute of each file.
     assert!(is_unknown(
         &on("2 1 0:30 / /var/lib rw - btrfs /dev/vdb rw,ssd\n", ""),
         key

@@ -54,7 +54,7 @@ fn settings_are_read_as_samba_reads_them() {
         assert_eq!(found.map[signing].place.line(), Some(line), "{text}");
         assert_eq!(whole_unknown(&found), None, "{text}");
     }
-    // What stands in a share, or in a comment, does not count; what is no word of Samba's is unknown.
+    // Lines of a share and comments do not count; a word that Samba does not define is unknown.
     for text in [
         "[a]\nserver signing = no\n",
         "[global]\n; server signing = no\n",

@@ -1,10 +1,10 @@
-//! Attributes of ATA disks by number and name, as drivedb.h of smartmontools knows them.
+//! Attributes of ATA disks by number and name, from drivedb.h of smartmontools.
 
 use super::{LEAST, number};
 
-/// Attributes of ATA disks that count what went wrong: the column ID#, the names under which smartmontools' drivedb.h
-/// knows that meaning, and what they are called here. One number has other meanings on other disks, and a name that
-/// begins with `Bogus_` has none.
+/// Error counters of ATA disks: the number in column ID#, the names for this meaning in
+/// smartmontools' drivedb.h, and the name of the fact. A number may have another meaning on other
+/// disks; names that begin with `Bogus_` have none.
 pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
     (
         5,
@@ -30,8 +30,8 @@ pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
     ),
 ];
 
-/// Attributes of which the column VALUE goes from 100 to 0 while flash wears out, by number and names of drivedb.h.
-/// Under other numbers the same names count the other way, or count something else.
+/// Attributes whose column VALUE decreases from 100 to 0 while flash wears out, by number and names
+/// of drivedb.h. Under other numbers the same names count upwards or count something else.
 pub(crate) const WEAR: [(u32, &str); 7] = [
     (173, "Wear_Leveling_Count"),
     (177, "Wear_Leveling_Count"),
@@ -52,13 +52,13 @@ pub(crate) const WEAR: [(u32, &str); 7] = [
     ),
 ];
 
-/// Whether a word may be the name of an attribute, as drivedb.h writes them.
+/// Whether a word may be an attribute name of drivedb.h.
 pub(super) fn is_attribute(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_%/().-".contains(c);
     !name.is_empty() && name.len() <= 32 && name.chars().all(plain)
 }
 
-/// What is kept of an attribute: what it counts, how much life it leaves, and whether it is below its limit.
+/// Parses an attribute: its counter, the remaining life, and whether it is below its threshold.
 pub(super) fn read_attribute(
     id: u32,
     name: &str,
@@ -70,7 +70,7 @@ pub(super) fn read_attribute(
     let counted = ATTRIBUTES
         .iter()
         .find(|(known, names, _)| *known == id && has(names));
-    // More than 32 bits are several counters in one.
+    // A value of more than 32 bits contains several counters.
     if let (Some((_, _, counter)), Some(raw)) = (counted, number(raw))
         && raw.parse::<u32>().is_ok()
     {
@@ -78,7 +78,7 @@ pub(super) fn read_attribute(
     }
     let wears = WEAR.iter().any(|(known, names)| *known == id && has(names));
     let left = value.parse::<u32>().ok().filter(|left| *left <= 100);
-    // 000 without a limit that was crossed is a value that was never set.
+    // 000 without a crossed threshold is a value that was never set.
     if let (true, Some(left)) = (
         wears,
         left.filter(|left| *left > 0 || when == "FAILING_NOW"),
@@ -91,7 +91,7 @@ pub(super) fn read_attribute(
         ("In_the_past", _) => Some("past"),
         _ => None,
     };
-    // A temperature comes back.
+    // A temperature is temporary.
     if let Some(how) = how.filter(|_| is_attribute(name) && !name.contains("Temp")) {
         kept.push(format!("failed {name} {how}"));
     }
