@@ -3,11 +3,12 @@
 # `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long. `make spark`
 # compares answers with a real Spark cluster, a gigabyte from PyPI the first time.
 # `make written` writes what is made from the code: pages, schemas, the snapshot of help.
+# `make transcripts DIR=/srv` makes the transcripts of the book and the README's picture from real runs.
 # `make dist` builds static binaries and packages, `make docs` the book as HTML.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack fuzz spark build written dist docs
+.PHONY: run test test-guests attack fuzz spark build written transcripts dist docs
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -33,6 +34,9 @@ spark:
 
 written:
 	./scripts/written
+
+transcripts: build
+	./scripts/transcripts "$(DIR)"
 
 dist:
 	./scripts/install-needs run

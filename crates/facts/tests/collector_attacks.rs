@@ -449,7 +449,17 @@ fn attack_a_link_that_dies_leaves_nothing_behind() {
                     .unwrap()
                     .success()
             );
-            child.wait().unwrap();
+            // Before the deadline of the script, which would hide a lost signal.
+            let begin = Instant::now();
+            while child.try_wait().unwrap().is_none() {
+                assert!(
+                    begin.elapsed() < Duration::from_secs(120),
+                    "{} {how}: still there: {:?}",
+                    pair.name,
+                    left_with(is_ours)
+                );
+                std::thread::sleep(Duration::from_millis(20));
+            }
             assert_eq!(left_with(is_ours), [""; 0], "{} {how}", pair.name);
         }
     }

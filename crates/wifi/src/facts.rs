@@ -70,8 +70,28 @@ pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
             tell_radio(&mut facts, file.path, radio, &air);
         }
     }
+    for file in files {
+        put_lost_profile(&mut facts, file);
+    }
     unread(&mut facts, files);
     facts
+}
+
+/// Writes a network without a known name for a log about a lost RADIUS profile.
+fn put_lost_profile(facts: &mut Facts, file: &WifiFile<'_>) {
+    let Some(lost) = &file.reading.lost_profile else {
+        return;
+    };
+    let name = format!("A network that the log of {} does not name", lost.date);
+    let subject = Subject::new(["wifi.network", name.as_str()]);
+    let place = FactPlace::File {
+        path: file.path.to_owned(),
+        line: Some(lost.line),
+        span: None,
+    };
+    put(facts, &subject, "own", true.into(), &place);
+    put(facts, &subject, "name", name.as_str().into(), &place);
+    put(facts, &subject, "radius", false.into(), &place);
 }
 
 /// Writes a fact. Network names cannot produce the same key, because a property contains no dot.

@@ -1,4 +1,4 @@
-//! Parses files about Wi-Fi networks: output of `iw`, exports of a UniFi controller, hostapd.conf, and lists
+//! Parses files about Wi-Fi networks: output of `iw`, exports and server.log of a UniFi controller, hostapd.conf, and lists
 //! of Kismet and WiGLE. Converts them into facts for advice pages, and counts vehicles by make. This crate
 //! does no I/O, and the size of every input is limited.
 
@@ -16,6 +16,7 @@ pub mod security;
 pub mod ssid;
 mod table;
 mod unifi;
+mod unifi_log;
 mod wigle;
 
 pub use facts::{WifiFile, facts, judges};
@@ -37,6 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         Format::Kismet => kismet::read(bytes),
         Format::Wigle => wigle::read(bytes),
         Format::Hostapd => hostapd::read(bytes),
+        Format::UnifiLog => Ok(unifi_log::read(bytes)),
     }
 }
 
@@ -51,6 +53,7 @@ fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
     // `iw` may print a warning of the kernel before the scan.
     let iw = |line: &[u8]| line.trim_ascii().starts_with(b"BSS ");
     match first {
+        _ if unifi_log::recognise(first) => Ok(Format::UnifiLog),
         _ if first.starts_with(b"{") || first.starts_with(b"[") => Ok(Format::Unifi),
         _ if first.starts_with(b"WigleWifi") || first.starts_with(b"\"WigleWifi") => {
             Ok(Format::Wigle)

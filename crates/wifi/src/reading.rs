@@ -27,6 +27,8 @@ pub enum Format {
     Wigle,
     /// hostapd.conf.
     Hostapd,
+    /// server.log of a UniFi controller.
+    UnifiLog,
 }
 
 impl Format {
@@ -46,6 +48,7 @@ impl fmt::Display for Format {
             Self::Kismet => "Kismet list",
             Self::Wigle => "WiGLE list",
             Self::Hostapd => "hostapd.conf",
+            Self::UnifiLog => "server.log of a UniFi controller",
         })
     }
 }
@@ -157,6 +160,17 @@ pub struct Radio {
     pub width_line: usize,
 }
 
+/// Lines of a controller's log about networks with 802.1X that have lost their RADIUS profile. They name no network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostProfile {
+    /// Newest line, from 1.
+    pub line: usize,
+    /// Date of that line, `2017-01-18`.
+    pub date: String,
+    /// Number of such lines.
+    pub count: usize,
+}
+
 /// Unreadable lines of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
@@ -208,6 +222,8 @@ pub struct Reading {
     pub asks: Vec<(usize, Option<String>)>,
     /// Number of networks outside of 2.4, 5 and 6 GHz, for which there are no rules.
     pub other_bands: usize,
+    /// Lines of a log about a lost RADIUS profile.
+    pub lost_profile: Option<LostProfile>,
     /// Unreadable lines.
     pub unread: Unread,
 }
@@ -225,6 +241,7 @@ impl Reading {
             profiles: None,
             asks: Vec::new(),
             other_bands: 0,
+            lost_profile: None,
             unread: Unread::default(),
         }
     }
@@ -287,4 +304,4 @@ pub enum ReadError {
 }
 
 /// List of supported formats, for messages.
-const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON of a UniFi controller, hostapd.conf, a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";
+const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON or server.log of a UniFi controller, hostapd.conf, a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";

@@ -1,6 +1,7 @@
 //! `assay check`: finds violations of advice on a machine.
 
 mod fix;
+pub(super) mod mail;
 #[cfg(feature = "schemas")]
 pub(super) use fix::{Confirmed, TakenBack};
 mod verdicts;
@@ -39,6 +40,7 @@ Examples:
   assay check --undo                 undo the newest kept fix (--undo NUMBER: another one)
   assay check diff old.json new.json what changed its verdict between two --json outputs, and why
   assay check wifi scan.txt          wireless networks: scans, exports of a controller, lists
+  assay check mail sample.eml        the spam rules that match a stored mail
 
 Without --fix and --undo, check changes nothing and sends nothing. A setting that could not be read
 is reported as unknown, never as fine.
@@ -121,6 +123,7 @@ enum Action {
         json: bool,
     },
     Wifi(wifi::Args),
+    Mail(mail::Args),
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +165,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.action {
         Some(Action::Diff { old, new, json }) => return difference(old, new, *json),
         Some(Action::Wifi(args)) => return wifi::run(args, global),
+        Some(Action::Mail(args)) => return mail::run(args, global),
         None => {}
     }
     let catalogue = super::advice::catalogue(&args.own)?;

@@ -22,7 +22,7 @@ pkill -KILL -f "stand-by.*$bed/state/journal"
 kill -KILL $fix
 sleep 1
 grep -q '^UseDNS yes' /etc/ssh/sshd_config && { echo "taken back from inside" >&2; exit 7; }
-for _ in $(seq 140); do
+for _ in $(seq 600); do
     grep -q '^UseDNS yes' /etc/ssh/sshd_config && exit 0
     sleep 0.5
 done
@@ -75,6 +75,40 @@ fn attack_both_processes_are_killed() {
         kept.len() as u64,
         held as u64,
     );
+}
+
+/// Kills everything that looks after a change, lets a check of atd fail, and then one succeed.
+const FAILED: &str = r#"
+assay=$1; bed=$2
+"$assay" check --fix ssh-usedns --yes --confirm-within 1h > "$bed/out" 2>&1 &
+fix=$!
+for _ in $(seq 600); do
+    [ -n "$(find "$bed/state/journal/sessions" -name waits 2>/dev/null)" ] && break
+    kill -0 $fix 2>/dev/null || { cat "$bed/out" >&2; exit 9; }
+    sleep 0.1
+done
+pkill -KILL -f "stand-by.*$bed/state/journal"
+kill -KILL $fix
+dir=$(echo /var/lib/assay/undo/*)
+mv "$bed/state/journal" "$bed/state/away"
+for job in $(atq | cut -f 1); do atrm "$job"; done
+"$dir/assay" dev undo-unconfirmed --dir "$dir" 2>/dev/null && exit 8
+[ "$(atq | wc -l)" = 1 ] || { atq >&2; exit 7; }
+mv "$bed/state/away" "$bed/state/journal"
+"$dir/assay" dev undo-unconfirmed --dir "$dir" >/dev/null || exit 6
+"#;
+
+#[test]
+fn a_check_that_fails_is_followed_by_another() {
+    let Some(bed) = bed() else { return };
+    let before = bed.look("ssh/sshd_config");
+    let place = bed.home.dir.path().to_str().unwrap().to_owned();
+    let mut command = bed.command(&["sh", "-c", FAILED, "sh", sent(), &place]);
+    command.env("BED_SCHEDULER", "at");
+    let ran = ended(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(bed.look("ssh/sshd_config"), before);
+    assert!(nothing_is_armed(&bed), "{:?}", bed.armed());
 }
 
 #[test]

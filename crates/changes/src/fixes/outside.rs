@@ -226,6 +226,8 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     let Some(order) = Order::read(dir)? else {
         return Ok(Vec::new());
     };
+    // Before anything can fail: a scheduler that does not repeat by itself would never check again.
+    order.look_again(host)?;
     let age = order.age()?;
     if !order.journal.is_dir() {
         if age > PATIENCE {
@@ -240,16 +242,15 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
         match holder.filter(|_| age > limit) {
             // The process exceeded its time; its changes are rolled back below.
             Some(holder) => host.kill(holder)?,
-            None => return order.look_again(host).map(|()| Vec::new()),
+            None => return Ok(Vec::new()),
         }
     }
     let recovered = journal.recover_session(&order.session, host)?;
     let failed = recovered
         .iter()
         .any(|one| matches!(one.outcome, RecoveryOutcome::Failed(_)));
-    match failed || matches!(journal.standing(&order.session)?, SessionState::Live { .. }) {
-        true => order.look_again(host)?,
-        false => order.remove(&places, host)?,
+    if !failed && !matches!(journal.standing(&order.session)?, SessionState::Live { .. }) {
+        order.remove(&places, host)?;
     }
     Ok(recovered)
 }

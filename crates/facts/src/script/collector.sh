@@ -759,7 +759,6 @@ server() {
 }
 # Waits until time is up, or until nobody is there any more who asked.
 guard() {
-    link=$(server)
     left=$assay_deadline
     while [ "$left" -gt 0 ]; do
         sleep 1
@@ -771,6 +770,9 @@ guard() {
 }
 # All are stopped first, so that none of them ends, or starts another one, before its turn comes.
 end_work() {
+    # A signal may come between the start of the work and the line that notes its number.
+    work=${work:-${!-}}
+    [ -n "$work" ] || return 0
     # shellcheck disable=SC2046 # numbers
     {
         kill -STOP "$work" $(below "$work")
@@ -780,10 +782,13 @@ end_work() {
     } 2>/dev/null
 }
 
-main "$@"@@PATHS@@ </dev/null &
-work=$!
+# The traps and the search for the ssh server come first: a signal, or the end of the server, may be early.
+work=
 guard=
 trap 'end_work; kill -9 $guard 2>/dev/null; exit 1' HUP INT TERM PIPE
+link=$(server)
+main "$@"@@PATHS@@ </dev/null &
+work=$!
 guard </dev/null >/dev/null 2>&1 &
 guard=$!
 wait "$work"

@@ -26,8 +26,9 @@ Examples:
   assay check --explain wifi-open-twin         the page behind a finding
 
 Read are what `iw dev DEVICE scan` prints; JSON of a UniFi controller (rest/wlanconf,
-stat/device, stat/rogueap, rest/radiusprofile, as answers or as lists in one object); the list
-of Kismet with semicolons, which airodump-ng writes; and WiGLE's list. `-` is standard input.
+stat/device, stat/rogueap, rest/radiusprofile, as answers or as lists in one object), and its
+server.log; the list of Kismet with semicolons, which airodump-ng writes; and WiGLE's list. `-` is
+standard input.
 Networks that an export configures are yours without --ssid; without either, all are judged.
 Nothing is sent, and of an address only the maker's part is shown.
 

@@ -68,6 +68,11 @@ fn all() -> Vec<Form> {
         ),
         ("cert", "assay cert show --json", form::<cert::Document>()),
         (
+            "check-mail",
+            "assay check mail --json",
+            form::<check::mail::Document>(),
+        ),
+        (
             "run",
             "assay run --json, assay report show --json, assay report --json",
             form::<assay_report::json::RunDocument<'_>>(),

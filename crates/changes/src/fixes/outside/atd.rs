@@ -24,15 +24,26 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-/// Submits the job of the next check.
+/// Times that `at` is asked for a job, since nothing checks the change again without one.
+const ATTEMPTS: usize = 3;
+
+/// Submits the job of the next check. The new job exists before the old one is removed, so that a failure or a
+/// kill in between leaves a job.
 pub(super) fn enter_next_job(
     order: &Order,
     dir: &Path,
     host: &dyn HostMut,
 ) -> Result<(), OutsideError> {
     let path = dir.join(JOB);
+    let mut entered = enter_job(order);
+    for _ in 1..ATTEMPTS {
+        if entered.is_ok() {
+            break;
+        }
+        entered = enter_job(order);
+    }
+    let job = entered.map_err(OutsideError::file(Path::new("at")))?;
     remove_job(dir, host);
-    let job = enter_job(order).map_err(OutsideError::file(Path::new("at")))?;
     write_file(&path, job.as_bytes(), 0o600).map_err(OutsideError::file(&path))
 }
 
