@@ -1,6 +1,10 @@
 //! What must not leave the machine: the rules by which text of a machine is cleaned. One home for all
 //! of them; what a source may say at all is decided where it is read, by lists of what is harmless.
 
+mod words;
+
+pub use words::withhold_in_words;
+
 use serde_json::Value;
 
 /// Stands where a value was left out.
