@@ -1,31 +1,91 @@
 #!/usr/bin/env python3
 """Sessions of `assay tune` on planted programs, with the real program and a real clock.
 
-    bench/tune/live.py ASSAY [--sessions N] [--budget SECONDS] [MACHINE ...]
+    bench/tune/live.py ASSAY [--sessions N] [--budget SECONDS] [--jobs N] [MACHINE ...]
 
-ASSAY is the program to test. Machines: still, gains, one. A planted program sleeps for 40 ms divided by its speed,
-which its configuration file decides. Prints how often each setting was kept, how far the wall time went beyond the
-budget, and how often the file was not as before after `--undo`.
+ASSAY is the program to test. A planted program sleeps for 40 ms divided by its speed, which its configuration file
+decides; it needs a C compiler and hardly any CPU. Prints how often each setting was kept, how far the wall time went
+beyond the budget, and how often the file was not as before after `--undo`; of a machine with a rule also how often
+it held.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
 import subprocess
 import tempfile
+import threading
 import time
 
-# Machine: settings with their speed, 1.2 for +20 %.
+# Machine: settings with the words of the planted program (see PLANT), options of the session, and what must hold.
 MACHINES = {
-    "still": {f"s{n}": 1.0 for n in range(6)},
-    "gains": {"plus20": 1.2, "plus10": 1.1, "minus20": 0.8, "none1": 1.0, "none2": 1.0},
-    "one": {"plus20": 1.2, "minus20": 0.8},
+    "still": {"words": [f"s{n}:1" for n in range(6)], "holds": lambda end: not end["kept"]},
+    "gains": {
+        "words": ["plus20:1.2", "plus10:1.1", "minus20:0.8", "none1:1", "none2:1"],
+        "holds": lambda end: "plus20" in end["kept"] and "minus20" not in end["kept"],
+    },
+    "one": {"words": ["plus20:1.2", "minus20:0.8"], "holds": lambda end: end["kept"] == ["plus20"]},
+    "ten": {"words": ["plus10:1.1", "none:1"], "holds": lambda end: end["kept"] == ["plus10"]},
+    "twins": {"words": ["a:1.3", "b:1.3", "a+b:0.76923"], "holds": lambda end: len(end["kept"]) == 1},
+    "rivals": {"words": ["a:1.15", "b:1", "a+b:0.75"], "holds": lambda end: len(end["kept"]) < 2},
+    "stalls": {"words": ["a:1.08", "slow:a:10:3"], "holds": lambda end: not end["kept"]},
+    "tail": {"words": ["a:1.15", "slow:a:30:3"], "guard": True, "holds": lambda end: not end["kept"]},
+    "breaker": {
+        "words": ["a:1.3", "b:1", "fail:b"],
+        "holds": lambda end: "b" not in end["kept"] and "b" in end["left_out"],
+    },
+    "met": {"words": ["a:1.3"], "want": "p50 <= 20s", "holds": lambda end: end["untouched"] and end["code"] == 0},
+    "beyond": {"words": ["a:1.3"], "want": "p50 <= 1us", "holds": lambda end: end["untouched"] and end["code"] == 1},
+    "evaporates": {"words": ["a:1.4"], "confirm": True, "holds": lambda end: end["kept"] and end["confirmed"] == 1},
+    "meddler": {"words": ["a:1.4"], "meddle": True, "holds": lambda end: end["code"] == 1 and end["meddled"]},
 }
 
-LOAD = """#!/bin/sh
-t=$(awk 'BEGIN {{ t = 0.040 }} {cases} END {{ printf "%.4f", t }}' "$1")
-exec sleep "$t"
+# KEY:SPEED a setting that is on; KEY+KEY:SPEED both are on; slow:KEY:N:TIMES one run in N takes so many times as
+# long; fail:KEY the program fails. A file CONF.gone takes all effects away.
+PLANT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static char conf[65536];
+static int on(const char *key) {
+    char line[256];
+    snprintf(line, sizeof line, "\n%s = on", key);
+    return strstr(conf, line) != NULL;
+}
+int main(int argc, char **argv) {
+    char gone[4096];
+    double seconds = 0.040;
+    FILE *file = fopen(argv[1], "r");
+    if (!file) return 2;
+    conf[fread(conf, 1, sizeof conf - 1, file)] = 0;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    srand(now.tv_nsec ^ getpid());
+    snprintf(gone, sizeof gone, "%s.gone", argv[1]);
+    int effects = access(gone, F_OK) != 0;
+    for (int at = 2; at < argc; at++) {
+        char word[256], *save;
+        snprintf(word, sizeof word, "%s", argv[at]);
+        char *first = strtok_r(word, ":", &save), *second = strtok_r(NULL, ":", &save);
+        if (!strcmp(first, "fail")) {
+            if (on(second)) { fputs("broken\n", stderr); return 3; }
+        } else if (!strcmp(first, "slow")) {
+            int n = atoi(strtok_r(NULL, ":", &save));
+            if (on(second) && rand() % n == 0) seconds *= atof(strtok_r(NULL, ":", &save));
+        } else {
+            char *plus = strchr(first, '+');
+            if (plus) *plus = 0;
+            if (effects && on(first) && (!plus || on(plus + 1))) seconds /= atof(second);
+        }
+    }
+    struct timespec rest = { 0, (long) (seconds * 1e9) };
+    nanosleep(&rest, NULL);
+    return 0;
+}
 """
 
 PAGE = """+++
@@ -80,33 +140,95 @@ None.
 """
 
 
-def session(assay, settings, budget, seed):
-    """Runs one session. Returns what was kept, the seconds it took, and whether undo restored the file."""
+def build_plant(root):
+    """Compiles the planted program. Returns its path."""
+    source = root / "plant.c"
+    source.write_text(PLANT)
+    subprocess.run(["cc", "-O1", "-o", str(root / "plant"), str(source)], check=True)
+    return root / "plant"
+
+
+def meddle(conf, done):
+    """Sets the setting to another value as soon as it is on for a while."""
+    while not done.is_set():
+        if "a = on" in conf.read_text():
+            time.sleep(0.1)
+            text = conf.read_text()
+            if "a = on" in text:
+                aside = conf.with_suffix(".aside")
+                aside.write_text(text.replace("a = on", "a = mine"))
+                os.replace(aside, conf)
+                return
+        time.sleep(0.01)
+
+
+def run_session(assay, plant, machine, budget, seed):
+    """Runs one session. Returns how it ended."""
+    words = machine["words"]
+    settings = [word.split(":")[0] for word in words]
+    settings = [key for key in settings if key not in ("slow", "fail") and "+" not in key]
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
         conf = root / "app.conf"
         before = "# planted\n" + "".join(f"{key} = off\n" for key in settings)
         conf.write_text(before)
-        cases = " ".join(f"/^{key} = on/ {{{{ t /= {speed} }}}}" for key, speed in settings.items())
-        load = root / "load"
-        load.write_text(LOAD.format(cases=cases.replace("{{", "{").replace("}}", "}")))
-        load.chmod(0o755)
+        stamp = conf.stat().st_mtime_ns
         pages = []
         for key in settings:
             page = root / f"{key}.md"
             page.write_text(PAGE.format(key=key, file=conf))
             pages.append(str(page))
         env = dict(os.environ, ASSAY_STORE=str(root / "store.db"), ASSAY_STATE=str(root / "state"))
-        words = [assay, "tune", "--load", f"{load} {conf}", "--want", "less p50", "--yes", "--json", "--quiet"]
-        words += ["--only", ",".join(pages), "--budget", f"{budget}s", "--slot", "300ms", "--seed", str(seed)]
-        words += ["--no-tail-guard"]
+        call = [assay, "tune", "--load", " ".join([str(plant), str(conf), *words]), "--yes", "--json", "--quiet"]
+        call += ["--want", machine.get("want", "less p50"), "--no-boot-undo", "--seed", str(seed)]
+        call += ["--only", ",".join(pages), "--budget", f"{budget}s", "--slot", "300ms"]
+        if not machine.get("guard"):
+            call.append("--no-tail-guard")
+        done = threading.Event()
+        if machine.get("meddle"):
+            threading.Thread(target=meddle, args=(conf, done)).start()
         began = time.monotonic()
-        ran = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-        took = time.monotonic() - began
-        document = json.loads(ran.stdout)
-        kept = [one["advice"] for one in document["kept"]]
+        ran = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
+        done.set()
+        try:
+            document = json.loads(ran.stdout)
+        except ValueError:
+            return {"error": ran.stderr.strip()[-300:]}
+        end = {
+            "code": ran.returncode,
+            "over": time.monotonic() - began - budget,
+            "kept": [one["advice"] for one in document["kept"]],
+            "left_out": [one["advice"] for one in document["left_out"]],
+            "gain": document["gain"],
+            "untouched": conf.stat().st_mtime_ns == stamp,
+            "meddled": "a = mine" in conf.read_text(),
+        }
+        if machine.get("confirm") and end["kept"]:
+            conf.with_name("app.conf.gone").write_text("")
+            again = [assay, "tune", "--confirm", "1", "--quiet"]
+            end["confirmed"] = subprocess.run(again, env=env, capture_output=True, check=False).returncode
         subprocess.run([assay, "tune", "--undo"], env=env, capture_output=True, check=False)
-        return kept, took, conf.read_text() == before, document["gain"]
+        end["restored"] = conf.read_text() == before or end["meddled"]
+        return end
+
+
+def report(name, machine, ends, budget):
+    """Prints how the sessions of a machine ended."""
+    errors = [end["error"] for end in ends if "error" in end]
+    ends = [end for end in ends if "error" not in end]
+    counts = {}
+    for end in ends:
+        for key in end["kept"]:
+            counts[key] = counts.get(key, 0) + 1
+    held = sum(bool(machine["holds"](end)) for end in ends)
+    kept = ", ".join(f"{key} {n}" for key, n in sorted(counts.items())) or "nothing"
+    gains = [end["gain"] for end in ends if end["kept"] and end["gain"] is not None]
+    mean = f"{100 * sum(gains) / len(gains):+.1f} %" if gains else "-"
+    over = max((end["over"] for end in ends), default=0.0)
+    lost = sum(not end["restored"] for end in ends)
+    print(f"| {name} | {len(ends)} of {budget} s | {held} | {kept} | {mean} | {over:.1f} | {lost} |", flush=True)
+    for error in errors:
+        print(f"{name}: no document: {error}")
 
 
 def main():
@@ -115,26 +237,17 @@ def main():
     parser.add_argument("machines", nargs="*", default=list(MACHINES))
     parser.add_argument("--sessions", type=int, default=20)
     parser.add_argument("--budget", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    for machine in args.machines:
-        settings = MACHINES[machine]
-        counts = dict.fromkeys(settings, 0)
-        anything = wrong = 0
-        over, gains = [], []
-        for seed in range(1, args.sessions + 1):
-            kept, took, restored, gain = session(args.assay, settings, args.budget, seed)
-            for key in kept:
-                counts[key] += 1
-            anything += bool(kept)
-            wrong += not restored
-            over.append(took - args.budget)
-            if gain is not None and kept:
-                gains.append(gain)
-        print(f"{machine}: {args.sessions} sessions of {args.budget} s; anything kept in {anything}")
-        print("  kept:", ", ".join(f"{key} {n}" for key, n in counts.items()))
-        print(f"  seconds beyond the budget, at most: {max(over):.1f}; file not restored: {wrong}")
-        if gains:
-            print(f"  gain said, mean: {100 * sum(gains) / len(gains):+.1f} %")
+    print("| machine | sessions | rule held in | kept | gain said, mean | seconds over the budget | not restored |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        plant = build_plant(pathlib.Path(name))
+        for key in args.machines:
+            machine = MACHINES[key]
+            seeds = range(1, args.sessions + 1)
+            ends = pool.map(lambda seed, m=machine: run_session(args.assay, plant, m, args.budget, seed), seeds)
+            report(key, machine, list(ends), args.budget)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ use assay_model::advice::{Guard, RiskLevel, Standing};
 use assay_model::criterion::Metric;
 use assay_model::trial::{PairOutcome, Side};
 use assay_tune::{
-    Acts, Allowed, Applicability, Candidate, Costs, Driver, Goal, Incident, LoadShape, PairOrder,
-    Prior, Row, StepOutcome, Toggle, TunePlan, Unexpected, Visit, Want, combine,
+    Acts, Allowed, Applicability, Candidate, Costs, Diagnosis, Driver, Goal, Incident, LoadShape,
+    PairOrder, Prior, Row, StepOutcome, Toggle, TunePlan, Unexpected, Visit, Want, combine,
 };
 use rand_chacha::ChaCha8Rng;
 
@@ -153,6 +153,10 @@ impl Driver for Machine {
         Ok(Visit { figures })
     }
 
+    fn diagnose(&mut self, _: &Want, _: u32) -> Result<Diagnosis, Killed> {
+        Ok(Diagnosis::default())
+    }
+
     fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, Killed> {
         self.seconds += 2.0 * self.switch;
         let slot = self.slot(&Row::from([candidate]));
@@ -220,6 +224,7 @@ pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> TunePlan
         },
         limit: None,
         bottom: None,
+        diagnose: false,
         anyway: false,
         costs: Costs {
             slot: seconds(SLOT),

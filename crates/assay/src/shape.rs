@@ -4,7 +4,7 @@ use crate::context::{print, write_report};
 use std::path::PathBuf;
 
 /// Requested format of a report.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Shape {
     /// Print one JSON document on standard output
     #[arg(long)]

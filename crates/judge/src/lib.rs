@@ -8,6 +8,7 @@ mod criteria;
 pub mod doubts;
 mod estimate;
 mod limit;
+mod load_diagnosis;
 mod run_comparison;
 mod sample_figures;
 pub mod shift;
@@ -20,6 +21,7 @@ pub mod web;
 mod workload_groups;
 
 pub use criteria::probability_met;
+pub use load_diagnosis::{LoadDiagnosis, diagnose_load};
 pub use run_comparison::compare_runs;
 pub use steadiness::is_steady;
 pub use waterfall::build_waterfalls;

@@ -29,6 +29,7 @@ mod work_total;
 pub use counted_pairs::{FRUITLESS, find_reason_to_give_up};
 pub use judged_slots::{JudgedSlots, judge_slots_for_display};
 pub use look_schedule::find_next_look;
+pub(crate) use pair_outcomes::build_sample_context;
 pub use pair_outcomes::{judge_pairs, judge_slots};
 pub use robust_statistics::compute_centre;
 pub use trial_rule::{ALPHA, TrialRule};

@@ -10,13 +10,17 @@ mod driver;
 mod error;
 mod execute;
 mod goal_load;
+mod guard_command;
 mod joined_switches;
+mod judged_load;
+mod load_limits;
+mod pair_slots;
 mod switch_board;
 
 pub use candidates::{CandidateRequest, FoundCandidate, find_candidates};
 pub use confirm::confirm_kept;
 pub use error::TuneError;
-pub use execute::{FinishedTune, StandByStarter, execute, was_kept};
+pub use execute::{FinishedTune, StandByStarter, TuneCommands, execute, was_kept};
 pub use goal_load::find_goal_workload;
 
 use crate::engine::MeasureEvent;

@@ -2,10 +2,12 @@
 //! The same content as text, Markdown, HTML and JSON.
 
 mod document;
+mod limit_section;
 mod live_lines;
 mod notebook;
 mod preview;
 mod renderings;
+mod repeat_section;
 mod snippets;
 
 pub use document::{TuneDocument, TuneListDocument, tune_document, tune_list_document};

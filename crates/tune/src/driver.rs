@@ -2,6 +2,7 @@
 
 use crate::baseline::Visit;
 use crate::budget::Row;
+use crate::diagnosis::Diagnosis;
 use crate::goal::Want;
 use crate::outcome::Ending;
 use crate::session::{TuneSession, Unexpected};
@@ -35,6 +36,12 @@ pub trait Driver {
     /// # Errors
     /// The load cannot be started.
     fn visit(&mut self, wants: &[Want], wait: Nanos, rounds: u32) -> Result<Visit, Self::Error>;
+
+    /// Finds out what limits the load as it is, and measures the lowest layer for so many rounds; none for 0.
+    ///
+    /// # Errors
+    /// The load cannot be started. A lowest layer that cannot be measured is no error.
+    fn diagnose(&mut self, objective: &Want, rounds: u32) -> Result<Diagnosis, Self::Error>;
 
     /// Runs the load for one slot with one candidate on; returns what the load reported if it failed.
     ///
@@ -98,6 +105,12 @@ pub fn carry_out<D: Driver>(session: &mut TuneSession, driver: &mut D) -> Result
                 let visit = driver.visit(&session.plan().goal.wants, wait, rounds)?;
                 let took = took(driver);
                 StepOutcome::Visit { visit, took }
+            }
+            Step::Diagnose { rounds } => {
+                let want = &session.plan().goal.wants[session.objective()];
+                let diagnosis = Box::new(driver.diagnose(want, rounds)?);
+                let took = took(driver);
+                StepOutcome::Diagnosed { diagnosis, took }
             }
             Step::TryAlone { candidate } => {
                 let error = driver.try_alone(candidate)?;

@@ -4,6 +4,7 @@
 use assay_model::advice::Guard;
 use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,6 +14,9 @@ pub const EXAMPLES: [&str; 3] = [
     "more randrw70-4k-qd4.iops",
     "less p50",
 ];
+
+/// Name of the only load of a session: a command or a web server.
+const ONLY_LOAD: &str = "load";
 
 /// One wish.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,9 +87,26 @@ impl FromStr for Want {
         match trimmed.split_once(char::is_whitespace) {
             Some(("more", figure)) => figure.parse().map(Self::More).map_err(unreadable),
             Some(("less", figure)) => figure.parse().map(Self::Less).map_err(unreadable),
-            _ => trimmed.parse().map(Self::Criterion).map_err(unreadable),
+            _ => add_only_load(trimmed)
+                .parse()
+                .map(Self::Criterion)
+                .map_err(unreadable),
         }
     }
+}
+
+/// The criterion with the name of the only load, where it names none: `p50 <= 3s` is `load.p50 <= 3s`.
+fn add_only_load(text: &str) -> Cow<'_, str> {
+    let figure = text.split(['<', '>']).next().unwrap_or_default().trim();
+    match figure.len() < text.len() && figure.parse::<Metric>().is_ok() && !has_direction(figure) {
+        true => Cow::Owned(format!("{ONLY_LOAD}.{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// `read.p99` may be the figure of a workload `read`, as it always was.
+fn has_direction(figure: &str) -> bool {
+    figure.contains("read.") || figure.contains("write.") || figure.contains("flush.")
 }
 
 impl FromStr for Figure {
@@ -274,6 +295,17 @@ mod tests {
         }
         assert!("less p50".parse::<Want>().unwrap().wants_less());
         assert!(!"more a.iops".parse::<Want>().unwrap().wants_less());
+    }
+
+    #[test]
+    fn the_only_load_needs_no_name() {
+        let want: Want = "p99.9 <= 3ms".parse().unwrap();
+        assert_eq!(want, "load.p99.9 <= 3ms".parse().unwrap());
+        assert_eq!(want.workload(), Some("load"));
+        assert_eq!(
+            "read.p99 <= 3ms".parse::<Want>().unwrap().workload(),
+            Some("read")
+        );
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //! clock; randomness comes from the plan's seed. Estimates and tests are those of `assay_judge`.
 //!
 //! ```text
-//! set up → baseline (met? beyond reach? stop) → each alone once → screen → proofs → whole → keep or revert
+//! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole → keep or revert
 //! ```
 //!
 //! - *Baseline*: spaced visits settle whether the goal is met (`baseline.rs`).
-//! - *Diagnosis*: every candidate is ordered by expected gain per second, or left out with one reason
-//!   (`left_out.rs`).
+//! - *Diagnosis*: what limits the load, and what its lowest layer reaches (`diagnosis.rs`). Every candidate
+//!   is ordered by expected gain per second, or left out with one reason (`left_out.rs`).
 //! - *Screen*: six or more cheap candidates in the same fold-over pairs. It chooses and claims nothing
 //!   (`screen.rs`).
 //! - *Proofs*: the best few, each against all accepted before, in fresh pairs (`proof.rs`). Together they
@@ -26,6 +26,7 @@
 mod baseline;
 mod budget;
 mod candidate;
+mod diagnosis;
 mod driver;
 mod goal;
 mod left_out;
@@ -44,6 +45,7 @@ pub use budget::{Clock, Costs, Row};
 pub use candidate::{
     Acts, Applicability, Before, Candidate, LoadShape, OperationShare, Prior, Toggle,
 };
+pub use diagnosis::{Diagnosis, OperationPart, PartTime};
 pub use driver::{Driver, carry_out};
 pub use goal::{EXAMPLES, Figure, Goal, GoalError, Want};
 pub use left_out::{Allowed, LeftOut, leave_out};

@@ -30,6 +30,9 @@ pub struct TunePlan {
     pub limit: Option<LimitKind>,
     /// What the bottom rung alone reaches, when it was measured.
     pub bottom: Option<BottomRung>,
+    /// Measure what limits the load after the baseline; sessions of earlier versions did not.
+    #[serde(default)]
+    pub diagnose: bool,
     /// Go on although the bottom rung misses the goal.
     pub anyway: bool,
     /// What steps take.

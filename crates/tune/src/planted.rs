@@ -1,6 +1,10 @@
 //! Candidates and loads for unit tests.
 
+use crate::budget::Costs;
 use crate::candidate::{Acts, Applicability, Candidate, LoadShape, Prior, Toggle};
+use crate::goal::Goal;
+use crate::left_out::Allowed;
+use crate::plan::TunePlan;
 use assay_model::advice::{RiskLevel, Standing};
 use assay_model::{Bytes, Nanos};
 
@@ -37,5 +41,35 @@ pub(crate) fn load() -> LoadShape {
         random: Some(true),
         block_size: Some(Bytes(4096)),
         in_flight: Some(1),
+    }
+}
+
+/// A plan for these wishes and candidates, with an hour.
+pub(crate) fn plan(wants: &[&str], candidates: &[&str]) -> TunePlan {
+    let second = Nanos(1_000_000_000);
+    TunePlan {
+        goal: Goal {
+            wants: wants.iter().map(|want| want.parse().unwrap()).collect(),
+            guards: Vec::new(),
+            margin: 0.03,
+        },
+        candidates: candidates.iter().map(|id| candidate(id)).collect(),
+        allowed: Allowed::default(),
+        load: load(),
+        limit: None,
+        bottom: None,
+        diagnose: false,
+        anyway: false,
+        costs: Costs {
+            slot: second,
+            washout: Nanos(0),
+            start: Nanos(0),
+            set_up: second,
+            set_back: second,
+        },
+        budget: Nanos(3600 * second.0),
+        between_visits: second,
+        screen: false,
+        seed: 1,
     }
 }

@@ -10,6 +10,7 @@ pub use flow::SessionPhase;
 
 use crate::baseline::{ROUNDS, Standing, Visit};
 use crate::budget::{Clock, Row, times};
+use crate::diagnosis::Diagnosis;
 use crate::left_out::LeftOut;
 use crate::outcome::{Ending, Gain};
 use crate::plan::{TunePlan, TunePlanError};
@@ -31,6 +32,8 @@ pub struct TuneSession {
     phase: SessionPhase,
     visits: Vec<Visit>,
     standings: Vec<Standing>,
+    #[serde(default)]
+    diagnosis: Option<Diagnosis>,
     /// Which wish is tuned for.
     objective: usize,
     /// Figures that must not get worse, by the goal and by wishes that are met.
@@ -72,6 +75,7 @@ impl TuneSession {
             phase: SessionPhase::SetUp,
             visits: Vec::new(),
             standings: Vec::new(),
+            diagnosis: None,
             objective: 0,
             guards: plan.goal.guards.clone(),
             order,
@@ -111,6 +115,9 @@ impl TuneSession {
                 },
                 rounds: ROUNDS,
             },
+            SessionPhase::Diagnosing => Step::Diagnose {
+                rounds: self.bottom_rounds(),
+            },
             SessionPhase::Alone { at } => Step::TryAlone {
                 candidate: self.order[*at],
             },
@@ -137,6 +144,7 @@ impl TuneSession {
             (&due, &seen),
             (Step::SetUp, StepOutcome::SetUp { .. })
                 | (Step::Visit { .. }, StepOutcome::Visit { .. })
+                | (Step::Diagnose { .. }, StepOutcome::Diagnosed { .. })
                 | (Step::TryAlone { .. }, StepOutcome::Alone { .. })
                 | (Step::Pair(_), StepOutcome::Pair { .. })
                 | (Step::Keep { .. }, StepOutcome::Kept { .. })
@@ -153,6 +161,12 @@ impl TuneSession {
             StepOutcome::Visit { visit, took } => {
                 self.clock.count(took, expected);
                 self.visits.push(visit);
+                self.judge_baseline();
+            }
+            StepOutcome::Diagnosed { diagnosis, took } => {
+                self.clock.count(took, expected);
+                self.plan.enter_diagnosis(&diagnosis);
+                self.diagnosis = Some(*diagnosis);
                 self.judge_baseline();
             }
             StepOutcome::Alone { error, took } => {
@@ -203,6 +217,7 @@ impl TuneSession {
         match step {
             Step::SetUp => costs.set_up,
             Step::Visit { wait, rounds } => crate::budget::add(*wait, times(costs.slot(), *rounds)),
+            Step::Diagnose { rounds } => times(costs.slot(), *rounds),
             Step::TryAlone { candidate } => {
                 let switch = self.plan.candidates[*candidate].switch;
                 crate::budget::add(costs.slot(), times(switch, 2))
@@ -279,6 +294,12 @@ impl TuneSession {
     #[must_use]
     pub fn judge(&self, proof: &Proof) -> Judgement {
         proof.judgement(self.terms())
+    }
+
+    /// What limits the load; none before it was measured.
+    #[must_use]
+    pub fn diagnosis(&self) -> Option<&Diagnosis> {
+        self.diagnosis.as_ref()
     }
 
     /// How each wish stood after the last visit.

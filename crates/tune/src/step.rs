@@ -2,6 +2,7 @@
 
 use crate::baseline::Visit;
 use crate::budget::Row;
+use crate::diagnosis::Diagnosis;
 use assay_model::Nanos;
 use assay_model::trial::{PairOutcome, Side};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,11 @@ pub enum Step {
         /// Wait so long before.
         wait: Nanos,
         /// Rounds.
+        rounds: u32,
+    },
+    /// Find out what limits the load, and what its lowest layer reaches, with nothing changed.
+    Diagnose {
+        /// Rounds of the lowest layer; none where the wish has no threshold.
         rounds: u32,
     },
     /// Switch one candidate on, run the load for one slot, switch it off.
@@ -115,6 +121,13 @@ pub enum StepOutcome {
         /// Its figures.
         visit: Visit,
         /// Time, the wait included.
+        took: Nanos,
+    },
+    /// What limits the load was measured.
+    Diagnosed {
+        /// What was found out.
+        diagnosis: Box<Diagnosis>,
+        /// Time.
         took: Nanos,
     },
     /// A candidate was tried alone.

@@ -335,6 +335,7 @@ fn took(seen: &StepOutcome) -> Nanos {
     match seen {
         StepOutcome::SetUp { took }
         | StepOutcome::Visit { took, .. }
+        | StepOutcome::Diagnosed { took, .. }
         | StepOutcome::Alone { took, .. }
         | StepOutcome::Pair { took, .. }
         | StepOutcome::Kept { took }

@@ -3,7 +3,11 @@
 mod begin;
 mod earlier;
 mod goal;
+mod goal_file;
+mod live_view;
+mod outside_watch;
 mod past_sessions;
+mod private_words;
 mod session_run;
 
 use super::advice::{Own, assignment};
@@ -15,6 +19,11 @@ use crate::status::Status;
 use assay_model::advice::{Guard, RiskLevel};
 use assay_model::{Bytes, Nanos};
 use std::path::PathBuf;
+
+/// Time of a session unless the user says otherwise.
+const BUDGET: Nanos = Nanos(3_600_000_000_000);
+/// Smallest ratio that matters unless the user says otherwise.
+const MARGIN: f64 = 0.03;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,7 +49,7 @@ Exit status: 0 the goal is met, or something was kept; 1 nothing could be kept; 
 130 interrupted (what was measured is stored).";
 
 /// Reach a goal: try advice, keep what is proved, undo the rest
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Directory, device that is only read, or URL
@@ -58,12 +67,20 @@ pub struct Args {
     /// With a URL: connections at once, at most [default: 8]
     #[arg(long, value_name = "N", conflicts_with = "load", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: Option<u32>,
-    /// Total time, including setup and revert
-    #[arg(long, value_name = "TIME", default_value = "1h")]
-    budget: Nanos,
-    /// Highest risk to accept
-    #[arg(long, value_name = "RISK", default_value = "low", value_parser = ["none", "low", "service"])]
-    may: String,
+    /// Read the goal from a TOML file; options here win
+    #[arg(long, value_name = "FILE")]
+    goal: Option<PathBuf>,
+    /// Total time, including setup and revert [default: 1h]
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Highest risk to accept [default: low]
+    #[arg(long, value_name = "RISK", value_parser = ["none", "low", "service"])]
+    may: Option<String>,
+    /// Never touch these settings, by name or a beginning with *
+    #[arg(long, value_name = "SETTING", value_delimiter = ',')]
+    never: Vec<String>,
+    #[arg(skip)]
+    never_because: Option<String>,
     /// Revert everything and stop if this command fails twice
     #[arg(long, value_name = "COMMAND")]
     while_ok: Option<String>,
@@ -80,9 +97,15 @@ pub struct Args {
     /// Start without asking
     #[arg(long, short)]
     yes: bool,
-    /// Ignore smaller differences
-    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = percent)]
-    margin: f64,
+    /// Search although the lowest layer alone misses the goal
+    #[arg(long)]
+    anyway: bool,
+    /// Do not have systemd, cron or atd revert after a reboot
+    #[arg(long)]
+    no_boot_undo: bool,
+    /// Ignore smaller differences [default: 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    margin: Option<f64>,
     /// Require that a figure gets no worse than this, such as p99:10%
     #[arg(long, value_name = "METRIC:PERCENT", value_parser = guard)]
     guard: Vec<Guard>,
@@ -111,7 +134,7 @@ pub struct Args {
     show: Option<String>,
     /// Continue a stopped session: the newest, or the named one
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
-          conflicts_with_all = ["target", "want", "load", "undo", "dry_run"])]
+          conflicts_with_all = ["want", "undo", "dry_run"])]
     resume: Option<String>,
     /// Revert what a session kept
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
@@ -119,7 +142,7 @@ pub struct Args {
     undo: Option<String>,
     /// Measure again whether the kept changes help, best after a reboot
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "last",
-          conflicts_with_all = ["target", "want", "load", "show", "list", "resume", "undo", "dry_run"])]
+          conflicts_with_all = ["want", "show", "list", "resume", "undo", "dry_run"])]
     confirm: Option<String>,
 
     #[command(flatten)]
@@ -138,11 +161,19 @@ pub struct Args {
 
 impl Args {
     fn allowed_risk(&self) -> RiskLevel {
-        match self.may.as_str() {
-            "none" => RiskLevel::None,
-            "service" => RiskLevel::Service,
+        match self.may.as_deref() {
+            Some("none") => RiskLevel::None,
+            Some("service") => RiskLevel::Service,
             _ => RiskLevel::Low,
         }
+    }
+
+    fn budget(&self) -> Nanos {
+        self.budget.unwrap_or(BUDGET)
+    }
+
+    fn margin(&self) -> f64 {
+        self.margin.unwrap_or(MARGIN)
     }
 }
 
@@ -158,6 +189,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         session_run::confirm(args, asked, global)
     } else if let Some(asked) = &args.resume {
         session_run::resume(args, asked, global)
+    } else if let Some(path) = &args.goal {
+        begin::run(&goal_file::add_goal_file(args, path)?, global)
     } else {
         begin::run(args, global)
     }

@@ -188,7 +188,7 @@ fn compare_sides(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOut
 }
 
 /// Returns the context that the rules about samples get from a trial.
-pub(super) fn build_sample_context(trial: &Trial) -> SampleContext<'_> {
+pub(crate) fn build_sample_context(trial: &Trial) -> SampleContext<'_> {
     SampleContext {
         source: EvidenceOrigin::Measured,
         target: trial.target.as_ref(),

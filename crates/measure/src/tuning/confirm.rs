@@ -1,9 +1,10 @@
 //! Measures what a session kept once more, in fresh pairs: after a reboot, or when a week has passed. A is the
 //! machine as it was before the session, B what was kept.
 
-use super::driver::{Lent, MachineDriver, describe_to_judge};
+use super::driver::{Lent, MachineDriver};
 use super::error::TuneError;
-use super::execute::{StandByStarter, journal_target, sort_outcomes};
+use super::execute::{StandByStarter, TuneCommands, journal_target, sort_outcomes};
+use super::judged_load::describe_to_judge;
 use super::{TellTune, TuneEvent};
 use crate::engine::Environment;
 use crate::runner::Ground;
@@ -25,6 +26,7 @@ use assay_tune::{
 /// As [`super::execute`]. The kept changes are in effect afterwards, as before.
 pub fn confirm_kept(
     record: &TuneRecord,
+    commands: &TuneCommands,
     seed: u64,
     ground: Option<&Ground>,
     stand_by: &StandByStarter<'_>,
@@ -51,7 +53,7 @@ pub fn confirm_kept(
     };
     let mut made = None;
     let measured = {
-        let trial = describe_to_judge(&backwards);
+        let trial = describe_to_judge(&backwards, &commands.load);
         let lent = Lent {
             env: *env,
             session: &journal,
@@ -59,6 +61,7 @@ pub fn confirm_kept(
             scratch: &scratch,
             made: &mut made,
             record: &mut backwards,
+            commands,
             store,
             tell: &mut *tell,
         };

@@ -1,38 +1,29 @@
-//! The machine as the planner's driver: visits, slots and pairs under the load of the goal, with rows of
-//! candidates switched on.
+//! The machine as the planner's driver: what each step of the planner does. Slots and pairs are in
+//! `pair_slots.rs`, the diagnosis is in `load_limits.rs`.
 
 use super::error::TuneError;
+use super::execute::TuneCommands;
+use super::judged_load::name_figures;
 use super::switch_board::{SwitchBoard, find_meddling};
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, LoadTarget};
 use crate::runner::Ground;
-use crate::trials::TrialError;
-use crate::trials::bench::{Clocks, TrialBench, monotonic_time};
-use crate::trials::loader::{Loader, On};
-use crate::trials::pairs::one_slot;
+use crate::trials::bench::monotonic_time;
+use crate::trials::loader::Loader;
 use assay_changes::{ChangeError, ChangeSession};
-use assay_host::{Host, Limits};
-use assay_judge::trial::{judge_pairs, judge_slots_for_display};
+use assay_judge::trial::judge_slots_for_display;
 use assay_loads::scratch::{Scratch, ScratchSession};
+use assay_model::Nanos;
 use assay_model::advice::Guard;
-use assay_model::criterion::{Direction, Metric, Quantity};
+use assay_model::criterion::Metric;
 use assay_model::sample::{Outcome, Sample};
-use assay_model::trial::{PairOutcome, Side, Slot, Trial, TrialPlan};
-use assay_model::{Load, Nanos};
+use assay_model::trial::{PairOutcome, Side, Trial};
 use assay_store::Store;
 use assay_tune::{
-    Driver, Incident, KeptState, PairOrder, Row, Step, StepOutcome, TuneRecord, Visit, Want,
-    combine,
+    Diagnosis, Driver, Incident, KeptState, PairOrder, Row, Step, StepOutcome, TuneRecord, Visit,
+    Want, combine,
 };
-use std::ffi::OsStr;
 use std::time::Duration;
-
-/// Pairs in a row whose load failed on both sides, after which the load counts as broken.
-const BROKEN: u32 = 3;
-/// How long the guard command may take.
-const GUARD_LIMIT: Duration = Duration::from_secs(60);
-/// How long after a failure the guard command is asked again.
-const GUARD_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a session lends to its driver.
 pub(super) struct Lent<'a> {
@@ -42,23 +33,27 @@ pub(super) struct Lent<'a> {
     pub(super) scratch: &'a ScratchSession,
     pub(super) made: &'a mut Option<Scratch>,
     pub(super) record: &'a mut TuneRecord,
+    /// The words of the user's commands, which the record holds without secrets.
+    pub(super) commands: &'a TuneCommands,
     pub(super) store: &'a mut Store,
     pub(super) tell: &'a mut TellTune<'a>,
 }
 
 /// This machine, ready for the steps of a session.
 pub(super) struct MachineDriver<'a> {
-    lent: Lent<'a>,
+    pub(super) lent: Lent<'a>,
     /// Describes the load and the figures to the judge.
-    trial: Trial,
-    board: SwitchBoard<'a>,
+    pub(super) trial: Trial,
+    pub(super) board: SwitchBoard<'a>,
     /// Once the load was made ready.
-    ready: Option<(Loader<'a>, LoadTarget)>,
+    pub(super) ready: Option<(Loader<'a>, LoadTarget)>,
     began: Duration,
     /// Pairs measured so far: each has offsets and data of its own.
-    pairs: u32,
+    pub(super) pairs: u32,
     /// Pairs in a row whose load failed.
-    broken: u32,
+    pub(super) broken: u32,
+    /// Samples of the last visit: the machine as it is.
+    pub(super) baseline: Vec<Sample>,
     /// It ended from outside: what is done from now on is no part of a later resume.
     stopped: bool,
 }
@@ -73,6 +68,7 @@ impl<'a> MachineDriver<'a> {
             began,
             pairs: lent.record.seen.len() as u32,
             broken: 0,
+            baseline: Vec::new(),
             stopped: false,
             lent,
         }
@@ -84,229 +80,13 @@ impl<'a> MachineDriver<'a> {
         self.stopped = true;
     }
 
-    fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.lent.env.cancel.is_cancelled()
-    }
-
-    /// Makes the load ready: finds its tools, lays out the scratch file.
-    fn make_ready(&mut self) -> Result<(), TuneError> {
-        if self.ready.is_some() {
-            return Ok(());
-        }
-        let loader = Loader::new(&self.trial, &self.lent.env, self.lent.scratch.dir(), false)?;
-        let mut on = On {
-            ground: self.lent.ground,
-            scratch: self.lent.scratch,
-            made: self.lent.made,
-        };
-        let tell = &mut self.lent.tell;
-        let mut tell = |event: crate::engine::MeasureEvent<'_>| tell(TuneEvent::Measuring(event));
-        let place = loader.find_own_place(&self.trial.plan, &mut on, &mut tell);
-        let place = match place {
-            Err(_) if self.is_cancelled() => return Err(TuneError::Stopped(Incident::Stop)),
-            place => place?,
-        };
-        self.ready = Some((loader, place));
-        Ok(())
-    }
-
-    /// Runs the load once; the row is in effect.
-    fn slot(
-        &mut self,
-        pair: u32,
-        side: Side,
-        reads: String,
-        since: Clocks,
-    ) -> Result<Slot, TuneError> {
-        self.make_ready()?;
-        let host: &dyn Host = self.lent.env.host;
-        let Some((loader, place)) = &self.ready else {
-            return Err(TrialError::Unfit("a load that is ready").into());
-        };
-        let mut bench = SlotBench {
-            loader,
-            place,
-            plan: &self.trial.plan,
-        };
-        let number = 2 * pair + u32::from(side == Side::Changed);
-        let slot = one_slot(
-            (pair, side, side, number),
-            reads,
-            since,
-            &mut bench,
-            Some(host),
-        )?;
-        if self.is_cancelled() {
-            return Err(TuneError::Stopped(Incident::Stop));
-        }
-        self.board.check()?;
-        Ok(slot)
-    }
-
-    fn clocks(&self) -> Clocks {
-        Clocks::read(self.lent.env.now)
-    }
-
-    /// One alternation: both sides once. Returns its outcome, and the figure on both sides.
-    fn alternation(
-        &mut self,
-        order: &PairOrder,
-        first: Side,
-    ) -> Result<(PairOutcome, Option<[f64; 2]>), TuneError> {
-        let differ: Row = order
-            .now
-            .symmetric_difference(&order.changed)
-            .copied()
-            .collect();
-        self.pairs += 1;
-        let (pair, since) = (self.pairs, self.clocks());
-        let mut slots = Vec::new();
-        for side in [first, first.other()] {
-            let reads = match self.board.enter(order.row(side), &differ) {
-                Ok(reads) => reads,
-                Err(error) => return Ok((self.failed_switch(error, side)?, None)),
-            };
-            let slot = self.slot(pair, side, reads, since)?;
-            if side == Side::Changed
-                && let Some(error) = self.ask_guard_command()?
-            {
-                return Err(TuneError::Stopped(Incident::GuardCommand { error }));
-            }
-            slots.push(Slot { pair: 1, ..slot });
-        }
-        let outcome = judge_pairs(&self.trial, &slots)
-            .pop()
-            .unwrap_or_else(|| void("the pair has no outcome"));
-        let figures = match outcome {
-            PairOutcome::Measured { .. } => self.figures_of(&slots),
-            _ => None,
-        };
-        self.count_broken(&outcome)?;
-        Ok((outcome, figures))
-    }
-
-    /// The deciding figure of A and B.
-    fn figures_of(&self, slots: &[Slot]) -> Option<[f64; 2]> {
-        let judged = judge_slots_for_display(&self.trial, slots, &[]).samples;
-        let of = |side| {
-            let at = slots.iter().position(|slot| slot.side == side)?;
-            judged[at].figures.get(&self.trial.plan.metric).copied()
-        };
-        Some([of(Side::Now)?, of(Side::Changed)?])
-    }
-
-    /// A change that cannot be made is a failure of its side; one that somebody else made ends the session.
-    fn failed_switch(&mut self, error: ChangeError, side: Side) -> Result<PairOutcome, TuneError> {
-        if let Some(incident) = find_meddling(&error) {
-            return Err(TuneError::Stopped(incident));
-        }
-        if matches!(error, ChangeError::Twice { .. }) {
-            return Err(error.into());
-        }
-        self.board.revert_all()?;
-        let error = error.to_string();
-        Ok(match side {
-            Side::Now => PairOutcome::Failed { error },
-            Side::Changed => PairOutcome::FailedChanged { error },
-        })
-    }
-
-    /// Ends the session when the load failed without the change several times in a row.
-    fn count_broken(&mut self, outcome: &PairOutcome) -> Result<(), TuneError> {
-        let PairOutcome::Failed { error } = outcome else {
-            self.broken = 0;
-            return Ok(());
-        };
-        self.broken += 1;
-        match self.broken >= BROKEN {
-            true => Err(TuneError::Stopped(Incident::TargetGone {
-                error: error.clone(),
-            })),
-            false => Ok(()),
-        }
-    }
-
-    /// Runs the user's guard command, and once more where it fails; returns how it failed twice.
-    fn ask_guard_command(&self) -> Result<Option<String>, TuneError> {
-        let Some(argv) = &self.lent.record.guard_command else {
-            return Ok(None);
-        };
-        let mut failure = None;
-        for attempt in 0..2 {
-            if attempt > 0 {
-                std::thread::sleep(GUARD_AGAIN);
-            }
-            failure = run_guard_command(self.lent.env.host, argv);
-            if failure.is_none() {
-                break;
-            }
-            if self.is_cancelled() {
-                return Err(TuneError::Stopped(Incident::Stop));
-            }
-        }
-        Ok(failure)
-    }
-
-    /// Waits, and checks for a signal.
-    fn wait(&self, time: Nanos) -> Result<(), TuneError> {
-        let until = monotonic_time() + Duration::from(time);
-        loop {
-            if self.is_cancelled() {
-                return Err(TuneError::Stopped(Incident::Stop));
-            }
-            let left = until.saturating_sub(monotonic_time());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(Duration::from_millis(100)));
-        }
     }
 
     fn store(&mut self) -> Result<(), TuneError> {
         self.lent.store.put_tune(self.lent.record)?;
         Ok(())
-    }
-}
-
-/// The load in its place; the row was entered before.
-struct SlotBench<'b, 'a> {
-    loader: &'b Loader<'a>,
-    place: &'b LoadTarget,
-    plan: &'b TrialPlan,
-}
-
-impl TrialBench for SlotBench<'_, '_> {
-    fn enter(&mut self, _: Side) -> Result<String, TrialError> {
-        Ok(String::new())
-    }
-
-    fn load(&mut self, _: Side, pair: u32, slot: u32) -> Result<Sample, TrialError> {
-        self.loader
-            .take(self.plan, self.plan.slot, self.place, pair, slot)
-    }
-
-    fn slots_last(&mut self, _: Nanos) {}
-
-    fn clocks(&self) -> Clocks {
-        Clocks::read(self.loader.env.now)
-    }
-}
-
-fn void(reason: &str) -> PairOutcome {
-    PairOutcome::Void {
-        reason: reason.to_owned(),
-    }
-}
-
-/// Runs a guard command; returns how it failed.
-fn run_guard_command(host: &dyn Host, argv: &[String]) -> Option<String> {
-    let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    let limits = Limits {
-        timeout: GUARD_LIMIT,
-    };
-    match host.run(&argv, limits) {
-        Err(error) => Some(error.to_string()),
-        Ok(output) => (!output.success()).then(|| output.complaint()),
     }
 }
 
@@ -325,6 +105,7 @@ impl Driver for MachineDriver<'_> {
     fn visit(&mut self, wants: &[Want], wait: Nanos, rounds: u32) -> Result<Visit, TuneError> {
         (self.lent.tell)(TuneEvent::Step(&Step::Visit { wait, rounds }));
         self.wait(wait)?;
+        self.baseline.clear();
         let mut figures = vec![Vec::new(); wants.len()];
         for _ in 0..rounds {
             self.pairs += 1;
@@ -333,7 +114,9 @@ impl Driver for MachineDriver<'_> {
             if let Outcome::Failed { error } = slot.sample.outcome {
                 return Err(TuneError::LoadFails { error });
             }
-            let judged = judge_slots_for_display(&self.trial, &[slot], &[]).samples;
+            let judged =
+                judge_slots_for_display(&self.trial, std::slice::from_ref(&slot), &[]).samples;
+            self.baseline.push(slot.sample);
             let found = &judged[0].figures;
             for (want, values) in wants.iter().zip(&mut figures) {
                 let metric = want.metric();
@@ -346,6 +129,11 @@ impl Driver for MachineDriver<'_> {
             }
         }
         Ok(Visit { figures })
+    }
+
+    fn diagnose(&mut self, objective: &Want, rounds: u32) -> Result<Diagnosis, TuneError> {
+        (self.lent.tell)(TuneEvent::Step(&Step::Diagnose { rounds }));
+        self.diagnose_load(objective, rounds)
     }
 
     fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, TuneError> {
@@ -440,71 +228,5 @@ fn as_incident(error: ChangeError) -> TuneError {
     match find_meddling(&error) {
         Some(incident) => TuneError::Stopped(incident),
         None => error.into(),
-    }
-}
-
-/// Names of figures for an error.
-fn name_figures(metrics: impl Iterator<Item = Metric>) -> String {
-    let all = metrics.filter(|metric| metric.direction == Direction::All);
-    let mut names: Vec<String> = all.map(|metric| metric.to_string()).collect();
-    names.sort();
-    names.dedup();
-    names.join(", ")
-}
-
-/// The trial that describes the load of a session to the judge: the deciding figure and the guardrails are
-/// those of each pair.
-pub(super) fn describe_to_judge(record: &TuneRecord) -> Trial {
-    let plan = &record.plan;
-    let load = record.load.clone();
-    let is_cached = !matches!(&load, Load::Fio { workload, .. } if workload.direct);
-    let metric = plan
-        .goal
-        .wants
-        .first()
-        .map_or(Metric::all(Quantity::P50), assay_tune::Want::metric);
-    let plan = TrialPlan {
-        advice: "tune".to_owned(),
-        title: String::new(),
-        predicts: String::new(),
-        parameters: std::collections::BTreeMap::new(),
-        target: record.target.clone(),
-        // Not used: the rows of each pair define the difference.
-        change: assay_model::Change::Set {
-            setting: assay_model::change::Setting::Sysctl { key: String::new() },
-            value: None,
-        },
-        aa: false,
-        load,
-        metric,
-        guards: plan.goal.guards.clone(),
-        margin: plan.goal.margin,
-        slot: record.slot,
-        slot_min: None,
-        washout: record.washout,
-        cached: is_cached,
-        safety: None,
-        keep: None,
-        risk: plan.allowed.risk,
-        max_pairs: assay_model::trial::MAX_PAIRS,
-        budget: Some(plan.budget),
-        alpha: assay_judge::trial::ALPHA,
-        seed: plan.seed,
-        first: Vec::new(),
-    };
-    Trial {
-        id: assay_model::trial::TrialId(0),
-        uid: record.uid.clone(),
-        assay_version: record.assay_version.clone(),
-        started: record.started,
-        ended: None,
-        state: assay_model::trial::TrialState::Running,
-        plan,
-        target: record.target_info.clone(),
-        facts: record.facts.clone(),
-        durability: Vec::new(),
-        kept: None,
-        remarks: Vec::new(),
-        campaign: Vec::new(),
     }
 }

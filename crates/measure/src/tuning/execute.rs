@@ -1,8 +1,9 @@
 //! One session from its first step to its last: one journal session, one scratch file, one process that
 //! reverts everything when this one is killed.
 
-use super::driver::{Lent, MachineDriver, describe_to_judge};
+use super::driver::{Lent, MachineDriver};
 use super::error::TuneError;
+use super::judged_load::describe_to_judge;
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, MeasureEvent};
 use crate::runner::Ground;
@@ -10,11 +11,21 @@ use crate::trials::bench::monotonic_time;
 use assay_changes::fixes::StandBy;
 use assay_changes::{Recovered, RecoveryOutcome};
 use assay_loads::scratch::Scratch;
+use assay_model::Load;
 use assay_store::Store;
 use assay_tune::{KeptState, TuneId, TuneRecord, TuneSession, TuneState, carry_out};
 
 /// Starts the process that reverts a session of the journal when this process is killed, given its number.
 pub type StandByStarter<'a> = dyn Fn(&str) -> std::io::Result<StandBy> + 'a;
+
+/// What a session runs, word for word: its record holds the same without secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuneCommands {
+    /// The load.
+    pub load: Load,
+    /// The user's command that must succeed while changes are in effect.
+    pub guard: Option<Vec<String>>,
+}
 
 /// How a session ended.
 #[derive(Debug)]
@@ -36,6 +47,7 @@ pub struct FinishedTune {
 /// and the machine is as it was, unless the error says otherwise.
 pub fn execute(
     mut record: TuneRecord,
+    commands: &TuneCommands,
     ground: Option<&Ground>,
     stand_by: &StandByStarter<'_>,
     env: &Environment<'_>,
@@ -56,7 +68,7 @@ pub fn execute(
     let guard = stand_by(journal.uid()).map_err(TuneError::StandBy)?;
     let mut made = None;
     let done = {
-        let trial = describe_to_judge(&record);
+        let trial = describe_to_judge(&record, &commands.load);
         let lent = Lent {
             env: *env,
             session: &journal,
@@ -64,6 +76,7 @@ pub fn execute(
             scratch: &scratch,
             made: &mut made,
             record: &mut record,
+            commands,
             store,
             tell: &mut *tell,
         };

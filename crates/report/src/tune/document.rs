@@ -3,7 +3,7 @@
 use super::TuneView;
 use super::notebook::{describe_end, write_notebook};
 use assay_model::SCHEMA_VERSION;
-use assay_tune::{Ending, KeptState, Stage};
+use assay_tune::{Ending, KeptState, OperationPart, Stage};
 use serde::Serialize;
 
 /// A session of tuning.
@@ -34,7 +34,13 @@ pub struct TuneDocument {
     /// Seed of all random choices.
     seed: u64,
     wanted: Vec<String>,
-    /// Planned candidates in order.
+    /// What limits the load; none before it was measured.
+    limit: Option<LimitPiece>,
+    /// Parts of an operation whose time is known.
+    parts: Vec<PartPiece>,
+    /// What the lowest layer alone reaches under the same load.
+    bottom: Option<BottomPiece>,
+    /// What may be tried, in order.
     planned: Vec<PlannedPiece>,
     kept: Vec<KeptPiece>,
     /// Whether the kept settings are in effect.
@@ -49,6 +55,29 @@ pub struct TuneDocument {
     remarks: Vec<String>,
     /// All observations as stored.
     seen: serde_json::Value,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct LimitPiece {
+    /// `flush`, `one-at-a-time`, `machine-cpu`, …
+    code: String,
+    evidence: String,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct PartPiece {
+    /// `flush` or `cpu`.
+    part: String,
+    seconds: f64,
+    /// Seconds of the operation.
+    of_seconds: f64,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct BottomPiece {
+    what: String,
+    /// Range of the deciding figure over the rounds: seconds, or operations or bytes per second.
+    range: [f64; 2],
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -136,6 +165,18 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
         advice: candidates[*at].id.clone(),
         reason: why.to_string(),
     });
+    let diagnosis = session.diagnosis();
+    let limit = diagnosis.and_then(|one| one.limit.as_ref());
+    let parts = diagnosis.map_or(&[][..], |one| &one.parts);
+    let is_time = session.metric().quantity.is_latency();
+    let bottom = diagnosis.and_then(|one| one.bottom.as_ref());
+    let bottom = bottom.map(|rung| BottomPiece {
+        what: rung.what.clone(),
+        range: [rung.figure.low, rung.figure.high].map(|end| match is_time {
+            true => end / 1e9,
+            false => end,
+        }),
+    });
     let gain = session.gain();
     let interval = gain.and_then(|gain| gain.interval);
     let state = serde_json::to_value(record.state).unwrap_or_default();
@@ -155,6 +196,23 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
         wanted: (record.plan.goal.wants.iter())
             .map(ToString::to_string)
             .collect(),
+        limit: limit.map(|limit| LimitPiece {
+            code: limit.what.name().to_owned(),
+            evidence: limit.evidence.clone(),
+        }),
+        parts: parts
+            .iter()
+            .map(|one| PartPiece {
+                part: match one.part {
+                    OperationPart::Flush => "flush",
+                    OperationPart::Cpu => "cpu",
+                }
+                .to_owned(),
+                seconds: one.takes.as_secs_f64(),
+                of_seconds: one.of.as_secs_f64(),
+            })
+            .collect(),
+        bottom,
         planned: planned.collect(),
         kept: kept.collect(),
         in_effect: matches!(record.kept, KeptState::Kept { .. }),

@@ -4,7 +4,7 @@ use super::notebook::{describe_end, figure, format_gain, geometric_mean};
 use assay_model::Nanos;
 use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
-use assay_tune::{Ending, Stage, Standing, StepOutcome, TuneSession};
+use assay_tune::{Diagnosis, Ending, Stage, Standing, StepOutcome, TuneSession};
 
 /// Formats the result of a step on one line; `None` if there is nothing to report. `before` is the
 /// session without the step.
@@ -17,6 +17,7 @@ pub fn format_progress(
     let line = match seen {
         StepOutcome::SetUp { .. } => return None,
         StepOutcome::Visit { .. } => format_visit(after)?,
+        StepOutcome::Diagnosed { diagnosis, .. } => format_diagnosis(after, diagnosis)?,
         StepOutcome::Alone { error, .. } => {
             let assay_tune::Step::TryAlone { candidate } = before.next() else {
                 return None;
@@ -56,6 +57,21 @@ fn format_visit(session: &TuneSession) -> Option<String> {
         Standing::Open => "to be improved",
     };
     Some(format!("baseline: {now}, wanted {want}: {standing}"))
+}
+
+fn format_diagnosis(session: &TuneSession, diagnosis: &Diagnosis) -> Option<String> {
+    let limit = diagnosis.limit.as_ref()?;
+    let mut line = format!("limit: {} ({})", limit.what.name(), limit.evidence);
+    if let Some(bottom) = &diagnosis.bottom {
+        let quantity = session.metric().quantity;
+        line.push_str(&format!(
+            "; {} reaches {} to {}",
+            bottom.what,
+            figure(quantity, bottom.figure.low),
+            figure(quantity, bottom.figure.high)
+        ));
+    }
+    Some(line)
 }
 
 fn format_pair(before: &TuneSession, outcome: &PairOutcome, after: &TuneSession) -> Option<String> {

@@ -1,5 +1,7 @@
 //! The content of a notebook, section by section, as plain text. `renderings` formats it.
 
+use super::limit_section::{describe_purchase, write_limit_section};
+use super::repeat_section::write_repeat_section;
 use super::{TuneView, snippets};
 use assay_model::criterion::Quantity;
 use assay_model::result::Interval;
@@ -34,13 +36,14 @@ pub(super) struct NotebookSection {
 pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
     let sections = [
         goal_section(view),
+        write_limit_section(view),
         kept_section(view),
         whole_section(view),
         tried_section(view),
         left_out_section(view),
         remaining_section(view),
         Some(certainty_section()),
-        Some(repeat_section(view)),
+        Some(write_repeat_section(view)),
         snippets_section(view),
     ];
     Notebook {
@@ -315,6 +318,13 @@ fn left_out_section(view: &TuneView<'_>) -> Option<NotebookSection> {
 fn remaining_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let want = view.record.plan.goal.wants.get(view.session.objective())?;
     let criterion = want.criterion()?;
+    if let Some(text) = describe_purchase(view) {
+        return Some(NotebookSection {
+            heading: "What would have to be bought".to_owned(),
+            paragraphs: vec![text],
+            ..NotebookSection::default()
+        });
+    }
     let after = match (view.session.ending(), view.session.wholes().last()) {
         (Some(Ending::Kept { .. }), Some(whole)) => mean_figures(whole)?[1],
         _ => return None,
@@ -351,26 +361,6 @@ fn certainty_section() -> NotebookSection {
     }
 }
 
-fn repeat_section(view: &TuneView<'_>) -> NotebookSection {
-    let record = view.record;
-    let plan = &record.plan;
-    let words = record.command.iter().map(|word| quote_word(word));
-    let mut command: Vec<String> = ["assay".to_owned()].into_iter().chain(words).collect();
-    if !record.command.iter().any(|word| word.starts_with("--seed")) {
-        command.push(format!("--seed {}", plan.seed));
-    }
-    let command = command.join(" ");
-    NotebookSection {
-        heading: "How to repeat it".to_owned(),
-        paragraphs: vec![format!(
-            "Seed {}, slots of {} after {} of load. All that was seen: `assay tune --show {} --json`.",
-            plan.seed, record.slot, record.washout, view.id
-        )],
-        files: vec![("command".to_owned(), format!("{command}\n"))],
-        ..NotebookSection::default()
-    }
-}
-
 fn snippets_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let Some(Ending::Kept { row }) = view.session.ending() else {
         return None;
@@ -390,16 +380,7 @@ fn snippets_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-/// Quotes a word for a shell.
-fn quote_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-/// Returns the objective for A and B: geometric means over the pairs.
+/// The objective in A and B, geometric means over the pairs.
 pub(super) fn mean_figures(proof: &Proof) -> Option<[f64; 2]> {
     let side = |at: usize| {
         let values: Vec<f64> = proof.figures.iter().map(|pair| pair[at]).collect();

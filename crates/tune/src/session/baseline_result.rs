@@ -20,19 +20,32 @@ impl TuneSession {
             return;
         };
         self.objective = objective;
+        if self.plan.diagnose && self.diagnosis.is_none() {
+            self.phase = SessionPhase::Diagnosing;
+            return;
+        }
+        (self.order, self.left_out) = self.plan.diagnose(objective);
         let want = &self.plan.goal.wants[objective];
         if let (Some(rung), Some(criterion)) = (&self.plan.bottom, want.criterion())
             && !self.plan.anyway
-            && rung.is_short_of(criterion, want.wants_less())
+            && rung.is_short_of(criterion, self.plan.hope_below_bottom(&self.order))
         {
             let (what, figure) = (rung.what.clone(), rung.figure);
             return self.end(Ending::Beyond { what, figure });
         }
         self.guard_other_wishes();
-        (self.order, self.left_out) = self.plan.diagnose(objective);
         match self.order.is_empty() {
             true => self.end(Ending::NoCandidate),
             false => self.phase = SessionPhase::Alone { at: 0 },
+        }
+    }
+
+    /// Rounds of the lowest layer: `more` and `less` have no threshold that it could miss.
+    pub(super) fn bottom_rounds(&self) -> u32 {
+        let want = &self.plan.goal.wants[self.objective];
+        match want.criterion() {
+            Some(_) if !self.plan.anyway => baseline::ROUNDS,
+            _ => 0,
         }
     }
 

@@ -34,6 +34,8 @@ pub enum SessionPhase {
     SetUp,
     /// The baseline.
     Visiting,
+    /// What limits the load.
+    Diagnosing,
     /// Each alone once.
     Alone {
         /// Place in the order.

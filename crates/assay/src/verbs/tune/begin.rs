@@ -3,6 +3,7 @@
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
 use super::earlier::Earlier;
+use super::private_words::{read_guard_command, withhold_in_load, withhold_in_target};
 use super::{Args, goal, past_sessions, session_run};
 use crate::context::{self, print};
 use crate::global::Global;
@@ -11,7 +12,8 @@ use anyhow::Context as _;
 use assay_host::{Host as _, LiveHost};
 use assay_measure::engine::Environment;
 use assay_measure::runner::Ground;
-use assay_measure::tuning::{CandidateRequest, FoundCandidate, find_candidates};
+use assay_measure::tuning::{CandidateRequest, FoundCandidate, TuneCommands, find_candidates};
+use assay_model::secrets::withhold_in_words;
 use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
 use assay_render::Style;
@@ -38,7 +40,11 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let load = goal::read_load(args, &goal)?;
     let target = args.target.as_deref().map(absolute_target).transpose()?;
     let place = session_run::open_place(target.as_deref().unwrap_or_default(), &env)?;
-    let record = settle(args, goal, load, target, place.as_ref(), &env, global)?;
+    let commands = TuneCommands {
+        guard: read_guard_command(args)?,
+        load,
+    };
+    let record = settle(args, goal, &commands, target, place.as_ref(), &env, global)?;
     let checked = record.plan.clone().check();
     if args.dry_run {
         let preview = match args.shape.json {
@@ -51,7 +57,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     checked?;
     let (order, _) = record.plan.diagnose(0);
-    if !order.is_empty() && !args.yes {
+    if (!order.is_empty() || args.goal.is_some()) && !args.yes {
         let text = preview(&record, context::error_style(global));
         eprint!("{text}");
         if !session_run::agreed()? {
@@ -59,7 +65,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             return Ok(Status::Ok);
         }
     }
-    session_run::carry_out(record, place.as_ref(), args, global, &env)
+    session_run::carry_out(record, &commands, place.as_ref(), args, global, &env)
 }
 
 fn preview(record: &TuneRecord, style: Style) -> String {
@@ -82,12 +88,14 @@ fn absolute_target(target: &str) -> anyhow::Result<String> {
 fn settle(
     args: &Args,
     goal: Goal,
-    load: Load,
+    commands: &TuneCommands,
     target: Option<String>,
     place: Option<&Ground>,
     env: &Environment<'_>,
     global: &Global,
 ) -> anyhow::Result<TuneRecord> {
+    let load = withhold_in_load(&commands.load);
+    let target = target.as_deref().map(withhold_in_target);
     let info = place.map(|place| place.info().clone());
     let infos: Vec<TargetInfo> = info.iter().cloned().collect();
     let paths: Vec<PathBuf> = infos.iter().map(|info| PathBuf::from(&info.name)).collect();
@@ -133,10 +141,7 @@ fn settle(
         Some(seed) => seed,
         None => context::random_seed()?,
     };
-    let guard_command = args.while_ok.as_deref().map(shell_words::split);
-    let guard_command = guard_command
-        .transpose()
-        .context("cannot read the command of --while-ok")?;
+    let guard_command = commands.guard.as_deref().map(withhold_in_words);
     let (candidates, changes) = found
         .into_iter()
         .map(|FoundCandidate { candidate, change }| (candidate, change))
@@ -148,10 +153,11 @@ fn settle(
         load: LoadShape::of(&load),
         limit: None,
         bottom: None,
-        anyway: false,
+        diagnose: true,
+        anyway: args.anyway,
         costs: estimate_costs(&load, slot, washout),
-        budget: args.budget,
-        between_visits: BETWEEN_VISITS.min(Nanos(args.budget.0 / 20)),
+        budget: args.budget(),
+        between_visits: BETWEEN_VISITS.min(Nanos(args.budget().0 / 20)),
         screen: true,
         seed,
     };
@@ -187,7 +193,9 @@ fn command_line() -> Vec<String> {
     let words = std::env::args_os().skip(1);
     let text = words.map(|word| word.to_string_lossy().into_owned());
     let form = ["--json", "--markdown", "--quiet", "-q", "--yes", "-y"];
-    text.filter(|word| !form.contains(&word.as_str())).collect()
+    let words: Vec<String> = text.filter(|word| !form.contains(&word.as_str())).collect();
+    // A command of --load is one word.
+    withhold_in_words(&words)
 }
 
 /// Estimates the time of steps before any was measured.

@@ -6,8 +6,11 @@ use assay_host::{Host as _, LiveHost};
 use assay_measure::tuning::find_goal_workload;
 use assay_model::advice::Guard;
 use assay_model::load::Http;
+use assay_model::secrets::withhold_in_text;
+use assay_model::target::is_url;
 use assay_model::{Bytes, Load};
 use assay_tune::{Allowed, EXAMPLES, Goal, Want};
+use serde::Deserialize;
 use std::path::Path;
 
 /// Settings that the administrator forbids to change.
@@ -32,7 +35,7 @@ pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
     let goal = Goal {
         wants,
         guards,
-        margin: args.margin,
+        margin: args.margin(),
     };
     Ok(goal.check()?)
 }
@@ -41,16 +44,17 @@ pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
 pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     let workload = goal.wants.iter().find_map(Want::workload);
     if let Some(command) = &args.load {
+        ensure!(
+            args.target.as_deref().is_none_or(|target| !is_url(target)),
+            "a URL is a load of its own: leave out --load, or name no URL"
+        );
         if let Some(workload) = workload.filter(|name| *name != "load" && *name != "command") {
             bail!(
                 "cannot measure `{workload}` with --load: the command is the only load. Write the figure alone, \
                  such as `less p50`, or `load.p50 <= 2s`."
             );
         }
-        let argv = shell_words::split(command)
-            .with_context(|| format!("cannot read the command of --load: {command}"))?;
-        ensure!(!argv.is_empty(), "the command of --load is empty");
-        return Ok(Load::Command { argv });
+        return read_command_load(command);
     }
     let Some(target) = &args.target else {
         bail!(
@@ -58,7 +62,14 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
             EXAMPLES[0]
         );
     };
-    if assay_model::target::is_url(target) {
+    if is_url(target) {
+        if let Some(workload) = workload.filter(|name| *name != "load" && *name != "http") {
+            bail!(
+                "cannot measure `{workload}` on a web server: its load is `http`, such as `http.p99 <= 80ms` or \
+                 `more http.iops`"
+            );
+        }
+        check_is_here(target)?;
         let http = Http {
             url: target.clone(),
             connections: args.connections.unwrap_or(CONNECTIONS),
@@ -86,7 +97,33 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     })
 }
 
-#[derive(serde::Deserialize)]
+/// The load that `--load` names.
+pub(super) fn read_command_load(command: &str) -> anyhow::Result<Load> {
+    let argv = shell_words::split(command).context("cannot read the command of --load")?;
+    ensure!(!argv.is_empty(), "the command of --load is empty");
+    Ok(Load::Command { argv })
+}
+
+/// Refuses a web server on another machine: the settings that are tried are those of this one.
+fn check_is_here(url: &str) -> anyhow::Result<()> {
+    let shown = withhold_in_text(url);
+    let parsed = assay_http::Url::parse(url)
+        .map_err(|why| anyhow::anyhow!("cannot read the URL {shown}: {why}"))?;
+    let addresses = parsed
+        .resolve()
+        .with_context(|| format!("cannot find the server of {shown}"))?;
+    // Only an address of this machine can be bound.
+    let is_here =
+        |address: &std::net::SocketAddr| std::net::UdpSocket::bind((address.ip(), 0)).is_ok();
+    ensure!(
+        addresses.iter().any(is_here),
+        "{} is on another machine, and `assay tune` changes settings of this one: run it there",
+        parsed.host()
+    );
+    Ok(())
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NeverFile {
     settings: Vec<String>,
@@ -103,14 +140,54 @@ pub(super) fn read_allowed(args: &Args) -> anyhow::Result<Allowed> {
     let path = Path::new(NEVER);
     if LiveHost.exists(path)? {
         let text = LiveHost.read_text(path)?;
-        let file: NeverFile = toml::from_str(&text).with_context(|| {
-            format!("cannot read {NEVER}. It holds: settings = [\"vm.swappiness\"]")
-        })?;
-        allowed.never = file.settings;
-        allowed.because = match file.because.is_empty() {
-            true => NEVER.to_owned(),
-            false => format!("{} ({NEVER})", file.because),
-        };
+        (allowed.never, allowed.because) = read_never_file(NEVER, &text)?;
+    }
+    allowed.never.extend(args.never.iter().cloned());
+    if allowed.because.is_empty() && !args.never.is_empty() {
+        allowed.because = args.never_because.clone().unwrap_or_default();
     }
     Ok(allowed)
+}
+
+/// Settings that are never touched, and why.
+fn read_never_file(name: &str, text: &str) -> anyhow::Result<(Vec<String>, String)> {
+    let file: NeverFile = toml::from_str(text)
+        .with_context(|| format!("cannot read {name}. It holds: settings = [\"vm.swappiness\"]"))?;
+    let because = match file.because.is_empty() {
+        true => name.to_owned(),
+        false => format!("{} ({name})", file.because),
+    };
+    Ok((file.settings, because))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_untouched_settings_has_its_reason() {
+        let text = "settings = [\"vm.*\"]\nbecause = \"agreed\"\n";
+        let (settings, because) = read_never_file("never.toml", text).unwrap();
+        assert_eq!(settings, ["vm.*"]);
+        assert!(because.starts_with("agreed") && because.contains("never.toml"));
+        let (_, because) = read_never_file("never.toml", "settings = []").unwrap();
+        assert_eq!(because, "never.toml");
+        for wrong in [
+            "",
+            "settings = \"vm.*\"",
+            "setting = []",
+            "settings = [1]",
+            "\u{0}",
+        ] {
+            assert!(read_never_file("never.toml", wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_server_elsewhere_is_refused() {
+        check_is_here("http://127.0.0.1:1/").unwrap();
+        check_is_here("http://[::1]/").unwrap();
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        assert!(check_is_here("http://192.0.2.1/").is_err());
+    }
 }

@@ -1,29 +1,28 @@
 //! Executes a session, and shows its progress and result.
 
+use super::live_view::LiveView;
+use super::outside_watch::OutsideWatch;
+use super::private_words::find_commands;
 use super::{Args, past_sessions};
-use crate::context::{self, print, shown};
+use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_changes::fixes::StandBy;
 use assay_changes::inspect_setting;
-use assay_measure::engine::{Environment, MeasureEvent};
+use assay_measure::engine::Environment;
 use assay_measure::runner::Ground;
-use assay_measure::tuning::{TuneError, TuneEvent, confirm_kept, execute, was_kept};
+use assay_measure::tuning::{TuneCommands, TuneError, TuneEvent, confirm_kept, execute, was_kept};
 use assay_model::Nanos;
 use assay_model::trial::Verdict;
-use assay_report::tune::format_progress;
-use assay_tune::{
-    Ending, Incident, KeptState, Step, StepOutcome, TuneRecord, TuneSession, TuneState,
-};
-use indicatif::{ProgressBar, ProgressStyle};
+use assay_tune::{Ending, Incident, KeptState, StepOutcome, TuneRecord, TuneSession, TuneState};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::Command;
-use std::time::Duration;
 
 /// Executes a session, and prints its notebook.
 pub(super) fn carry_out(
     record: TuneRecord,
+    commands: &TuneCommands,
     place: Option<&Ground>,
     args: &Args,
     global: &Global,
@@ -32,15 +31,22 @@ pub(super) fn carry_out(
     let mut store = context::open_store(global)?;
     let uid = record.uid.clone();
     let mut live = LiveView::new(args.quiet, record.resume()?);
+    let outside = OutsideWatch::new(args, &record);
+    let stand_by = |session: &str| {
+        outside.arm(session);
+        start_stand_by(session)
+    };
     let done = execute(
         record,
+        commands,
         place,
-        &start_stand_by,
+        &stand_by,
         env,
         &mut store,
         &mut |event| live.tell(&event),
     );
     live.end();
+    outside.disarm();
     let finished = match done {
         Ok(finished) => finished,
         Err(error) => {
@@ -108,9 +114,10 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
         context::now(),
         record.seen.len()
     ));
+    let commands = find_commands(args, &record)?;
     let place = open_place(&record.target, &env)?;
     drop(store);
-    carry_out(record, place.as_ref(), args, global, &env)
+    carry_out(record, &commands, place.as_ref(), args, global, &env)
 }
 
 /// Opens a target on storage; a command or web server has none.
@@ -151,6 +158,7 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
             );
         }
     }
+    let commands = find_commands(args, &record)?;
     let place = open_place(&record.target, &env)?;
     let seed = match args.seed {
         Some(seed) => seed,
@@ -159,6 +167,7 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
     let live = LiveView::new(args.quiet, session.clone());
     let judged = confirm_kept(
         &record,
+        &commands,
         seed,
         place.as_ref(),
         &start_stand_by,
@@ -238,95 +247,4 @@ pub(super) fn agreed() -> anyhow::Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// Progress of a session: an overwritten line, and permanent lines.
-struct LiveView {
-    quiet: bool,
-    bar: Option<ProgressBar>,
-    /// Current state of the planner, derived from the observations.
-    session: TuneSession,
-}
-
-impl LiveView {
-    fn new(quiet: bool, session: TuneSession) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let bar = ProgressBar::new_spinner().with_style(style);
-            bar.enable_steady_tick(Duration::from_millis(250));
-            bar
-        });
-        Self {
-            quiet,
-            bar,
-            session,
-        }
-    }
-
-    fn tell(&mut self, event: &TuneEvent<'_>) {
-        match event {
-            TuneEvent::Stored(id) => self.line(&format!("session {id}")),
-            TuneEvent::Step(step) => self.doing(&self.describe(step)),
-            TuneEvent::Seen(seen) => {
-                let before = self.session.clone();
-                if self.session.observe((*seen).clone()).is_ok()
-                    && let Some(line) = format_progress(&before, seen, &self.session)
-                {
-                    self.line(&line);
-                }
-            }
-            TuneEvent::Measuring(MeasureEvent::Layout { written, size, .. }) => {
-                self.doing(&format!("writing the test file: {written} of {size}"));
-            }
-            TuneEvent::Measuring(MeasureEvent::Astray(astray)) => {
-                eprintln!("{astray}");
-            }
-            TuneEvent::Measuring(_) => {}
-            TuneEvent::Remark(text) => self.line(text),
-        }
-    }
-
-    fn describe(&self, step: &Step) -> String {
-        let name = |at: &usize| self.session.plan().candidates[*at].id.clone();
-        let left = self.session.clock();
-        let left =
-            Nanos(left.budget.0.saturating_sub(left.spent.0) / 1_000_000_000 * 1_000_000_000);
-        let what = match step {
-            Step::SetUp => "setting up".to_owned(),
-            Step::Visit { .. } => "measuring the machine as it is".to_owned(),
-            Step::TryAlone { candidate } => format!("trying {} once", name(candidate)),
-            Step::Pair(order) => match order.stage {
-                assay_tune::Stage::Screen { .. } => format!("screen, pair {}", order.number),
-                assay_tune::Stage::Proof { candidate, .. } => {
-                    format!("{}, pair {}", name(&candidate), order.number)
-                }
-                assay_tune::Stage::Whole { .. } => format!("the whole, pair {}", order.number),
-            },
-            Step::Keep { .. } => "keeping what is proved".to_owned(),
-            Step::Revert => "reverting everything".to_owned(),
-            Step::Done => String::new(),
-        };
-        format!("{what} ({left} left)")
-    }
-
-    fn doing(&self, what: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(shown(what).into_owned());
-        }
-    }
-
-    fn line(&self, line: &str) {
-        match &self.bar {
-            _ if self.quiet => {}
-            Some(bar) => bar.println(shown(line)),
-            None => eprintln!("{line}"),
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }

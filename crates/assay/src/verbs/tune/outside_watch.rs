@@ -1,0 +1,78 @@
+//! The machine's own scheduler watches a session, so that everything is reverted also after a reboot, and when
+//! both assay and the process that stands by are killed. How it is installed is in `assay_changes::fixes`.
+
+use super::Args;
+use crate::context;
+use assay_changes::fixes::{OutsideUndo, Unconfirmed, sweep_outside};
+use assay_host::LiveHost;
+use assay_tune::TuneRecord;
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// A watch that is installed when the session begins.
+pub(super) struct OutsideWatch {
+    is_wanted: bool,
+    is_quiet: bool,
+    within: Duration,
+    label: String,
+    armed: RefCell<Option<OutsideUndo>>,
+}
+
+impl OutsideWatch {
+    /// Nothing is installed yet.
+    pub(super) fn new(args: &Args, record: &TuneRecord) -> Self {
+        let touches_something = record.changes.iter().any(Option::is_some);
+        Self {
+            is_wanted: !args.no_boot_undo && touches_something,
+            is_quiet: args.quiet,
+            within: record.plan.budget.into(),
+            label: "assay tune".to_owned(),
+            armed: RefCell::new(None),
+        }
+    }
+
+    /// Installs the watch for a session of the journal. Without root or a scheduler the session goes on without.
+    pub(super) fn arm(&self, session: &str) {
+        if !self.is_wanted {
+            return;
+        }
+        sweep_outside(&LiveHost);
+        let armed = context::journal_dir().map(|journal| {
+            let what = Unconfirmed {
+                session,
+                label: &self.label,
+                journal: &journal,
+                within: self.within,
+                files: &[],
+            };
+            OutsideUndo::arm(what, &LiveHost)
+        });
+        match armed {
+            Ok(Ok(undo)) => {
+                self.tell(&format!("reverted after a reboot by {}", undo.describe()));
+                self.armed.replace(Some(undo));
+            }
+            Ok(Err(error)) => self.tell(&format!(
+                "after a reboot, `assay trial --recover` has to be run by hand: {error}"
+            )),
+            Err(error) => self.tell(&format!("no watch over the session: {error}")),
+        }
+    }
+
+    /// Removes the watch: everything is kept or reverted.
+    pub(super) fn disarm(&self) {
+        if let Some(undo) = self.armed.take()
+            && let Err(error) = undo.disarm(&LiveHost)
+        {
+            self.tell(&format!(
+                "the watch over the session removes itself later: {error}"
+            ));
+        }
+    }
+
+    fn tell(&self, line: &str) {
+        if !self.is_quiet {
+            eprintln!("{line}");
+        }
+    }
+}

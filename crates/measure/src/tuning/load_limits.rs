@@ -1,0 +1,214 @@
+//! What limits the load of a session, and what its lowest layer reaches under the same load: for a command the
+//! start of a process, for durable writes a direct write that waits for the device, for direct reads the disk
+//! itself. What follows from it is in `assay_tune::Diagnosis`.
+
+use super::driver::MachineDriver;
+use super::error::TuneError;
+use crate::engine::LoadTarget;
+use crate::runner::Ground;
+use crate::trials::TrialError;
+use crate::trials::bench::Clocks;
+use crate::trials::loader::Loader;
+use assay_judge::trial::judge_slots_for_display;
+use assay_judge::{LoadDiagnosis, diagnose_load};
+use assay_model::result::Interval;
+use assay_model::trial::{Side, Trial};
+use assay_model::workload::Durability;
+use assay_model::{Load, Nanos, TargetInfo};
+use assay_tune::{BottomRung, Diagnosis, OperationPart, PartTime, Want};
+
+/// Samples that a resumed session takes, which has none of its baseline.
+const ROUNDS: u32 = 2;
+/// Confidence that the range of eight rounds holds the median: 1 − 2 ÷ 2⁸.
+const RANGE_OF_EIGHT: f64 = 0.99;
+
+/// A load on the lowest layer that assay may use, and where it goes.
+struct BottomLoad {
+    what: String,
+    load: Load,
+    /// The disk, which is only read; else the place of the session's own load.
+    disk: Option<Ground>,
+}
+
+impl MachineDriver<'_> {
+    /// Finds what limits the load, and measures the lowest layer for so many rounds.
+    pub(super) fn diagnose_load(
+        &mut self,
+        objective: &Want,
+        rounds: u32,
+    ) -> Result<Diagnosis, TuneError> {
+        while self.baseline.len() < ROUNDS as usize {
+            self.pairs += 1;
+            let since = self.clocks();
+            let slot = self.slot(self.pairs, Side::Now, String::new(), since)?;
+            self.baseline.push(slot.sample);
+        }
+        let found = diagnose_load(&self.trial, &self.baseline);
+        let mut diagnosis = Diagnosis {
+            parts: found.as_ref().map_or_else(Vec::new, list_parts),
+            limit: found.map(|found| found.limit),
+            ..Diagnosis::default()
+        };
+        if rounds > 0 {
+            match self.measure_bottom(objective, rounds)? {
+                Ok(bottom) => diagnosis.bottom = Some(bottom),
+                Err(why) => diagnosis.no_bottom = Some(why),
+            }
+        }
+        Ok(diagnosis)
+    }
+
+    /// Measures the lowest layer; the inner error is the reason why there is none.
+    fn measure_bottom(
+        &mut self,
+        objective: &Want,
+        rounds: u32,
+    ) -> Result<Result<BottomRung, String>, TuneError> {
+        let env = self.lent.env;
+        let bottom = find_bottom_load(&self.trial, |disk| Ground::open(env.host, disk).ok());
+        let bottom = match bottom {
+            Ok(bottom) => bottom,
+            Err(why) => return Ok(Err(why)),
+        };
+        self.make_ready()?;
+        let mut trial = self.trial.clone();
+        trial.plan.load = bottom.load.clone();
+        let work = self.lent.scratch.dir();
+        let loader = match Loader::new(&trial, &env, work, false) {
+            Ok(loader) => loader,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let own = self.ready.as_ref().map(|(_, place)| place);
+        let disk = match bottom.disk.as_ref().and_then(Ground::file) {
+            Some(held) => Some(LoadTarget::held(work, "disk", held).map_err(TrialError::from)?),
+            None => None,
+        };
+        let Some(place) = disk.as_ref().or(own) else {
+            return Ok(Err("the load has no place".to_owned()));
+        };
+        let mut values = Vec::new();
+        for round in 0..rounds {
+            let number = self.pairs + 1 + round;
+            let since = Clocks::read(env.now);
+            let load = (&loader, place, &trial.plan);
+            let slot = self.run_load(load, (number, Side::Now), String::new(), since)?;
+            let judged = judge_slots_for_display(&trial, &[slot], &[]).samples;
+            values.extend(judged[0].figures.get(&objective.metric()).copied());
+        }
+        self.pairs += rounds;
+        Ok(summarise(bottom.what, objective, &values, rounds))
+    }
+}
+
+fn summarise(
+    what: String,
+    objective: &Want,
+    values: &[f64],
+    rounds: u32,
+) -> Result<BottomRung, String> {
+    if (values.len() as u32) < rounds {
+        let metric = objective.metric();
+        return Err(format!("{what} gives no figure `{metric}`"));
+    }
+    let figure = Interval {
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        confidence: RANGE_OF_EIGHT,
+    };
+    Ok(BottomRung { what, figure })
+}
+
+/// Times of the parts of an operation that are known.
+fn list_parts(found: &LoadDiagnosis) -> Vec<PartTime> {
+    let nanos = |time: f64| Nanos(time.max(0.0) as u64);
+    let mut parts = Vec::new();
+    if let Some((flush, whole)) = found.flush.filter(|(_, whole)| *whole > 0.0) {
+        parts.push(PartTime {
+            part: OperationPart::Flush,
+            takes: nanos(flush.min(whole)),
+            of: nanos(whole),
+        });
+    }
+    if let (Some(busy), Some(latency)) = (found.machine_busy, found.latency) {
+        // All CPUs, whoever used them: no operation can have used more.
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let used = latency * (busy * cpus / found.in_flight).min(1.0);
+        parts.push(PartTime {
+            part: OperationPart::Cpu,
+            takes: nanos(used),
+            of: nanos(latency),
+        });
+    }
+    parts
+}
+
+/// The lowest layer under the load of a session; an error is the reason why none is measured.
+fn find_bottom_load(
+    trial: &Trial,
+    open_disk: impl Fn(&str) -> Option<Ground>,
+) -> Result<BottomLoad, String> {
+    let load = &trial.plan.load;
+    let Load::Fio { workload, size } = load else {
+        return match load {
+            Load::Command { .. } => Ok(BottomLoad {
+                what: "starting a program that does nothing".to_owned(),
+                load: Load::Command {
+                    argv: vec!["true".to_owned()],
+                },
+                disk: None,
+            }),
+            _ => Err(format!(
+                "no lower layer of this load ({}) is known",
+                load.name()
+            )),
+        };
+    };
+    let info = trial.target.as_ref();
+    let mut workload = workload.clone();
+    if workload.pattern.writes() {
+        if workload.durability == Durability::None {
+            return Err("writes that are not flushed may stay in memory".to_owned());
+        }
+        if workload.direct && workload.durability == Durability::Dsync {
+            return Err("the load is the lowest layer that may be written to".to_owned());
+        }
+        (workload.direct, workload.durability) = (true, Durability::Dsync);
+        let disk = info.and_then(|info| info.disks.first());
+        let disk = disk.map_or_else(|| "the device".to_owned(), Clone::clone);
+        return Ok(BottomLoad {
+            what: format!("a direct write that waits for {disk} (O_DSYNC)"),
+            load: Load::Fio {
+                workload,
+                size: *size,
+            },
+            disk: None,
+        });
+    }
+    if !workload.direct {
+        return Err("reads may come from memory".to_owned());
+    }
+    let disk = info.and_then(single_disk);
+    let disk = disk.ok_or("there is not exactly one disk below the target")?;
+    let ground = open_disk(&format!("/dev/{disk}"));
+    let ground = ground.ok_or_else(|| format!("/dev/{disk} cannot be read; root can"))?;
+    Ok(BottomLoad {
+        what: format!("{disk} read directly"),
+        load: Load::Fio {
+            workload,
+            size: *size,
+        },
+        disk: Some(ground),
+    })
+}
+
+fn single_disk(info: &TargetInfo) -> Option<&String> {
+    match &info.disks[..] {
+        [disk]
+            if info.devices.len() == 1
+                && info.kind == assay_model::target::TargetKind::Directory =>
+        {
+            Some(disk)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,213 @@
+//! Slots and pairs of a session: the load runs with a row of candidates in effect. What follows what is in
+//! `driver.rs`.
+
+use super::driver::MachineDriver;
+use super::error::TuneError;
+use super::switch_board::find_meddling;
+use crate::engine::{LoadTarget, MeasureEvent};
+use crate::trials::TrialError;
+use crate::trials::bench::{Clocks, TrialBench};
+use crate::trials::loader::{Loader, On};
+use crate::trials::pairs::one_slot;
+use crate::tuning::TuneEvent;
+use assay_changes::ChangeError;
+use assay_host::Host;
+use assay_judge::trial::{judge_pairs, judge_slots_for_display};
+use assay_model::Nanos;
+use assay_model::sample::Sample;
+use assay_model::trial::{PairOutcome, Side, Slot, TrialPlan};
+use assay_tune::{Incident, PairOrder, Row};
+
+/// Pairs in a row whose load failed on both sides, after which the load counts as broken.
+const BROKEN: u32 = 3;
+
+impl MachineDriver<'_> {
+    /// Makes the load ready: finds its tools, lays out the scratch file.
+    pub(super) fn make_ready(&mut self) -> Result<(), TuneError> {
+        if self.ready.is_some() {
+            return Ok(());
+        }
+        let loader = Loader::new(&self.trial, &self.lent.env, self.lent.scratch.dir(), false)?;
+        let mut on = On {
+            ground: self.lent.ground,
+            scratch: self.lent.scratch,
+            made: self.lent.made,
+        };
+        let tell = &mut self.lent.tell;
+        let mut tell = |event: MeasureEvent<'_>| tell(TuneEvent::Measuring(event));
+        let place = loader.find_own_place(&self.trial.plan, &mut on, &mut tell);
+        let place = match place {
+            Err(_) if self.is_cancelled() => return Err(TuneError::Stopped(Incident::Stop)),
+            place => place?,
+        };
+        self.ready = Some((loader, place));
+        Ok(())
+    }
+
+    /// Runs the load once; the row is in effect.
+    pub(super) fn slot(
+        &mut self,
+        pair: u32,
+        side: Side,
+        reads: String,
+        since: Clocks,
+    ) -> Result<Slot, TuneError> {
+        self.make_ready()?;
+        let Some((loader, place)) = &self.ready else {
+            return Err(TrialError::Unfit("a load that is ready").into());
+        };
+        let slot = self.run_load(
+            (loader, place, &self.trial.plan),
+            (pair, side),
+            reads,
+            since,
+        )?;
+        self.board.check()?;
+        Ok(slot)
+    }
+
+    /// Runs any load once in its place.
+    pub(super) fn run_load(
+        &self,
+        (loader, place, plan): (&Loader<'_>, &LoadTarget, &TrialPlan),
+        (pair, side): (u32, Side),
+        reads: String,
+        since: Clocks,
+    ) -> Result<Slot, TuneError> {
+        let host: &dyn Host = self.lent.env.host;
+        let mut bench = SlotBench {
+            loader,
+            place,
+            plan,
+        };
+        let number = 2 * pair + u32::from(side == Side::Changed);
+        let slot = one_slot(
+            (pair, side, side, number),
+            reads,
+            since,
+            &mut bench,
+            Some(host),
+        )?;
+        if self.is_cancelled() {
+            return Err(TuneError::Stopped(Incident::Stop));
+        }
+        Ok(slot)
+    }
+
+    pub(super) fn clocks(&self) -> Clocks {
+        Clocks::read(self.lent.env.now)
+    }
+
+    /// One alternation: both sides once. Returns its outcome, and the figure on both sides.
+    pub(super) fn alternation(
+        &mut self,
+        order: &PairOrder,
+        first: Side,
+    ) -> Result<(PairOutcome, Option<[f64; 2]>), TuneError> {
+        let differ: Row = order
+            .now
+            .symmetric_difference(&order.changed)
+            .copied()
+            .collect();
+        self.pairs += 1;
+        let (pair, since) = (self.pairs, self.clocks());
+        let mut slots = Vec::new();
+        for side in [first, first.other()] {
+            let reads = match self.board.enter(order.row(side), &differ) {
+                Ok(reads) => reads,
+                Err(error) => return Ok((self.failed_switch(error, side)?, None)),
+            };
+            let slot = self.slot(pair, side, reads, since)?;
+            if side == Side::Changed
+                && let Some(error) = self.ask_guard_command()?
+            {
+                return Err(TuneError::Stopped(Incident::GuardCommand { error }));
+            }
+            slots.push(Slot { pair: 1, ..slot });
+        }
+        let outcome = judge_pairs(&self.trial, &slots)
+            .pop()
+            .unwrap_or_else(|| void("the pair has no outcome"));
+        let figures = match outcome {
+            PairOutcome::Measured { .. } => self.figures_of(&slots),
+            _ => None,
+        };
+        self.count_broken(&outcome)?;
+        Ok((outcome, figures))
+    }
+
+    /// The deciding figure of A and B.
+    fn figures_of(&self, slots: &[Slot]) -> Option<[f64; 2]> {
+        let judged = judge_slots_for_display(&self.trial, slots, &[]).samples;
+        let of = |side| {
+            let at = slots.iter().position(|slot| slot.side == side)?;
+            judged[at].figures.get(&self.trial.plan.metric).copied()
+        };
+        Some([of(Side::Now)?, of(Side::Changed)?])
+    }
+
+    /// A change that cannot be made is a failure of its side; one that somebody else made ends the session.
+    pub(super) fn failed_switch(
+        &mut self,
+        error: ChangeError,
+        side: Side,
+    ) -> Result<PairOutcome, TuneError> {
+        if let Some(incident) = find_meddling(&error) {
+            return Err(TuneError::Stopped(incident));
+        }
+        if matches!(error, ChangeError::Twice { .. }) {
+            return Err(error.into());
+        }
+        self.board.revert_all()?;
+        let error = error.to_string();
+        Ok(match side {
+            Side::Now => PairOutcome::Failed { error },
+            Side::Changed => PairOutcome::FailedChanged { error },
+        })
+    }
+
+    /// Ends the session when the load failed without the change several times in a row.
+    fn count_broken(&mut self, outcome: &PairOutcome) -> Result<(), TuneError> {
+        let PairOutcome::Failed { error } = outcome else {
+            self.broken = 0;
+            return Ok(());
+        };
+        self.broken += 1;
+        match self.broken >= BROKEN {
+            true => Err(TuneError::Stopped(Incident::TargetGone {
+                error: error.clone(),
+            })),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The load in its place; the row was entered before.
+struct SlotBench<'b, 'a> {
+    loader: &'b Loader<'a>,
+    place: &'b LoadTarget,
+    plan: &'b TrialPlan,
+}
+
+impl TrialBench for SlotBench<'_, '_> {
+    fn enter(&mut self, _: Side) -> Result<String, TrialError> {
+        Ok(String::new())
+    }
+
+    fn load(&mut self, _: Side, pair: u32, slot: u32) -> Result<Sample, TrialError> {
+        self.loader
+            .take(self.plan, self.plan.slot, self.place, pair, slot)
+    }
+
+    fn slots_last(&mut self, _: Nanos) {}
+
+    fn clocks(&self) -> Clocks {
+        Clocks::read(self.loader.env.now)
+    }
+}
+
+fn void(reason: &str) -> PairOutcome {
+    PairOutcome::Void {
+        reason: reason.to_owned(),
+    }
+}

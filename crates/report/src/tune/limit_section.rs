@@ -1,0 +1,93 @@
+//! The sections of a notebook about what limits the load and what would have to be bought.
+
+use super::TuneView;
+use super::notebook::{NotebookSection, figure};
+use assay_model::result::LimitKind;
+use assay_tune::{Diagnosis, Ending, OperationPart, PartTime};
+
+/// What limits the load: the limit with its evidence, the known parts of an operation, the lowest layer.
+pub(super) fn write_limit_section(view: &TuneView<'_>) -> Option<NotebookSection> {
+    let diagnosis = view.session.diagnosis()?;
+    let mut paragraphs = Vec::new();
+    if let Some(limit) = &diagnosis.limit {
+        paragraphs.push(format!("{}: {}.", limit.what.name(), limit.evidence));
+    }
+    match (&diagnosis.bottom, &diagnosis.no_bottom) {
+        (Some(_), _) => paragraphs.push(describe_bottom(view, diagnosis)?),
+        (None, Some(why)) => {
+            paragraphs.push(format!(
+                "What the lowest layer reaches was not measured: {why}."
+            ));
+        }
+        _ => {}
+    }
+    Some(NotebookSection {
+        heading: "What limits".to_owned(),
+        paragraphs,
+        head: match diagnosis.parts.is_empty() {
+            true => Vec::new(),
+            false => vec!["part of an operation", "takes", "of", "share"],
+        },
+        rows: diagnosis.parts.iter().map(write_part).collect(),
+        ..NotebookSection::default()
+    })
+}
+
+fn write_part(part: &PartTime) -> Vec<String> {
+    let name = match part.part {
+        OperationPart::Flush => "flush after a write",
+        OperationPart::Cpu => "CPU, at most",
+    };
+    let share = 100.0 * part.takes.as_secs_f64() / part.of.as_secs_f64().max(1e-12);
+    vec![
+        name.to_owned(),
+        part.takes.to_string(),
+        part.of.to_string(),
+        format!("{share:.0} %"),
+    ]
+}
+
+fn describe_bottom(view: &TuneView<'_>, diagnosis: &Diagnosis) -> Option<String> {
+    let bottom = diagnosis.bottom.as_ref()?;
+    let metric = view.session.metric();
+    let range = [bottom.figure.low, bottom.figure.high].map(|end| figure(metric.quantity, end));
+    Some(format!(
+        "{} alone, under the same load: {metric} of {} to {} in eight rounds. No setting above it gets further.",
+        capitalise(&bottom.what),
+        range[0],
+        range[1]
+    ))
+}
+
+fn capitalise(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+/// What would have to be bought for a goal that no setting reaches; none where the session ended in another way.
+pub(super) fn describe_purchase(view: &TuneView<'_>) -> Option<String> {
+    let want = view.record.plan.goal.wants.get(view.session.objective())?;
+    let criterion = want.criterion()?;
+    if !matches!(view.session.ending(), Some(Ending::Beyond { .. })) {
+        return None;
+    }
+    let diagnosis = view.session.diagnosis();
+    let limit = diagnosis
+        .and_then(|one| one.limit.as_ref())
+        .map(|limit| limit.what);
+    let wanted = figure(criterion.metric.quantity, criterion.threshold);
+    let metric = criterion.metric;
+    Some(match (&view.record.load, limit) {
+        (assay_model::Load::Command { .. }, _) => format!(
+            "A run of any program takes longer here: {metric} of {wanted} needs a faster CPU, or a load that does not \
+             start a process for each operation."
+        ),
+        (_, Some(LimitKind::Flush | LimitKind::OneAtATime)) => format!(
+            "A device that makes this write durable with {metric} of {wanted} or better: any SSD with power-loss \
+             protection, or such a device for the log alone. Or a load that waits for fewer flushes."
+        ),
+        _ => format!("A device that reaches {metric} of {wanted} under this load, or less work."),
+    })
+}

@@ -1,0 +1,243 @@
+//! What limits the load, measured once after the baseline: it orders candidates, bounds what each can gain, and
+//! shows whether the goal can be reached at all. How it is measured is in `assay_measure::tuning`.
+
+use crate::baseline::BottomRung;
+use crate::candidate::{Candidate, OperationShare};
+use crate::plan::TunePlan;
+use assay_model::Nanos;
+use assay_model::advice::MovedOperation;
+use assay_model::result::{Limit, LimitKind};
+use serde::{Deserialize, Serialize};
+
+/// What was found out about the load on the machine as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// What limits it, with the evidence in words.
+    #[serde(default)]
+    pub limit: Option<Limit>,
+    /// Parts of an operation whose time is known.
+    #[serde(default)]
+    pub parts: Vec<PartTime>,
+    /// What the lowest layer reaches under the same load.
+    #[serde(default)]
+    pub bottom: Option<BottomRung>,
+    /// Why there is no lowest layer to compare with.
+    #[serde(default)]
+    pub no_bottom: Option<String>,
+}
+
+/// A part of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationPart {
+    /// The flush after a write.
+    Flush,
+    /// Time of all CPUs, spent by the load, by servers and by anything else.
+    Cpu,
+}
+
+/// The time of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartTime {
+    /// Which part.
+    pub part: OperationPart,
+    /// Its time within an operation.
+    pub takes: Nanos,
+    /// Time of the operation.
+    pub of: Nanos,
+}
+
+impl OperationPart {
+    /// Whether a candidate acts on this part and on nothing else.
+    fn bounds(self, candidate: &Candidate) -> bool {
+        match self {
+            Self::Flush => candidate.acts.moves.operations == [MovedOperation::Flush],
+            Self::Cpu => {
+                let relieves = &candidate.acts.relieves;
+                let cpu =
+                    |limit: &LimitKind| matches!(limit, LimitKind::MachineCpu | LimitKind::ToolCpu);
+                !relieves.is_empty() && relieves.iter().all(cpu)
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Flush => "the flush",
+            Self::Cpu => "the CPU",
+        }
+    }
+}
+
+impl TunePlan {
+    /// Enters a diagnosis: the limit, the lowest layer, and the share of an operation that each candidate can act on.
+    pub(crate) fn enter_diagnosis(&mut self, diagnosis: &Diagnosis) {
+        self.limit = diagnosis.limit.as_ref().map(|limit| limit.what);
+        self.bottom.clone_from(&diagnosis.bottom);
+        for candidate in &mut self.candidates {
+            let part = diagnosis
+                .parts
+                .iter()
+                .find(|one| one.part.bounds(candidate));
+            if let (Some(part), None) = (part, &candidate.share) {
+                candidate.share = Some(OperationShare {
+                    part: part.part.name().to_owned(),
+                    takes: part.takes,
+                    of: part.of,
+                });
+            }
+        }
+    }
+
+    /// Largest gain that candidates in `order` expect below the lowest layer that is measured, 0.2 for 20 %: a
+    /// scheduler acts on what the device alone reaches.
+    pub(crate) fn hope_below_bottom(&self, order: &[usize]) -> f64 {
+        let below = |at: &&usize| self.candidates[**at].acts_on_device();
+        let gains = order.iter().filter(below);
+        gains
+            .map(|at| self.candidates[*at].prior.gain)
+            .fold(0.0, f64::max)
+    }
+}
+
+impl Candidate {
+    /// Whether it changes the device or its queue, and not a layer above it.
+    fn acts_on_device(&self) -> bool {
+        let below = [
+            "queue/",
+            "/sys/block/",
+            "/sys/class/block/",
+            "/sys/module/",
+            "module/",
+        ];
+        let touches = |what: &String| below.iter().any(|start| what.starts_with(start));
+        self.touches.iter().any(touches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Visit;
+    use crate::left_out::{Allowed, LeftOut, leave_out};
+    use crate::outcome::Ending;
+    use crate::planted;
+    use crate::session::TuneSession;
+    use crate::step::{Step, StepOutcome};
+    use assay_model::result::Interval;
+
+    fn diagnosis(part: OperationPart, takes: u64) -> Diagnosis {
+        let of = Nanos(48_000_000);
+        let takes = Nanos(takes);
+        Diagnosis {
+            parts: vec![PartTime { part, takes, of }],
+            ..Diagnosis::default()
+        }
+    }
+
+    fn left_out(mut plan: TunePlan, diagnosis: &Diagnosis) -> Option<LeftOut> {
+        plan.enter_diagnosis(diagnosis);
+        let metric = plan.goal.wants[0].metric();
+        leave_out(
+            &plan.candidates[0],
+            &Allowed::default(),
+            &planted::load(),
+            metric,
+            0.03,
+        )
+    }
+
+    #[test]
+    fn a_part_that_takes_little_bounds_what_acts_on_it_alone() {
+        let mut plan = planted::plan(&["randwrite-4k-qd1-fsync.p99 <= 5ms"], &["x"]);
+        plan.candidates[0].acts.relieves = vec![LimitKind::MachineCpu];
+        let small = diagnosis(OperationPart::Cpu, 1_000_000);
+        let reason = left_out(plan.clone(), &small);
+        assert!(
+            matches!(reason, Some(LeftOut::Ceiling { .. })),
+            "{reason:?}"
+        );
+        let large = diagnosis(OperationPart::Cpu, 40_000_000);
+        assert_eq!(left_out(plan.clone(), &large), None);
+        // It also relieves something else: nothing is known about its ceiling.
+        plan.candidates[0].acts.relieves.push(LimitKind::Flush);
+        assert_eq!(left_out(plan, &small), None);
+    }
+
+    #[test]
+    fn a_flush_bounds_what_acts_on_flushes_alone() {
+        let mut plan = planted::plan(&["randwrite-4k-qd1-fsync.p99 <= 5ms"], &["x"]);
+        plan.candidates[0].acts.moves.operations = vec![MovedOperation::Flush];
+        let reason = left_out(plan.clone(), &diagnosis(OperationPart::Flush, 500_000));
+        assert!(
+            matches!(reason, Some(LeftOut::Ceiling { .. })),
+            "{reason:?}"
+        );
+        assert_eq!(
+            left_out(plan, &diagnosis(OperationPart::Flush, 20_000_000)),
+            None
+        );
+    }
+
+    #[test]
+    fn what_acts_on_the_device_is_counted_on_below_the_bottom() {
+        let mut plan = planted::plan(&["less p50"], &["scheduler", "mount"]);
+        plan.candidates[0].touches = vec!["queue/sda/scheduler".to_owned()];
+        plan.candidates[0].prior.gain = 0.2;
+        plan.candidates[1].prior.gain = 0.9;
+        assert_eq!(plan.hope_below_bottom(&[0, 1]), 0.2);
+        assert_eq!(plan.hope_below_bottom(&[1]), 0.0);
+    }
+
+    #[test]
+    fn a_diagnosis_that_is_measured_is_read_back_with_the_session() {
+        let mut unreachable = planted::plan(&["w.iops >= 20k"], &["a", "b"]);
+        unreachable.diagnose = true;
+        let mut session = TuneSession::begin(unreachable.clone()).unwrap();
+        let took = Nanos(1_000_000_000);
+        let visit = Visit {
+            figures: vec![vec![10e3; 8]],
+        };
+        session.observe(StepOutcome::SetUp { took }).unwrap();
+        session.observe(StepOutcome::Visit { visit, took }).unwrap();
+        assert_eq!(session.next(), Step::Diagnose { rounds: 8 });
+        let figure = Interval {
+            low: 14e3,
+            high: 15e3,
+            confidence: 0.95,
+        };
+        let diagnosis = |high: f64| Diagnosis {
+            bottom: Some(BottomRung {
+                what: "vda alone".to_owned(),
+                figure: Interval { high, ..figure },
+            }),
+            ..Diagnosis::default()
+        };
+        let after = |high: f64| {
+            let mut session = session.clone();
+            let diagnosis = Box::new(diagnosis(high));
+            session
+                .observe(StepOutcome::Diagnosed { diagnosis, took })
+                .unwrap();
+            session
+        };
+        let beyond = after(15e3);
+        assert!(matches!(beyond.ending(), Some(Ending::Beyond { .. })));
+        let within = after(25e3);
+        assert!(
+            matches!(within.next(), Step::TryAlone { .. }),
+            "{:?}",
+            within.next()
+        );
+        // Where nothing has a threshold, no lowest layer is measured.
+        let mut open = planted::plan(&["more w.iops"], &["a", "b"]);
+        open.diagnose = true;
+        let mut session = TuneSession::begin(open).unwrap();
+        let visit = Visit {
+            figures: vec![vec![10e3; 8]],
+        };
+        session.observe(StepOutcome::SetUp { took }).unwrap();
+        session.observe(StepOutcome::Visit { visit, took }).unwrap();
+        assert_eq!(session.next(), Step::Diagnose { rounds: 0 });
+    }
+}
