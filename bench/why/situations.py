@@ -4,137 +4,13 @@ A situation is a function that gets a `Plant` and returns what to ask `assay why
 right pages: a list of sets, one set for each cause, any page of a set counts. No set: nothing may be suspected.
 """
 
-import contextlib
 import os
 import pathlib
-import shutil
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
 import time
 
-PYTHON = sys.executable
-CGROUP = pathlib.Path("/sys/fs/cgroup")
-SPIN = "while True: pass"
-
-
-class Skip(Exception):
-    """This machine cannot show the situation."""
-
-
-def descendants(above):
-    """Numbers of the processes below one."""
-    parents = {}
-    for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError, ValueError):
-            stat = pathlib.Path(f"/proc/{int(entry)}/stat").read_text()
-            parents[int(entry)] = int(stat.rsplit(")", 1)[1].split()[1])
-    found, new = set(), {above}
-    while new:
-        new = {pid for pid, parent in parents.items() if parent in new} - found
-        found |= new
-    return found
-
-
-class Plant(contextlib.ExitStack):
-    """What a situation started, undone at the end."""
-
-    def __init__(self, name):
-        super().__init__()
-        self.name = f"why-{name}-{os.getpid()}"
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="assay-why-", dir=os.environ.get("ASSAY_WHY_DIR")))
-        self.callback(shutil.rmtree, self.dir, ignore_errors=True)
-        self.groups = []
-
-    def run(self, *argv, **more):
-        """Runs a command to its end."""
-        return subprocess.run(list(map(str, argv)), check=True, capture_output=True, text=True, **more).stdout
-
-    def start(self, *argv, **more):
-        """Starts a program in the groups made so far; it is killed at the end."""
-        groups = list(self.groups)
-
-        def enter():
-            os.setpgid(0, 0)
-            for group in groups:
-                (group / "cgroup.procs").write_text(str(os.getpid()))
-
-        quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-        process = subprocess.Popen(list(map(str, argv)), preexec_fn=enter, **{**quiet, **more})
-        self.callback(self.kill, process)
-        return process
-
-    def python(self, code, *argv):
-        return self.start(PYTHON, "-c", code, *argv)
-
-    @staticmethod
-    def kill(process):
-        """Kills a program and all below it; those that left its process group as well."""
-        for pid in [*descendants(process.pid), process.pid]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(5)
-
-    def group(self, controller, **settings):
-        """Makes a control group of the plant's name; settings as {file: value}, `__` in a name is a dot."""
-        unified = (CGROUP / "cgroup.controllers").exists()
-        if unified:
-            root = CGROUP
-            wanted = {"cpu": "cpu", "memory": "memory", "blkio": "io", "pids": "pids"}.get(controller)
-            if wanted:
-                (root / "cgroup.subtree_control").write_text(f"+{wanted}")
-        else:
-            root = CGROUP / controller
-        if not root.is_dir():
-            raise Skip(f"no controller {controller}")
-        path = root / self.name
-        path.mkdir(exist_ok=True)
-        self.callback(self.remove_group, path)
-        for name, value in settings.items():
-            file = path / name.replace("__", ".")
-            if file.exists():
-                file.write_text(str(value))
-        if path not in self.groups:
-            self.groups.append(path)
-        return path
-
-    @staticmethod
-    def remove_group(path):
-        for _ in range(50):
-            with contextlib.suppress(OSError):
-                path.rmdir()
-            if not path.exists():
-                return
-            time.sleep(0.1)
-
-    def file(self, name, size):
-        path = self.dir / name
-        with open(path, "wb") as out:
-            block = os.urandom(1 << 20)
-            for _ in range(size >> 20):
-                out.write(block)
-        with open(path, "rb") as written:
-            os.fsync(written.fileno())
-            # Its pages would be charged to this process, and never leave the cache.
-            os.posix_fadvise(written.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return path
-
-    def loop(self, name, size):
-        """A loop device over a sparse file."""
-        path = self.dir / name
-        with open(path, "wb") as out:
-            out.truncate(size)
-        device = self.run("losetup", "--find", "--show", path).strip()
-        self.callback(subprocess.run, ["losetup", "--detach", device], check=False)
-        return device
-
-    def fio(self, *options):
-        if not shutil.which("fio"):
-            raise Skip("no fio")
-        return self.start("fio", "--name=x", "--time_based", "--runtime=300", *options)
+from plant import PYTHON, SPIN, Skip, disk_number
 
 
 def quota(plant):
@@ -266,11 +142,6 @@ def io_limit_of_reads(plant):
     plant.group("blkio", **{"blkio.throttle.read_iops_device": f"{number} 50", "io.max": f"{number} riops=50"})
     plant.fio(f"--filename={path}", "--rw=randread", "--bs=4k", "--size=64m", "--direct=1", "--numjobs=4")
     return plant.name, [{"io-limit"}]
-
-
-def disk_number(path):
-    device = os.stat(path).st_dev
-    return f"{os.major(device)}:{os.minor(device)}"
 
 
 def discards(plant):
@@ -560,107 +431,6 @@ def tasks_and_memory(plant):
     return plant.name, [{"tasks-limit"}, {"memory-limit"}]
 
 
-def idle_server(plant):
-    """Healthy: a server that waits for requests."""
-    plant.group("cpuacct")
-    plant.python("import socket; s = socket.socket(); s.bind(('127.0.0.1', 7720)); s.listen(); s.accept()")
-    return plant.name, []
-
-
-def light_server(plant):
-    """Healthy: a server with a few requests a second."""
-    plant.group("cpuacct")
-    plant.start("chrt", "--rr", "1", PYTHON, "-c", """
-import socket
-s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 7721)); s.listen(50)
-while True:
-    c, _ = s.accept(); c.recv(100); c.sendall(b'ok'); c.close()
-""")
-    time.sleep(0.4)
-    plant.start("chrt", "--rr", "1", PYTHON, "-c", """
-import socket, time
-while True:
-    c = socket.create_connection(('127.0.0.1', 7721)); c.sendall(b'x'); c.recv(10); c.close(); time.sleep(0.1)
-""")
-    return plant.name, []
-
-
-def timer(plant):
-    """Healthy: a program that wakes up ten times a second."""
-    plant.group("cpuacct")
-    plant.start("chrt", "--rr", "1", PYTHON, "-c", "import time\nwhile True: time.sleep(0.1)")
-    return plant.name, []
-
-
-def quota_unused(plant):
-    """Healthy: a quota that is never reached."""
-    plant.group("cpu", cpu__cfs_quota_us=50000, cpu__cfs_period_us=100000, cpu__max="50000 100000")
-    plant.start("nice", "-n", "-20", PYTHON, "-c", "import time\nwhile True: time.sleep(0.1)")
-    return plant.name, []
-
-
-def memory_below_limit(plant):
-    """Healthy: a program well below its memory limit."""
-    plant.group("memory", memory__limit_in_bytes=256 << 20, memory__max=256 << 20)
-    plant.python("import time; b = bytearray(60 << 20); time.sleep(999)")
-    return plant.name, []
-
-
-def cached_reads(plant):
-    """Healthy: reads of a file that is in the page cache."""
-    path = plant.file("data", 16 << 20)
-    plant.group("cpuacct")
-    plant.start("chrt", "--rr", "1", PYTHON, "-c", f"""
-import time
-while True:
-    open({str(path)!r}, 'rb').read(); time.sleep(0.2)
-""")
-    return plant.name, []
-
-
-def seldom_writes(plant):
-    """Healthy: a log that is written once a second."""
-    plant.group("cpuacct")
-    plant.start("chrt", "--rr", "1", PYTHON, "-c", f"""
-import time
-f = open({str(plant.dir / 'log')!r}, 'a')
-while True: f.write('x' * 100); f.flush(); time.sleep(1)
-""")
-    return plant.name, []
-
-
-def many_sockets(plant):
-    """Healthy: a server with two hundred quiet connections."""
-    plant.group("cpuacct")
-    plant.python("""
-import socket, time
-s = socket.socket(); s.bind(('127.0.0.1', 7722)); s.listen(300)
-held = []
-for _ in range(200): held.append(socket.create_connection(('127.0.0.1', 7722))); held.append(s.accept()[0])
-time.sleep(999)
-""")
-    return plant.name, []
-
-
-def many_files(plant):
-    """Healthy: a program with half of its files open."""
-    plant.group("cpuacct")
-    plant.python("""
-import resource, time
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-files = [open('/dev/null') for _ in range(120)]
-time.sleep(999)
-""")
-    return plant.name, []
-
-
-def sleeping_processes(plant):
-    """Healthy: three hundred processes that sleep."""
-    plant.group("cpuacct")
-    plant.start("sh", "-c", "for i in $(seq 300); do sleep 300 & done; wait")
-    return plant.name, []
-
-
 PLANTED = [
     quota, quota_of_several, run_queue, cpu_hogs, computes, stopped, frozen, cache_at_limit, heap_at_limit,
     killed_at_limit, sync_storm, sync_by_shell, disk_full_of_reads, io_limit_of_writes, io_limit_of_reads, discards,
@@ -668,8 +438,4 @@ PLANTED = [
     datagrams_dropped, ports_used_up, frozen_file_system, one_directory, noisy_reader, swapping,
     quota_and_files, sync_and_memory, names_and_connections, overflow_and_quota, limit_and_quota, loss_and_names,
     datagrams_and_files, tasks_and_memory,
-]
-HEALTHY = [
-    idle_server, light_server, timer, quota_unused, memory_below_limit, cached_reads, seldom_writes, many_sockets,
-    many_files, sleeping_processes,
 ]

@@ -149,7 +149,7 @@ pub fn judge_window(
         },
         classes,
         suspects,
-        figures: crate::figures::list_figures(window),
+        figures: crate::figures::list_figures(window, thing),
         missing: window
             .missing
             .iter()
@@ -225,21 +225,26 @@ fn find_candidates<'a>(
         }
         // What others do is a suspect for a part only where the part waits for it.
         let is_foreign = match page.of {
-            EntityKind::Process | EntityKind::Group => !entity.is_asked,
-            EntityKind::Disk => true,
+            EntityKind::Process => entity.number("asked") == 0.0,
+            EntityKind::Group | EntityKind::GuestDisk => !entity.is_asked,
+            EntityKind::Disk | EntityKind::FileSystem => true,
             _ => page.machine_only,
         };
         if *thing != WatchSubject::Machine && is_foreign && claims.is_empty() {
             continue;
         }
         let weight = page.weight.as_ref().and_then(|weight| weight.number(scope));
-        found.push(Candidate {
+        let candidate = Candidate {
             page,
             entity,
             scope: Rc::clone(scope),
             claims,
             weight: weight.unwrap_or(0.0).max(0.0),
-        });
+        };
+        // Only those wait for it that asked to be served last.
+        if candidate.rank() > 0.0 {
+            found.push(candidate);
+        }
     }
     found
 }

@@ -1,10 +1,98 @@
 //! Figures of a machine that stand beside the suspects: utilisation, saturation and who uses most.
 
+use crate::WatchSubject;
 use crate::machine_look::EntityKind;
-use crate::window::WatchWindow;
+use crate::window::{WatchWindow, WatchedEntity};
+use assay_render::text::escape_line;
 
 /// Lists the figures as pairs of name and text.
-pub(crate) fn list_figures(window: &WatchWindow) -> Vec<(String, String)> {
+pub(crate) fn list_figures(window: &WatchWindow, thing: &WatchSubject) -> Vec<(String, String)> {
+    let mut figures = match thing {
+        WatchSubject::Path { disks, layers, .. } => describe_path(window, disks, layers),
+        _ => Vec::new(),
+    };
+    figures.append(&mut list_machine(window));
+    if matches!(
+        thing,
+        WatchSubject::Process(_) | WatchSubject::Group(_) | WatchSubject::Named(_)
+    ) {
+        figures.insert(0, ("Asked".to_owned(), describe_part(window)));
+    }
+    figures
+}
+
+/// Layers of a path, who uses it, and what its disks do.
+fn describe_path(
+    window: &WatchWindow,
+    disks: &[String],
+    layers: &[String],
+) -> Vec<(String, String)> {
+    let mut figures = Vec::new();
+    if !layers.is_empty() {
+        let layers: Vec<_> = layers.iter().map(|layer| escape_line(layer)).collect();
+        figures.push(("Layers".to_owned(), layers.join("; ")));
+    }
+    let mut users: Vec<&WatchedEntity> = window
+        .of_kind(EntityKind::Process)
+        .filter(|process| process.number("uses_path") > 0.0)
+        .collect();
+    users.sort_by(|a, b| b.number("io").total_cmp(&a.number("io")));
+    let shown: Vec<String> = users
+        .iter()
+        .take(5)
+        .map(|process| {
+            let label = process.texts.get("label").map_or("?", String::as_str);
+            let waits = process.number("waits").min(1.0) * 100.0;
+            let megabytes = process.number("io") / 1e6;
+            format!("{label} {megabytes:.1} MB/s, waits {waits:.0} % of the time")
+        })
+        .collect();
+    let text = match users.len() {
+        0 => "nobody has a file below it open".to_owned(),
+        1..=5 => shown.join("; "),
+        count => format!("{}; {} more", shown.join("; "), count - 5),
+    };
+    figures.push(("Users".to_owned(), text));
+    let of_path = window.of_kind(EntityKind::Disk);
+    let rates: Vec<String> = of_path
+        .filter(|disk| disks.contains(&disk.name))
+        .map(|disk| {
+            format!(
+                "{}: {:.1} MB/s read, {:.1} MB/s written, {:.0} requests/s of {:.1} ms",
+                escape_line(&disk.name),
+                disk.number("read.bytes") / 1e6,
+                disk.number("write.bytes") / 1e6,
+                disk.number("ops"),
+                disk.number("await") * 1e3,
+            )
+        })
+        .collect();
+    if !rates.is_empty() {
+        figures.push(("Its disks".to_owned(), rates.join("; ")));
+    }
+    figures
+}
+
+/// How those that are asked about spent their time.
+fn describe_part(window: &WatchWindow) -> String {
+    let asked = || {
+        let all = window.of_kind(EntityKind::Process);
+        all.filter(|process| process.is_asked)
+    };
+    // The sum of nothing is -0.0.
+    let sum = |key: &str| asked().map(|process| process.number(key)).sum::<f64>() + 0.0;
+    let count = asked().count();
+    format!(
+        "{count} {} looked at; {:.2} CPUs used, {:.2} tasks wait for a CPU, {:.2} wait otherwise, {:.2} sleep in timers",
+        if count == 1 { "process" } else { "processes" },
+        sum("cpu"),
+        sum("queue"),
+        sum("waits"),
+        sum("asleep.timer"),
+    )
+}
+
+fn list_machine(window: &WatchWindow) -> Vec<(String, String)> {
     let machine = &window.machine;
     let percent = |key: &str| format!("{:.0} %", machine.number(key) * 100.0);
     let text = |key: &str| machine.texts.get(key).cloned().unwrap_or_default();
@@ -69,8 +157,10 @@ pub(crate) fn list_figures(window: &WatchWindow) -> Vec<(String, String)> {
         share.map(|share| format!("{name} {:.0} %", share * 100.0))
     });
     let pressure: Vec<String> = pressure.into_iter().flatten().collect();
-    if !pressure.is_empty() {
-        figures.push(("Pressure".to_owned(), pressure.join(", ")));
-    }
+    let pressure = match pressure.is_empty() {
+        true => "not known: this kernel has no pressure figures (PSI)".to_owned(),
+        false => pressure.join(", "),
+    };
+    figures.push(("Pressure".to_owned(), pressure));
     figures
 }

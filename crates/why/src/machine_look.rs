@@ -33,6 +33,12 @@ pub enum EntityKind {
     Pool,
     /// An md array.
     Array,
+    /// A local file system that is mounted for writing.
+    FileSystem,
+    /// A TCP connection that does not move.
+    Connection,
+    /// A disk of a guest of QEMU, as QEMU counts its requests.
+    GuestDisk,
 }
 
 /// Something that a look sees beside the machine as a whole.

@@ -2,11 +2,17 @@
 //! long a read may take, is decided in `sampler`.
 
 mod cpu;
+mod descriptor_owners;
 mod disks;
+mod file_locks;
+mod file_systems;
 mod groups;
+mod guests;
 mod memory;
 mod network;
+mod packet_queues;
 mod processes;
+mod sleep_class;
 mod sockets;
 mod storage;
 mod wait_class;
@@ -14,7 +20,9 @@ mod wait_class;
 use crate::WatchSubject;
 use crate::machine_look::MachineLook;
 use assay_host::Host;
+use descriptor_owners::DescriptorOwners;
 use groups::GroupDirs;
+use guests::GuestMonitors;
 use processes::ProcessTable;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,6 +47,8 @@ pub(crate) struct MachineReader {
     group_dirs: Option<GroupDirs>,
     processes: ProcessTable,
     disks: disks::DiskTexts,
+    owners: DescriptorOwners,
+    guests: GuestMonitors,
     missing: BTreeSet<String>,
 }
 
@@ -55,6 +65,8 @@ impl MachineReader {
             group_dirs: None,
             processes: ProcessTable::default(),
             disks: disks::DiskTexts::default(),
+            owners: DescriptorOwners::default(),
+            guests: GuestMonitors::default(),
             missing: BTreeSet::new(),
         }
     }
@@ -85,11 +97,21 @@ impl MachineReader {
         network::read(self, &mut look);
         sockets::read(self, &mut look);
         storage::read(self, &mut look);
+        file_systems::read(self, &mut look);
+        packet_queues::read(self, &mut look);
         let mut disks = std::mem::take(&mut self.disks);
         disks.read(self, &mut look);
         self.disks = disks;
         let mut table = std::mem::take(&mut self.processes);
         table.read(self, &mut look);
+        let mut owners = std::mem::take(&mut self.owners);
+        table.want(owners.complete(self, &mut look));
+        self.owners = owners;
+        if self.is_asking_guests() {
+            let mut guests = std::mem::take(&mut self.guests);
+            guests.read(self, &mut look);
+            self.guests = guests;
+        }
         let paths = table.group_paths(&self.thing);
         self.processes = table;
         let dirs = self.group_dirs.take();
@@ -106,6 +128,11 @@ impl MachineReader {
         self.looks.is_multiple_of(SELDOM)
     }
 
+    /// Monitors are asked in every second look, and in the first one.
+    fn is_asking_guests(&self) -> bool {
+        self.looks.is_multiple_of(2)
+    }
+
     /// Reads a file; none when it is not there or cannot be read, which is noted.
     fn text(&mut self, path: &str) -> Option<String> {
         self.text_at(Path::new(path))
@@ -120,6 +147,8 @@ impl MachineReader {
         match read {
             Ok(text) => Some(text),
             Err(error) if error.is_absent() => None,
+            // How an interface that is down, and a device without the property, answer.
+            Err(error) if error.to_string().contains("Invalid argument") => None,
             Err(error) => {
                 let is_of_process = path
                     .to_str()
@@ -154,6 +183,27 @@ impl MachineReader {
         self.end();
         let names = names.into_iter();
         names.filter_map(|name| name.into_string().ok()).collect()
+    }
+
+    /// Target of a symbolic link as text; none when it cannot be read.
+    fn link(&mut self, path: &str) -> Option<String> {
+        let path = Path::new(path);
+        if !self.begin(path) {
+            return None;
+        }
+        let target = self.host.link(path);
+        self.end();
+        target.ok()?.into_os_string().into_string().ok()
+    }
+
+    /// Size of a file or directory; none when it cannot be read.
+    fn file_size(&mut self, path: &Path) -> Option<u64> {
+        if !self.begin(path) {
+            return None;
+        }
+        let stat = self.host.stat(path);
+        self.end();
+        Some(stat.ok()?.size)
     }
 
     fn number(&mut self, path: &str) -> Option<f64> {

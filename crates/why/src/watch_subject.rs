@@ -23,6 +23,12 @@ pub enum WatchSubject {
         path: String,
         /// Kernel names of the disks that it lies on.
         disks: Vec<String>,
+        /// Its layers from the file system down to the disks, for people; not escaped.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        layers: Vec<String>,
+        /// Whether its file system did not answer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hangs: bool,
     },
 }
 

@@ -3,6 +3,8 @@
 mod curves;
 mod derived;
 mod disk_numbers;
+mod guest_disks;
+mod stuck;
 mod waiting;
 
 use crate::WatchSubject;
@@ -18,7 +20,7 @@ pub struct WatchedEntity {
     pub id: String,
     /// Name, not escaped.
     pub name: String,
-    /// Rates per second and mean levels; `NAME.max` and `NAME.last` of a level.
+    /// Rates per second and mean levels; `NAME.max`, `NAME.min` and `NAME.last` of a level.
     pub numbers: Numbers,
     /// Its last texts, not escaped.
     pub texts: BTreeMap<String, String>,
@@ -74,7 +76,7 @@ impl WatchWindow {
             .copied();
         for (number, look) in looks.iter().enumerate() {
             let previous = number.checked_sub(1).and_then(|number| looks.get(number));
-            machine.add(&look.machine, false);
+            machine.add(&look.machine, false, look.at_ms);
             machine.texts.extend(look.texts.clone());
             if let Some(previous) = previous {
                 curves::add_points(&mut curves, previous, look, first);
@@ -86,7 +88,7 @@ impl WatchWindow {
                 let is_new = boot
                     .zip(entity.numbers.get("started"))
                     .is_some_and(|(boot, started)| *started > boot);
-                gathered.add(&entity.numbers, is_new && number > 0);
+                gathered.add(&entity.numbers, is_new && number > 0, look.at_ms);
                 gathered.name.clone_from(&entity.name);
                 gathered.texts.extend(entity.texts.clone());
             }
@@ -126,7 +128,15 @@ struct Level {
     sum: f64,
     count: f64,
     most: f64,
+    least: Option<f64>,
     last: f64,
+}
+
+/// How much a counter grew.
+struct Growth {
+    sum: f64,
+    first_ms: u64,
+    last_ms: u64,
 }
 
 /// Numbers of one entity over all looks.
@@ -134,14 +144,14 @@ struct Level {
 struct Gathered {
     name: String,
     counters: Numbers,
-    growth: BTreeMap<String, f64>,
+    growth: BTreeMap<String, Growth>,
     levels: BTreeMap<String, Level>,
     texts: BTreeMap<String, String>,
 }
 
 impl Gathered {
-    /// Adds a look. `is_new`: counters that were not seen before began at zero.
-    fn add(&mut self, numbers: &Numbers, is_new: bool) {
+    /// Adds the look at `at_ms`. `is_new`: counters that were not seen before began at zero.
+    fn add(&mut self, numbers: &Numbers, is_new: bool, at_ms: u64) {
         for (key, value) in numbers {
             if !value.is_finite() {
                 continue;
@@ -151,13 +161,20 @@ impl Gathered {
                     // A counter that began anew grew by nobody knows how much.
                     let base = self.counters.insert(key.clone(), *value);
                     let base = base.or(is_new.then_some(0.0)).unwrap_or(*value);
-                    *self.growth.entry(name.to_owned()).or_default() += (value - base).max(0.0);
+                    let growth = self.growth.entry(name.to_owned()).or_insert(Growth {
+                        sum: 0.0,
+                        first_ms: at_ms,
+                        last_ms: at_ms,
+                    });
+                    growth.sum += (value - base).max(0.0);
+                    growth.last_ms = at_ms;
                 }
                 None => {
                     let level = self.levels.entry(key.clone()).or_default();
                     level.sum += value;
                     level.count += 1.0;
                     level.most = level.most.max(*value);
+                    level.least = Some(level.least.map_or(*value, |least| least.min(*value)));
                     level.last = *value;
                 }
             }
@@ -166,16 +183,29 @@ impl Gathered {
 
     fn finish(self, kind: EntityKind, id: &str, seconds: f64, looks: usize) -> WatchedEntity {
         let mut numbers = Numbers::new();
+        // What is read in some looks only has grown from the first of them to the last.
+        let is_read_seldom = matches!(kind, EntityKind::GuestDisk | EntityKind::Interface);
         for (key, growth) in self.growth {
-            numbers.insert(key, if seconds > 0.0 { growth / seconds } else { 0.0 });
+            let read = growth.last_ms.saturating_sub(growth.first_ms) as f64 / 1000.0;
+            let seconds = if is_read_seldom { read } else { seconds };
+            let rate = if seconds > 0.0 {
+                growth.sum / seconds
+            } else {
+                0.0
+            };
+            numbers.insert(key, rate);
         }
         for (key, level) in self.levels {
             // Who waited in few of the looks waited little.
-            let count = match key.starts_with("wait.") || key == "ready" {
+            let is_sampled = key.starts_with("wait.")
+                || key.starts_with("asleep.")
+                || (kind == EntityKind::Listener && key == "queue");
+            let count = match is_sampled || key == "ready" {
                 true => looks as f64,
                 false => level.count,
             };
             numbers.insert(format!("{key}.max"), level.most);
+            numbers.insert(format!("{key}.min"), level.least.unwrap_or(0.0));
             numbers.insert(format!("{key}.last"), level.last);
             numbers.insert(key, level.sum / count.max(1.0));
         }

@@ -1,11 +1,13 @@
 //! `assay why`: finds what makes a machine, or a part of it, slow.
 
+mod other_machine;
 mod recorded_file;
 mod target_path;
 
 use crate::context;
 use crate::global::Global;
 use crate::progress::Meter;
+use crate::remote::Remote;
 use crate::shape::Shape;
 use crate::status::Status;
 use assay_host::{Host, LiveHost};
@@ -31,6 +33,7 @@ Examples:
   assay why /srv/data               why what lies under this path is slow
   assay why --record slow.jsonl     keep what was seen, for somebody who helps
   assay why --replay slow.jsonl     judge it again, on any machine
+  assay why --host root@box         another machine: nothing has to be installed there
 
 Nothing is changed and no load is made. Root sees more: what other users' processes wait for.
 The exit status is 1 when there are suspects, and 0 when there are none.";
@@ -51,12 +54,14 @@ pub struct Args {
         conflicts_with = "replay"
     )]
     length: Duration,
-    /// Write what is seen to FILE, to judge it elsewhere
+    /// Write what is seen to FILE, to judge it elsewhere; `-`: to standard output, without a report
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
     /// Judge a recording instead of this machine
     #[arg(long, value_name = "FILE", conflicts_with = "thing")]
     replay: Option<PathBuf>,
+    #[command(flatten)]
+    remote: Remote,
     #[command(flatten)]
     shape: Shape,
     /// No progress on standard error
@@ -86,8 +91,20 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let recording = recorded_file::read(file)?;
             (recording.header, recording.looks, false)
         }
+        None if args.remote.is_meant()? => match other_machine::record(args, global)? {
+            Err(status) => return Ok(status),
+            Ok((recording, bytes)) => {
+                if let Some(path) = &args.record {
+                    recorded_file::write(path, &bytes)?;
+                }
+                (recording.header, recording.looks, false)
+            }
+        },
         None => watch_machine(args)?,
     };
+    if args.record.as_deref() == Some(Path::new("-")) {
+        return Ok(Status::Ok);
+    }
     if looks.len() < 2 {
         anyhow::bail!("interrupted before the second look: nothing is known yet");
     }

@@ -17,8 +17,8 @@ pub(super) fn describe_thing(answer: &SlownessAnswer) -> String {
         WatchSubject::Process(pid) => format!("process {pid} and those below it"),
         WatchSubject::Group(path) => format!("control group {}", escape_line(path)),
         WatchSubject::Named(name) => format!("{} (by name)", escape_line(name)),
-        WatchSubject::Path { path, disks } if disks.is_empty() => escape_line(path),
-        WatchSubject::Path { path, disks } => format!(
+        WatchSubject::Path { path, disks, .. } if disks.is_empty() => escape_line(path),
+        WatchSubject::Path { path, disks, .. } => format!(
             "{} (on {})",
             escape_line(path),
             escape_line(&disks.join(", "))
@@ -56,6 +56,10 @@ pub(super) fn name_class(class: &str) -> &str {
         "name-server" => "answers of a name server",
         "connection" => "connections to be opened",
         "accept-queue" => "a server that accepts connections",
+        "slow-reader" => "a program that reads what they write",
+        "local-socket" => "a server on a local socket",
+        "file-lock" => "locks of files",
+        "user-lock" => "locks of programs",
         _ => "something else in the kernel",
     }
 }

@@ -3,6 +3,7 @@
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Most disks that are looked at: those with the most operations.
 const MOST: usize = 128;
@@ -84,6 +85,22 @@ fn parse_line(line: &str) -> Option<Entity> {
     is_used.then_some(entity)
 }
 
+/// Kernel name of the disk that a file lies on; none when its file system has no single disk.
+fn find_disk_of_file(reader: &mut MachineReader, file: &Path) -> Option<String> {
+    if !reader.begin(file) {
+        return None;
+    }
+    let stat = reader.host.stat(file);
+    reader.end();
+    let device = stat.ok()?.dev;
+    let link = reader.link(&format!("/sys/dev/block/{device}"))?;
+    let mut parts = link.rsplit('/');
+    let (name, above) = (parts.next()?, parts.next()?);
+    // A partition is a folder of its disk.
+    let is_disk = above == "block";
+    Some(if is_disk { name } else { above }.to_owned())
+}
+
 /// What a disk is; empty for a partition.
 fn describe(reader: &mut MachineReader, name: &str) -> BTreeMap<String, String> {
     let dir = format!("/sys/block/{}", name.replace('/', "!"));
@@ -105,7 +122,10 @@ fn describe(reader: &mut MachineReader, name: &str) -> BTreeMap<String, String> 
             texts.insert(key.to_owned(), text.trim().to_owned());
         }
     }
-    let lower = reader.names(&format!("{dir}/slaves"));
+    let mut lower = reader.names(&format!("{dir}/slaves"));
+    if let Some(file) = texts.get("backing_file") {
+        lower.extend(find_disk_of_file(reader, Path::new(file)));
+    }
     if !lower.is_empty() {
         texts.insert("lower".to_owned(), lower.join(","));
     }

@@ -124,8 +124,7 @@ fn parse_interfaces(text: &str) -> Vec<Entity> {
             .filter_map(|word| word.parse().ok())
             .collect();
         let name = name.trim();
-        if numbers.len() < 12 || name == "lo" || numbers[1] + numbers[9] == 0.0 || found.len() >= 64
-        {
+        if numbers.len() < 12 || numbers[1] + numbers[9] == 0.0 || found.len() >= 64 {
             continue;
         }
         let mut entity = Entity::new(EntityKind::Interface, name, name);

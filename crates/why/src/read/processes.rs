@@ -2,15 +2,19 @@
 //! their threads, transfers, control group, and what they wait for.
 
 mod lasting;
+mod part_of_machine;
+mod quiet_processes;
+mod sampled_states;
 mod stat_line;
+mod users_of_path;
 
 use super::cpu::TICKS;
-use super::wait_class::{classify_stack, parse_stack};
 use super::{MachineReader, parse_pairs};
-use crate::WatchSubject;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
 use lasting::{Lasting, read_lasting};
+use quiet_processes::QuietProcesses;
+use sampled_states::SampledStates;
 use stat_line::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +37,14 @@ struct Last {
     busy: u64,
 }
 
+/// Children of a process at the last look.
+struct Children {
+    list: String,
+    changes: bool,
+    /// CPU time of those that ended.
+    ended_ticks: u64,
+}
+
 /// All processes, and those that are looked at closely.
 #[derive(Default)]
 pub(super) struct ProcessTable {
@@ -43,38 +55,34 @@ pub(super) struct ProcessTable {
     lasting: BTreeMap<u32, Lasting>,
     /// Looks until all processes are listed again.
     pause: u32,
-    /// Waits that were sampled since the last look: process, class, function.
-    waits: BTreeMap<(u32, &'static str), (f64, String)>,
-    /// Threads of each process that were ready to run in the samples since the last look.
-    ready: BTreeMap<u32, f64>,
-    /// Children of each process at the last look, and whether they change.
-    children: BTreeMap<u32, (String, bool)>,
-    samples: f64,
+    /// States of threads since the last look.
+    states: SampledStates,
+    /// Start of each process, and whether it belongs to what is asked about.
+    asked: BTreeMap<u32, (u64, bool)>,
+    quiet: QuietProcesses,
+    /// Files below the path that is asked about that each process has open.
+    uses: BTreeMap<u32, f64>,
+    /// Processes that others wait for.
+    wanted: BTreeSet<u32>,
+    children: BTreeMap<u32, Children>,
     groups: BTreeSet<String>,
 }
 
 impl ProcessTable {
     /// Looks at the threads of the processes that are looked at closely: which of them wait, and for what.
     pub(super) fn sample_states(&mut self, reader: &mut MachineReader) {
-        self.samples += 1.0;
+        self.sample(reader, false);
+    }
+
+    fn sample(&mut self, reader: &mut MachineReader, is_look: bool) {
+        self.states.begin();
         for pid in self.tracked.clone() {
-            let threads = list_threads(reader, pid);
-            // A part of many threads stands for all.
-            let part = threads.len().min(SAMPLED_THREADS);
-            let weight = threads.len() as f64 / part.max(1) as f64;
-            let first = self.samples as usize % threads.len().max(1);
-            for thread in threads.iter().cycle().skip(first).take(part) {
-                let dir = format!("/proc/{pid}/task/{thread}");
-                let Some(line) = reader.text(&format!("{dir}/stat")) else {
-                    continue;
-                };
-                match StatLine::parse(&line).map(|stat| stat.state) {
-                    Some('D') => self.add_wait(reader, pid, &dir, weight),
-                    Some('R') => *self.ready.entry(pid).or_default() += weight,
-                    _ => {}
-                }
-            }
-            if self.children.get(&pid).is_some_and(|(_, changes)| *changes) {
+            self.states.add_process(reader, pid, is_look);
+            if self
+                .children
+                .get(&pid)
+                .is_some_and(|children| children.changes)
+            {
                 self.sample_children(reader, pid);
             }
         }
@@ -92,51 +100,34 @@ impl ProcessTable {
                 continue;
             }
             let dir = format!("/proc/{child}");
-            let line = reader.text(&format!("{dir}/stat"));
-            let state = line
-                .and_then(|line| StatLine::parse(&line))
-                .map(|stat| stat.state);
-            if state == Some('D') {
-                self.add_wait(reader, pid, &dir, 1.0);
-            }
+            self.states.add_thread(reader, pid, &dir, 1.0, false);
         }
     }
 
-    /// Notes whether the children of a process change from look to look.
-    fn note_children(&mut self, reader: &mut MachineReader, pid: u32) {
+    /// Notes whether the children of a process change from look to look. Returns whether none of them is left and
+    /// some have ended.
+    fn note_children(&mut self, reader: &mut MachineReader, pid: u32, ended_ticks: u64) -> bool {
         let now = reader
             .text(&format!("/proc/{pid}/task/{pid}/children"))
             .unwrap_or_default();
-        let changes = self
-            .children
-            .get(&pid)
-            .is_some_and(|(before, _)| *before != now);
-        self.children.insert(pid, (now, changes));
-    }
-
-    fn add_wait(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
-        let stack = reader.text(&format!("{dir}/stack"));
-        let functions = stack.as_deref().map(parse_stack).unwrap_or_default();
-        let (class, function) = match functions.is_empty() {
-            false => {
-                let (class, function) = classify_stack(&functions);
-                (class, function.to_owned())
-            }
-            // Only root may read stacks.
-            true => {
-                let channel = reader.text(&format!("{dir}/wchan")).unwrap_or_default();
-                let channel = channel.trim().to_owned();
-                (classify_stack(&[channel.as_str()]).0, channel)
-            }
+        let before = self.children.get(&pid);
+        let changes = before.is_some_and(|before| before.list != now);
+        let turnover = before.is_some_and(|before| {
+            let is_left = |child| before.list.split_ascii_whitespace().any(|one| one == child);
+            ended_ticks > before.ended_ticks && !now.split_ascii_whitespace().any(is_left)
+        });
+        let children = Children {
+            list: now,
+            changes,
+            ended_ticks,
         };
-        let entry = self.waits.entry((pid, class)).or_default();
-        entry.0 += weight;
-        entry.1 = function;
+        self.children.insert(pid, children);
+        turnover
     }
 
     /// Reads the processes of a look.
     pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
-        self.sample_states(reader);
+        self.sample(reader, true);
         match self.pause {
             0 => self.scan(reader, look),
             _ => self.pause -= 1,
@@ -154,9 +145,9 @@ impl ProcessTable {
         look.set("processes", self.all.len() as f64);
         let tracked = &self.tracked;
         self.children.retain(|pid, _| tracked.contains(pid));
-        self.waits.clear();
-        self.ready.clear();
-        self.samples = 0.0;
+        let asked = self.asked.iter().filter(|(_, (_, asked))| *asked);
+        let asked = asked.map(|(pid, _)| *pid).collect();
+        self.states.restart(asked);
     }
 
     /// Lists all processes and chooses those that are looked at closely.
@@ -165,11 +156,12 @@ impl ProcessTable {
         let mut all = BTreeMap::new();
         let mut ranked: Vec<(u64, u32)> = Vec::new();
         let mut states: BTreeMap<char, f64> = BTreeMap::new();
+        let mut sleeping: Vec<(u32, u64)> = Vec::new();
         let own = std::process::id();
-        for name in reader.names("/proc") {
-            let Ok(pid) = name.parse::<u32>() else {
-                continue;
-            };
+        let names = reader.names("/proc");
+        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        pids.sort_unstable();
+        for pid in pids {
             let Some(text) = reader.text(&format!("/proc/{pid}/stat")) else {
                 continue;
             };
@@ -189,7 +181,11 @@ impl ProcessTable {
                 (_, true) => 0,
                 _ => delta,
             };
-            let asked = reader.thing.is_process(pid, &stat.name);
+            let asked = self.is_asked(reader, pid, &stat) || self.wanted.contains(&pid);
+            if stat.state == 'S' && !stat.is_kernel() && !self.tracked.contains(&pid) && pid != own
+            {
+                sleeping.push((pid, stat.start));
+            }
             if (rank > 0 || asked || qemu::is_qemu(&stat.name)) && pid != own {
                 ranked.push((rank | u64::from(asked) << 41, pid));
             }
@@ -202,6 +198,12 @@ impl ProcessTable {
         }
         let is_first = self.all.is_empty();
         self.all = all;
+        sleeping.sort_unstable();
+        for pid in self.quiet.choose(reader, &sleeping) {
+            ranked.push((1 << 30, pid));
+        }
+        let all = &self.all;
+        self.asked.retain(|pid, _| all.contains_key(pid));
         ranked.sort_unstable_by(|a, b| b.cmp(a));
         // Those that were busy before stay, so that their counters have no gaps.
         let busy: BTreeSet<u32> = ranked.iter().map(|(_, pid)| *pid).collect();
@@ -272,19 +274,31 @@ impl ProcessTable {
         if stat.is_kernel() {
             entity.set("kernel", 1.0);
         }
+        if let Some(count) = self.uses.get(&pid).filter(|count| **count > 0.0) {
+            entity.set("uses_path", *count);
+        }
+        entity.set("nice", stat.nice as f64);
+        if stat.is_low_priority() {
+            entity.set("low_priority", 1.0);
+        }
+        if let Some(cpus) = lasting.cpus_allowed {
+            entity.set("cpus_allowed", cpus);
+        }
         entity.set("started", stat.start as f64 / TICKS);
         entity.set(
             "stopped",
             f64::from(u8::from(matches!(stat.state, 'T' | 't'))),
         );
-        let mut queued = 0.0;
-        let threads = list_threads(reader, pid);
-        for thread in &threads {
+        let (mut queued, mut switches) = (0.0, 0.0);
+        for thread in list_threads(reader, pid) {
             let text = reader.text(&format!("/proc/{pid}/task/{thread}/schedstat"));
-            let nanos =
-                text.and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<f64>().ok());
-            queued += nanos.unwrap_or(0.0) / 1e9;
+            let text = text.unwrap_or_default();
+            let mut words = text.split_ascii_whitespace().skip(1);
+            let mut next = || words.next().and_then(|word| word.parse::<f64>().ok());
+            queued += next().unwrap_or(0.0) / 1e9;
+            switches += next().unwrap_or(0.0);
         }
+        entity.set("switches_total", switches);
         entity.set("queue_total", queued);
         if let Some(text) = reader.text(&format!("/proc/{pid}/io")) {
             for (name, value) in parse_pairs(&text) {
@@ -307,52 +321,11 @@ impl ProcessTable {
             }
         }
         if !stat.is_kernel() {
-            self.note_children(reader, pid);
+            let turnover = self.note_children(reader, pid, stat.children_ticks);
+            entity.set("children.turnover", f64::from(u8::from(turnover)));
         }
-        if self.samples > 0.0 {
-            if let Some(count) = self.ready.get(&pid) {
-                entity.set("ready", count / self.samples);
-            }
-            let of = |(waiter, _): &&(u32, &str)| *waiter == pid;
-            for key in self.waits.keys().filter(of).copied().collect::<Vec<_>>() {
-                if let Some((count, function)) = self.waits.get(&key) {
-                    entity.set(&format!("wait.{}", key.1), count / self.samples);
-                    entity.texts.insert("waits_in".to_owned(), function.clone());
-                }
-            }
-        }
+        self.states.describe(pid, &mut entity);
         Some(entity)
-    }
-
-    /// Numbers of the processes above one, and its own, in brackets: ` 12 1 `.
-    fn list_ancestors(&self, pid: u32, parent: u32) -> String {
-        let mut text = format!("{pid}");
-        let mut next = parent;
-        for _ in 0..32 {
-            if next == 0 {
-                break;
-            }
-            text.push_str(&format!(" {next}"));
-            next = self.all.get(&next).map_or(0, |last| last.parent);
-        }
-        text
-    }
-
-    /// Groups of the processes that are looked at closely, with those above them, and the group that is asked about.
-    pub(super) fn group_paths(&self, thing: &WatchSubject) -> BTreeSet<String> {
-        let mut paths = BTreeSet::new();
-        let asked = match thing {
-            WatchSubject::Group(path) => Some(path),
-            _ => None,
-        };
-        for path in self.groups.iter().chain(asked) {
-            let mut rest = path.as_str();
-            while !rest.is_empty() && rest != "/" {
-                paths.insert(rest.to_owned());
-                rest = rest.rsplit_once('/').map_or("", |(above, _)| above);
-            }
-        }
-        paths
     }
 }
 

@@ -67,15 +67,21 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
     look.set("tcp.connecting", seen.connecting);
     look.set("dns.open", seen.questions);
-    for (port, queue) in seen.listeners {
+    look.set("tcp.zero_window", seen.zero_window);
+    for (port, (queue, inode)) in seen.listeners {
         let mut entity = Entity::new(
             EntityKind::Listener,
             port.to_string(),
             format!("port {port}"),
         );
         entity.set("queue", queue);
+        if queue >= 1.0 {
+            let link = format!("socket:[{inode}]");
+            entity.texts.insert("held_as".to_owned(), link);
+        }
         look.entities.push(entity);
     }
+    look.entities.append(&mut seen.stuck);
     if let Some((peer, _)) = seen.peers.iter().max_by_key(|(_, count)| **count) {
         look.texts.insert("connecting_to".to_owned(), peer.clone());
     }
@@ -87,16 +93,25 @@ struct Seen {
     connecting: f64,
     /// UDP sockets that are connected to a name server: questions without an answer yet.
     questions: f64,
-    /// Accept queues that are not empty.
-    listeners: BTreeMap<u16, f64>,
+    /// Accept queues that are not empty, and the inode of a socket of each.
+    listeners: BTreeMap<u16, (f64, String)>,
+    /// Connections whose other side takes no more data.
+    zero_window: f64,
+    /// Connections that do not move.
+    stuck: Vec<Entity>,
     peers: BTreeMap<String, u32>,
 }
+
+/// Most connections of a look that do not move.
+const MOST_STUCK: usize = 48;
+/// The timer that probes a peer whose window is zero, in `/proc/net/tcp`.
+const PROBE_TIMER: &str = "04";
 
 impl Seen {
     /// A line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
     fn add(&mut self, line: &str, is_udp: bool) {
-        let words: Vec<&str> = line.split_ascii_whitespace().take(5).collect();
-        let [_, local, remote, state, queues] = words[..] else {
+        let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
+        let [_, local, remote, state, queues, timer, tries, _, _, inode] = words[..] else {
             return;
         };
         let port = |address: &str| {
@@ -111,6 +126,25 @@ impl Seen {
                     *self.peers.entry(peer).or_default() += 1;
                 }
             }
+            (false, "01" | "08") => {
+                let queues = queues.split_once(':');
+                let bytes = |text: &str| u32::from_str_radix(text, 16).map_or(0.0, f64::from);
+                let (unsent, unread) = queues.map_or((0.0, 0.0), |(unsent, unread)| {
+                    (bytes(unsent), bytes(unread))
+                });
+                let is_closed = timer.starts_with(PROBE_TIMER) && unsent > 0.0;
+                let tries = u32::from_str_radix(tries, 16).map_or(0.0, f64::from);
+                // A closed connection whose end is not read counts one byte.
+                // A client that keeps a connection open leaves tickets of TLS and the like unread.
+                let unread = if state == "08" && unread < 4096.0 {
+                    0.0
+                } else {
+                    unread
+                };
+                if is_closed || unread > 1.0 || tries >= 2.0 {
+                    self.add_stuck(inode, [local, remote], [unsent, unread, tries], is_closed);
+                }
+            }
             (false, "0A") => {
                 let waiting = queues
                     .split_once(':')
@@ -119,11 +153,49 @@ impl Seen {
                     && waiting > 0
                     && self.listeners.len() < 64
                 {
-                    *self.listeners.entry(port).or_default() += f64::from(waiting);
+                    let entry = self.listeners.entry(port).or_default();
+                    entry.0 += f64::from(waiting);
+                    entry.1 = inode.to_owned();
                 }
             }
             _ => {}
         }
+    }
+}
+
+impl Seen {
+    /// A connection that does not move; `figures` are unsent and unread bytes, and tries to send.
+    fn add_stuck(&mut self, inode: &str, ends: [&str; 2], figures: [f64; 3], is_closed: bool) {
+        self.zero_window += f64::from(u8::from(is_closed));
+        let [Some(local), Some(remote)] = ends.map(format_peer) else {
+            return;
+        };
+        if self.stuck.len() >= MOST_STUCK {
+            return;
+        }
+        let name = format!("{local} to {remote}");
+        let mut entity = Entity::new(EntityKind::Connection, inode, name);
+        let [unsent, unread, tries] = figures;
+        entity.set("unsent", unsent);
+        entity.set("unread", unread);
+        entity.set("tries", tries);
+        // What is set in some looks only counts as zero in the others.
+        entity.set("wait.peer-closed", f64::from(u8::from(is_closed)));
+        entity.set("wait.unread", f64::from(u8::from(unread > 1.0)));
+        entity.set(
+            "wait.unanswered",
+            f64::from(u8::from(tries >= 2.0 && !is_closed)),
+        );
+        if let Some((address, _)) = remote.rsplit_once(':') {
+            let address = address.to_owned();
+            entity.texts.insert("remote_address".to_owned(), address);
+        }
+        entity.texts.insert("local".to_owned(), local);
+        entity.texts.insert("remote".to_owned(), remote);
+        entity
+            .texts
+            .insert("held_as".to_owned(), format!("socket:[{inode}]"));
+        self.stuck.push(entity);
     }
 }
 

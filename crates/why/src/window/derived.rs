@@ -1,6 +1,8 @@
 //! Numbers that follow from rates and levels: shares of the machine, of groups and of processes.
 
 use super::disk_numbers::{add_steadiness, complete_disks};
+use super::guest_disks::complete_guest_disks;
+use super::stuck::add_owners;
 use super::waiting::{add_consumers, add_waiting};
 use super::{WatchWindow, WatchedEntity};
 use crate::WatchSubject;
@@ -14,12 +16,31 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
     complete_machine(window);
     complete_disks(window);
     complete_groups(window);
+    complete_file_systems(window);
+    complete_guest_disks(window, thing);
     complete_processes(window);
     complete_group_waits(window);
+    add_owners(window);
     add_waiting(window, thing);
     add_steadiness(window);
     let is_part = f64::from(u8::from(*thing != WatchSubject::Machine));
     set(&mut window.machine, "part", is_part);
+    if let WatchSubject::Path {
+        path,
+        layers,
+        hangs,
+        ..
+    } = thing
+    {
+        set(
+            &mut window.machine,
+            "path.hangs",
+            f64::from(u8::from(*hangs)),
+        );
+        let texts = &mut window.machine.texts;
+        texts.insert("path".to_owned(), path.clone());
+        texts.insert("path.layers".to_owned(), layers.join(" on "));
+    }
     add_consumers(window);
 }
 
@@ -40,6 +61,9 @@ fn mark_asked(window: &mut WatchWindow, thing: &WatchSubject) {
             WatchSubject::Group(path) => text("groups").lines().any(|group| is_below(group, path)),
             WatchSubject::Named(name) => entity.name == *name || text("guest") == name,
         };
+        if matches!(thing, WatchSubject::Path { .. }) && entity.number("uses_path") == 0.0 {
+            entity.numbers.insert("storage_only".to_owned(), 1.0);
+        }
         if entity.is_asked {
             groups.extend(text("groups").lines().map(str::to_owned));
         }
@@ -76,6 +100,7 @@ fn complete_machine(window: &mut WatchWindow) {
     let used = all(&["user", "nice", "system", "irq", "softirq"]);
     let shares = [
         ("cpu.busy", used / cpus),
+        ("cpu.nice_share", all(&["nice"]) / cpus),
         ("cpu.user_share", all(&["user", "nice"]) / cpus),
         ("cpu.system_share", all(&["system"]) / cpus),
         ("cpu.soft_share", all(&["irq", "softirq"]) / cpus),
@@ -93,10 +118,12 @@ fn complete_machine(window: &mut WatchWindow) {
         mine.map(|(_, value)| *value).collect()
     };
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let idle = percpu(".idle");
     let soft = percpu(".soft");
     let interrupts = percpu(".interrupts");
     let sum: f64 = interrupts.iter().sum();
     let extra = [
+        ("cpu.least_busy", 1.0 - most(&idle).min(1.0)),
         ("cpu.soft_most", most(&soft)),
         ("cpu.interrupts", sum),
         (
@@ -193,6 +220,23 @@ fn complete_groups(window: &mut WatchWindow) {
     }
 }
 
+fn complete_file_systems(window: &mut WatchWindow) {
+    let all = window.entities.iter_mut();
+    for entity in all.filter(|entity| entity.kind == EntityKind::FileSystem) {
+        let size = entity.number("size").max(1.0);
+        set(
+            entity,
+            "available_share",
+            entity.number("available.min") / size,
+        );
+        if entity.numbers.contains_key("inodes.last") {
+            let share =
+                entity.number("inodes.available.min") / entity.number("inodes.last").max(1.0);
+            set(entity, "inodes_share", share);
+        }
+    }
+}
+
 fn complete_processes(window: &mut WatchWindow) {
     let cpus = window.machine.number("cpu.count").max(1.0);
     let used = (window.machine.number("cpu.busy") * cpus).max(0.01);
@@ -217,6 +261,10 @@ fn complete_processes(window: &mut WatchWindow) {
         if cpu / cpus >= 0.25 {
             hogs += (cpu / used).min(1.0);
         }
+        let allowed = process.numbers.get("cpus_allowed").copied();
+        if allowed.is_some_and(|allowed| allowed < cpus) {
+            set(process, "pinned_queue", process.number("queue"));
+        }
         let io = process.number("io.read") + process.number("io.write");
         set(process, "io", io);
         set(
@@ -239,8 +287,29 @@ fn complete_processes(window: &mut WatchWindow) {
             .map(|(_, value)| *value)
             .sum();
         set(process, "waits", waits);
-        set(process, "asked", f64::from(u8::from(process.is_asked)));
-        for class in ["disk", "flush", "swap", "network-share", "lock", "frozen"] {
+        for key in ["low_priority", "asleep.futex", "children_cpu"] {
+            process.numbers.entry(key.to_owned()).or_insert(0.0);
+        }
+        let threads = process.number("asleep.futex").max(1.0);
+        set(
+            process,
+            "switches_each",
+            process.number("switches") / threads,
+        );
+        let is_asked = process.is_asked && process.number("storage_only") == 0.0;
+        set(process, "asked", f64::from(u8::from(is_asked)));
+        for class in [
+            "disk",
+            "flush",
+            "swap",
+            "network-share",
+            "lock",
+            "frozen",
+            "slow-reader",
+            "local-socket",
+            "file-lock",
+            "user-lock",
+        ] {
             process
                 .numbers
                 .entry(format!("wait.{class}"))

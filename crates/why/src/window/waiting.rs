@@ -6,6 +6,20 @@ use crate::WatchSubject;
 use crate::machine_look::EntityKind;
 use std::collections::BTreeMap;
 
+/// Classes of waiting for storage.
+const STORAGE: [&str; 10] = [
+    "disk",
+    "flush",
+    "journal",
+    "dirty-limit",
+    "io-limit",
+    "zfs",
+    "raid",
+    "network-share",
+    "file-system-frozen",
+    "file-lock",
+];
+
 pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
     let mut waiting: BTreeMap<String, f64> = BTreeMap::new();
     let mut add = |class: &str, amount: f64| {
@@ -14,15 +28,24 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         }
     };
     let is_waiting = |process: &&WatchedEntity| {
-        // Threads of the kernel wait for others; nobody waits for a stopped task.
-        process.is_asked
-            && (*thing != WatchSubject::Machine || !process.numbers.contains_key("kernel"))
+        // Threads of the kernel wait for others; a task of low priority has asked to wait.
+        let is = |key: &str| process.number(key) >= 0.5;
+        let is_broad = matches!(thing, WatchSubject::Machine | WatchSubject::Path { .. });
+        process.is_asked && !(is_broad && (is("kernel") || is("low_priority")))
     };
+    let is_path = matches!(thing, WatchSubject::Path { .. });
     for process in window.of_kind(EntityKind::Process).filter(is_waiting) {
+        // Those that do not use the path may wait for its disks all the same.
+        let is_whole = !is_path || process.number("uses_path") > 0.0;
         for (key, value) in process.numbers.iter().filter(|(key, _)| is_wait(key)) {
-            add(&key["wait.".len()..], *value);
+            let class = &key["wait.".len()..];
+            if is_whole || STORAGE.contains(&class) {
+                add(class, *value);
+            }
         }
-        add("cpu-queue", process.number("queue"));
+        if is_whole {
+            add("cpu-queue", process.number("queue"));
+        }
     }
     for group in window
         .of_kind(EntityKind::Group)
@@ -47,7 +70,13 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
     }
     if *thing == WatchSubject::Machine {
         // Tasks that lived shorter than the time between two looks are seen in the run queue only.
-        let level = machine.number("cpu.queue");
+        let low: f64 = window
+            .of_kind(EntityKind::Process)
+            .filter(|process| process.number("low_priority") >= 0.5)
+            .map(|process| process.number("ready").max(process.number("cpu")))
+            .sum();
+        let level =
+            (machine.number("cpu.running") - low - 1.0 - machine.number("cpu.count")).max(0.0);
         let queue = waiting.entry("cpu-queue".to_owned()).or_default();
         *queue = queue.max(level);
     }
@@ -81,6 +110,10 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "name-server",
         "connection",
         "accept-queue",
+        "slow-reader",
+        "local-socket",
+        "file-lock",
+        "user-lock",
     ] {
         window
             .machine
@@ -89,6 +122,23 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
             .or_insert(0.0);
     }
     window.waiting = waiting;
+    let pinned: f64 = window
+        .of_kind(EntityKind::Process)
+        .filter(is_waiting)
+        .filter(|process| {
+            let allowed = process.numbers.get("cpus_allowed").copied();
+            allowed.is_some_and(|allowed| allowed < window.machine.number("cpu.count"))
+        })
+        .map(|process| process.number("queue"))
+        .sum();
+    set(&mut window.machine, "cpu.pinned_queue", pinned);
+    let used = window.machine.number("cpu.busy") * window.machine.number("cpu.count");
+    let queue = window.machine.number("waiting.cpu-queue");
+    set(
+        &mut window.machine,
+        "cpu.queue_ratio",
+        queue / used.max(0.1),
+    );
 }
 
 /// A text of the machine: its name, the number of a process that ranks, the least of it, and its form.
@@ -99,7 +149,7 @@ pub(super) fn add_consumers(window: &mut WatchWindow) {
     let percent = |value: f64| format!("{:.0} % of a CPU", value * 100.0);
     let bytes = |value: f64| format!("{:.1} MB/s", value / 1e6);
     let tasks = |value: f64| format!("{:.0} % of the time", value * 100.0);
-    let lists: [ConsumerList<'_>; 8] = [
+    let lists: [ConsumerList<'_>; 13] = [
         ("top.cpu", "cpu", 0.05, &percent),
         ("top.io", "io", 1e4, &bytes),
         ("top.read", "io.read", 1e4, &bytes),
@@ -107,6 +157,11 @@ pub(super) fn add_consumers(window: &mut WatchWindow) {
         ("top.flush", "wait.flush", 0.01, &tasks),
         ("top.disk", "wait.disk", 0.01, &tasks),
         ("top.queue", "queue", 0.02, &tasks),
+        ("top.forks", "children_cpu", 0.05, &percent),
+        ("top.pinned", "pinned_queue", 0.05, &tasks),
+        ("top.network-share", "wait.network-share", 0.01, &tasks),
+        ("top.lock", "wait.lock", 0.01, &tasks),
+        ("top.journal", "wait.journal", 0.01, &tasks),
         ("top.memory", "memory", 64e6, &|value| {
             format!("{:.0} MB", value / 1e6)
         }),

@@ -4,44 +4,79 @@ use crate::context::unwritten;
 use crate::status::Unreadable;
 use assay_host::OutputFile;
 use assay_why::{MachineLook, RecordingHeader, WatchRecording, read_recording, write_line};
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A recording that is being written; it gets its name when it is complete.
 pub(super) struct RecordingFile {
     path: PathBuf,
-    out: BufWriter<OutputFile>,
+    out: RecordingSink,
+}
+
+/// Where a recording goes.
+enum RecordingSink {
+    File(BufWriter<OutputFile>),
+    /// `-`.
+    Standard(std::io::Stdout),
+}
+
+impl RecordingSink {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::File(file) => file,
+            Self::Standard(out) => out,
+        }
+    }
 }
 
 impl RecordingFile {
     /// Begins a recording.
     pub(super) fn create(path: &Path, header: &RecordingHeader) -> anyhow::Result<Self> {
-        // Names of processes and groups are private.
-        let out = OutputFile::create_private(path).map_err(unwritten)?;
+        let out = match path == Path::new("-") {
+            true => RecordingSink::Standard(std::io::stdout()),
+            // Names of processes and groups are nobody else's business.
+            false => RecordingSink::File(BufWriter::new(
+                OutputFile::create_private(path).map_err(unwritten)?,
+            )),
+        };
         let mut file = Self {
             path: path.to_owned(),
-            out: BufWriter::new(out),
+            out,
         };
-        write_line(&mut file.out, header)?;
+        write_line(file.out.writer(), header)?;
         Ok(file)
     }
 
     /// Adds an observation.
     pub(super) fn add(&mut self, look: &MachineLook) -> anyhow::Result<()> {
-        Ok(write_line(&mut self.out, look)?)
+        Ok(write_line(self.out.writer(), look)?)
     }
 
     /// Ends the recording.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        self.out.flush()?;
-        let out = self
-            .out
+        self.out.writer().flush()?;
+        let RecordingSink::File(file) = self.out else {
+            return Ok(());
+        };
+        let out = file
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)?;
         out.publish().map_err(unwritten)?;
         eprintln!("recording written to {}", self.path.display());
         Ok(())
     }
+}
+
+/// Writes a recording that another machine made.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(std::io::stdout().write_all(bytes)?);
+    }
+    let mut out = OutputFile::create_private(path).map_err(unwritten)?;
+    out.write_all(bytes)?;
+    out.publish().map_err(unwritten)?;
+    eprintln!("recording written to {}", path.display());
+    Ok(())
 }
 
 /// Reads a recording.

@@ -1,10 +1,19 @@
-//! Finds the disks under a path, with a time limit for unresponsive file systems.
+//! The layers and disks under a path. A path whose file system does not answer is named as such: another process
+//! touches it first, so that nothing of assay is held up by it.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "starts a shell that touches the path in its own process"
+)]
 
+use assay_facts::mountinfo;
 use assay_host::Host;
-use assay_model::stack::Stack;
+use assay_host::process::{Dies, Running};
+use assay_model::stack::{LayerKind, Stack};
 use assay_stack::{StackTarget, discover};
 use assay_why::WatchSubject;
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -12,35 +21,67 @@ use std::time::Duration;
 /// Time limit for a path.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Finds the disks under a path.
+/// Finds the layers and disks under a path.
 pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<WatchSubject> {
     let path = std::path::absolute(path)?;
-    let (sender, answer) = channel();
-    let (asked, machine) = (path.clone(), Arc::clone(host));
-    // If the file system hangs, the thread is abandoned.
-    std::thread::spawn(move || {
-        let found = discover(machine.as_ref(), &StackTarget::Path(asked));
-        let disks = found.map(|stack| list_disks(machine.as_ref(), &stack));
-        let _ = sender.send(disks);
-    });
-    let disks = match answer.recv_timeout(DEADLINE) {
-        Ok(disks) => disks?,
-        Err(_) => {
+    let found = match answers(&path)? {
+        true => discover_stack(host, &path)?,
+        false => None,
+    };
+    let shown = path.to_string_lossy().into_owned();
+    Ok(match found {
+        Some(stack) => WatchSubject::Path {
+            path: shown,
+            disks: list_disks(host.as_ref(), &stack),
+            layers: list_layers(&stack),
+            hangs: false,
+        },
+        None => {
             eprintln!(
-                "note: {} did not answer within {} s: its file system hangs; the whole machine is watched",
-                path.display(),
+                "note: {shown} did not answer within {} s: its file system hangs; the whole machine is watched",
                 DEADLINE.as_secs()
             );
-            Vec::new()
+            WatchSubject::Path {
+                path: shown,
+                disks: Vec::new(),
+                layers: describe_mount(host.as_ref(), &path),
+                hangs: true,
+            }
         }
-    };
-    Ok(WatchSubject::Path {
-        path: path.to_string_lossy().into_owned(),
-        disks,
     })
 }
 
-/// Returns the kernel names of the block devices in a stack.
+/// Whether the file system of a path answers. A process that waits for a dead disk cannot be killed: it is left
+/// behind, and ends when the disk answers or is removed.
+fn answers(path: &Path) -> anyhow::Result<bool> {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "test -e \"$1\"", "sh"])
+        .arg(path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let probe = Running::start(command, Dies::OnItsOwn)?;
+    if probe.wait(DEADLINE)? {
+        return Ok(true);
+    }
+    probe.signal(Signal::KILL);
+    Ok(false)
+}
+
+/// Discovers the layers on a thread of its own; none when they take too long.
+fn discover_stack(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Option<Stack>> {
+    let (sender, answer) = channel();
+    let (asked, machine) = (path.to_owned(), Arc::clone(host));
+    std::thread::spawn(move || {
+        let _ = sender.send(discover(machine.as_ref(), &StackTarget::Path(asked)));
+    });
+    match answer.recv_timeout(DEADLINE) {
+        Ok(found) => Ok(Some(found?)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Kernel names of the block devices in a stack.
 fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     let mut names: Vec<String> = stack
         .layers
@@ -55,4 +96,25 @@ fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The layers from the top, each with its kind.
+fn list_layers(stack: &Stack) -> Vec<String> {
+    let shown = stack.layers.iter();
+    let shown = shown.filter(|layer| layer.kind != LayerKind::Path);
+    shown
+        .map(|layer| format!("{} {}", layer.kind.label(), layer.name))
+        .collect()
+}
+
+/// Type, source and mount point of the file system of a path, without touching it.
+fn describe_mount(host: &dyn Host, path: &Path) -> Vec<String> {
+    let text = host.read(Path::new("/proc/self/mountinfo"));
+    let mounts = mountinfo::parse(&text.unwrap_or_default()).unwrap_or_default();
+    let mount = mountinfo::of(&mounts, path);
+    let describe = |mount: &mountinfo::Mount| {
+        let source = mount.source.to_string_lossy();
+        format!("{} {source} at {}", mount.fs_type, mount.point.display())
+    };
+    mount.map(describe).into_iter().collect()
 }

@@ -12,6 +12,8 @@ pub(super) struct Lasting {
     pub(super) texts: BTreeMap<String, String>,
     pub(super) groups: Vec<String>,
     pub(super) open_files_limit: Option<f64>,
+    /// CPUs that its affinity and its cpuset leave.
+    pub(super) cpus_allowed: Option<f64>,
 }
 
 /// Reads it once for each process.
@@ -36,13 +38,13 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     if let Some(longest) = lasting.groups.iter().max_by_key(|path| path.len()) {
         lasting.texts.insert("group".to_owned(), longest.clone());
     }
-    if let Some(text) = reader.text(&format!("/proc/{pid}/limits")) {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Max open files"));
-        let soft = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
-        lasting.open_files_limit = soft;
-    }
+    lasting.open_files_limit = read_open_files_limit(reader, pid);
+    let status = reader.text(&format!("/proc/{pid}/status"));
+    let status = status.unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed:"));
+    lasting.cpus_allowed = mask.map(count_bits);
     if qemu::is_qemu(&stat.name)
         && let Some(text) = reader.text(&format!("/proc/{pid}/cmdline"))
     {
@@ -52,4 +54,18 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
         }
     }
     lasting
+}
+
+/// Reads the soft limit of open files; none for "unlimited".
+pub(super) fn read_open_files_limit(reader: &mut MachineReader, pid: u32) -> Option<f64> {
+    let text = reader.text(&format!("/proc/{pid}/limits"))?;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Bits that are set in a mask such as `ff,00000003`.
+fn count_bits(mask: &str) -> f64 {
+    let digits = mask.chars().filter_map(|digit| digit.to_digit(16));
+    f64::from(digits.map(u32::count_ones).sum::<u32>())
 }

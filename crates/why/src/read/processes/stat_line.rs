@@ -14,6 +14,9 @@ pub(super) struct StatLine {
     pub(super) children_ticks: u64,
     /// Both.
     pub(super) busy_ticks: u64,
+    /// From -20 to 19: the larger, the sooner it lets others run.
+    pub(super) nice: i64,
+    policy: u64,
     pub(super) threads: u64,
     /// Start in ticks since the machine started.
     pub(super) start: u64,
@@ -47,10 +50,20 @@ impl StatLine {
             cpu_ticks,
             children_ticks: children,
             busy_ticks: cpu_ticks.saturating_add(children),
+            nice: signed(19)?,
+            // Missing in shortened lines of captures.
+            policy: number(41).unwrap_or(0),
             threads: number(20)?,
             start: number(22)?,
             resident_pages: number(24)?,
         })
+    }
+
+    /// Whether it asked to run only when others leave time: `nice` of 5 and more, SCHED_BATCH or SCHED_IDLE.
+    pub(super) fn is_low_priority(&self) -> bool {
+        const BATCH: u64 = 3;
+        const IDLE: u64 = 5;
+        self.nice >= 5 || matches!(self.policy, BATCH | IDLE)
     }
 
     /// Whether it is a thread of the kernel.

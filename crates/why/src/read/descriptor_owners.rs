@@ -1,0 +1,159 @@
+//! Which processes hold a socket or a pipe: the server behind a full accept queue, the reader of a full pipe.
+
+use super::MachineReader;
+use super::file_locks::list_awaited;
+use crate::machine_look::{Entity, EntityKind, MachineLook};
+use assay_render::text::escape_line;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most links of open files that are read for one search.
+const MOST_LINKS: usize = 20_000;
+/// Looks between two searches.
+const PAUSE: u64 = 3;
+
+/// Processes that hold sockets and pipes that others wait for.
+#[derive(Default)]
+pub(super) struct DescriptorOwners {
+    /// Holders by link (`socket:[17]`): number, and whether it is open for reading.
+    known: BTreeMap<String, Vec<(u32, bool)>>,
+    next_search: u64,
+}
+
+impl DescriptorOwners {
+    /// Names the holders of what the entities of a look wait for, and returns their numbers.
+    pub(super) fn complete(
+        &mut self,
+        reader: &mut MachineReader,
+        look: &mut MachineLook,
+    ) -> Vec<u32> {
+        let mut owners = name_lock_holders(reader, look);
+        let mut wanted: BTreeSet<String> = BTreeSet::new();
+        for entity in &look.entities {
+            let keys = ["held_as", "blocked_on"];
+            wanted.extend(
+                keys.iter()
+                    .filter_map(|key| entity.texts.get(*key).cloned()),
+            );
+        }
+        wanted.retain(|link| link.starts_with("pipe:") || link.starts_with("socket:"));
+        if wanted.is_empty() {
+            return owners;
+        }
+        let is_unknown = wanted.iter().any(|link| !self.known.contains_key(link));
+        if is_unknown && reader.looks >= self.next_search {
+            self.next_search = reader.looks + PAUSE;
+            self.known = search(reader, &wanted);
+        }
+        for entity in &mut look.entities {
+            let link = entity
+                .texts
+                .get("held_as")
+                .or(entity.texts.get("blocked_on"));
+            let holders = link.and_then(|link| self.known.get(link));
+            let own = entity.texts.get("pid").and_then(|pid| pid.parse().ok());
+            let mut others = holders.into_iter().flatten();
+            let other = others.find(|(pid, reads)| Some(*pid) != own && *reads);
+            if let Some((pid, _)) = other {
+                owners.push(*pid);
+                let name = reader
+                    .text(&format!("/proc/{pid}/comm"))
+                    .unwrap_or_default();
+                let label = format!("{} (process {pid})", escape_line(name.trim_end()));
+                let key = match entity.kind {
+                    EntityKind::Process => "peer",
+                    _ => "owner",
+                };
+                entity.texts.insert(key.to_owned(), label);
+                entity.texts.insert(format!("{key}_pid"), pid.to_string());
+            }
+        }
+        owners
+    }
+}
+
+fn label_process(reader: &mut MachineReader, pid: u32) -> String {
+    let name = reader.text(&format!("/proc/{pid}/comm"));
+    let name = name.unwrap_or_default();
+    format!("{} (process {pid})", escape_line(name.trim_end()))
+}
+
+/// Names the holders of the file locks that processes wait for; returns holders and waiters.
+fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<u32> {
+    let mut pids = Vec::new();
+    for lock in list_awaited(reader) {
+        pids.push(lock.waiter);
+        pids.extend(lock.holder);
+        let waiter = lock.waiter.to_string();
+        let mut entities = look.entities.iter_mut();
+        let is_waiter = |entity: &&mut Entity| entity.texts.get("pid") == Some(&waiter);
+        let Some(entity) = entities.find(is_waiter) else {
+            continue;
+        };
+        let file = format!("file {}", lock.file);
+        entity.texts.insert("locked_file".to_owned(), file);
+        if let Some(holder) = lock.holder {
+            let label = label_process(reader, holder);
+            entity.texts.insert("peer".to_owned(), label);
+            entity
+                .texts
+                .insert("peer_pid".to_owned(), holder.to_string());
+        }
+    }
+    pids
+}
+
+/// Looks through the open files of all processes; those that are not found get an empty list.
+fn search(
+    reader: &mut MachineReader,
+    wanted: &BTreeSet<String>,
+) -> BTreeMap<String, Vec<(u32, bool)>> {
+    let mut found: BTreeMap<String, Vec<(u32, bool)>> = wanted
+        .iter()
+        .map(|link| (link.clone(), Vec::new()))
+        .collect();
+    let own = std::process::id();
+    let mut links = 0;
+    for name in reader.names("/proc") {
+        let Ok(pid) = name.parse::<u32>() else {
+            continue;
+        };
+        if pid == own {
+            continue;
+        }
+        for number in reader.names(&format!("/proc/{pid}/fd")) {
+            links += 1;
+            if links > MOST_LINKS {
+                return found;
+            }
+            let Some(link) = reader.link(&format!("/proc/{pid}/fd/{number}")) else {
+                continue;
+            };
+            if let Some(holders) = found.get_mut(&link) {
+                let info = reader.text(&format!("/proc/{pid}/fdinfo/{number}"));
+                holders.push((pid, info.is_none_or(|info| is_open_for_reading(&info))));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the flags in `/proc/PID/fdinfo/N` are not `O_WRONLY`.
+fn is_open_for_reading(info: &str) -> bool {
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & 0o3 != 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_open_for_reading;
+
+    #[test]
+    fn the_writing_end_of_a_pipe_reads_nothing() {
+        assert!(!is_open_for_reading(
+            "pos:\t0\nflags:\t0100001\nmnt_id:\t15\n"
+        ));
+        assert!(is_open_for_reading("pos:\t0\nflags:\t0100000\n"));
+        assert!(is_open_for_reading("flags:\t02\n") && is_open_for_reading(""));
+    }
+}

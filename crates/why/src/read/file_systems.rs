@@ -1,0 +1,50 @@
+//! Local file systems that can be written: free space and free inodes. File systems of the network are not asked,
+//! because they may not answer.
+
+use super::MachineReader;
+use crate::machine_look::{Entity, EntityKind, MachineLook};
+use assay_facts::mountinfo;
+use std::collections::BTreeSet;
+
+/// Types whose free space is known without the network.
+const LOCAL: [&str; 10] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "vfat", "bcachefs",
+];
+/// Most file systems of a look.
+const MOST: usize = 48;
+
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+    if !reader.looks.is_multiple_of(2) {
+        return;
+    }
+    let text = reader.text("/proc/self/mountinfo").unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    for mount in mountinfo::parse(text.as_bytes()).unwrap_or_default() {
+        let is_writable = |options: &str| !options.split(',').any(|option| option == "ro");
+        let is_asked = LOCAL.contains(&mount.fs_type.as_str())
+            && is_writable(&mount.options)
+            && is_writable(&mount.super_options);
+        if !is_asked || seen.len() >= MOST || !seen.insert(mount.dev) {
+            continue;
+        }
+        if !reader.begin(&mount.point) {
+            continue;
+        }
+        let found = rustix::fs::statvfs(&mount.point);
+        reader.end();
+        let Ok(found) = found else { continue };
+        let Some(point) = mount.point.to_str() else {
+            continue;
+        };
+        let mut entity = Entity::new(EntityKind::FileSystem, mount.dev.to_string(), point);
+        entity.texts.insert("type".to_owned(), mount.fs_type);
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize) as f64;
+        entity.set("size", bytes(found.f_blocks));
+        entity.set("available", bytes(found.f_bavail));
+        if found.f_files > 0 {
+            entity.set("inodes", found.f_files as f64);
+            entity.set("inodes.available", found.f_favail as f64);
+        }
+        look.entities.push(entity);
+    }
+}

@@ -1,0 +1,165 @@
+//! States of threads that were sampled since the last look: which waited, for what, and which were ready to run.
+
+use super::super::MachineReader;
+use super::super::sleep_class::{
+    FUTEX, classify_sleep, is_timer, parse_contended_lock, parse_descriptor,
+};
+use super::super::wait_class::{classify_stack, parse_stack};
+use super::stat_line::StatLine;
+use super::{SAMPLED_THREADS, list_threads};
+use crate::machine_look::Entity;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Waiting of one kind.
+#[derive(Default)]
+struct SampledWait {
+    /// Threads that were seen to wait, over all samples.
+    threads: f64,
+    function: String,
+}
+
+/// States since the last look.
+#[derive(Default)]
+pub(super) struct SampledStates {
+    /// Number of samples.
+    samples: f64,
+    waits: BTreeMap<(u32, &'static str), SampledWait>,
+    ready: BTreeMap<u32, f64>,
+    timers: BTreeMap<u32, f64>,
+    futexes: BTreeMap<u32, f64>,
+    /// What the last blocked call of a process works on: `pipe:[17]`.
+    blocked_on: BTreeMap<u32, String>,
+    /// Processes whose sleeps are looked at in each sample; of others in the sample of a look only.
+    close: BTreeSet<u32>,
+}
+
+impl SampledStates {
+    /// Begins to count anew; `close` are processes whose sleeps are looked at in each sample.
+    pub(super) fn restart(&mut self, close: BTreeSet<u32>) {
+        let waiting = self.waits.keys().map(|(pid, _)| *pid);
+        let close = close.into_iter().chain(waiting).collect();
+        *self = Self {
+            close,
+            ..Self::default()
+        };
+    }
+
+    /// Counts a sample.
+    pub(super) fn begin(&mut self) {
+        self.samples += 1.0;
+    }
+
+    /// Samples the threads of a process. `is_look` is the sample of a look.
+    pub(super) fn add_process(&mut self, reader: &mut MachineReader, pid: u32, is_look: bool) {
+        let threads = list_threads(reader, pid);
+        // A part of many threads stands for all.
+        let part = threads.len().min(SAMPLED_THREADS);
+        let weight = threads.len() as f64 / part.max(1) as f64;
+        let first = self.samples as usize % threads.len().max(1);
+        let is_close = is_look || self.close.contains(&pid);
+        for thread in threads.iter().cycle().skip(first).take(part) {
+            let dir = format!("/proc/{pid}/task/{thread}");
+            self.add_thread(reader, pid, &dir, weight, is_close);
+        }
+    }
+
+    /// Samples one thread, whose waiting counts for `pid`.
+    pub(super) fn add_thread(
+        &mut self,
+        reader: &mut MachineReader,
+        pid: u32,
+        dir: &str,
+        weight: f64,
+        is_close: bool,
+    ) {
+        let line = reader.text(&format!("{dir}/stat"));
+        let stat = line.and_then(|line| StatLine::parse(&line));
+        match stat.map(|stat| (stat.state, stat.is_kernel())) {
+            Some(('D', _)) => self.add_wait(reader, pid, dir, weight),
+            Some(('R', _)) => *self.ready.entry(pid).or_default() += weight,
+            Some(('S', false)) if is_close => self.add_sleep(reader, pid, dir, weight),
+            _ => {}
+        }
+    }
+
+    /// A thread in uninterruptible sleep.
+    fn add_wait(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
+        let stack = reader.text(&format!("{dir}/stack"));
+        let functions = stack.as_deref().map(parse_stack).unwrap_or_default();
+        let (class, function) = match functions.is_empty() {
+            false => {
+                let (class, function) = classify_stack(&functions);
+                (class, function.to_owned())
+            }
+            // Only root may read stacks.
+            true => {
+                let channel = read_wchan(reader, dir);
+                (classify_stack(&[channel.as_str()]).0, channel)
+            }
+        };
+        self.count(pid, class, weight, function);
+    }
+
+    /// A thread in interruptible sleep.
+    fn add_sleep(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
+        let wchan = read_wchan(reader, dir);
+        if is_timer(&wchan) {
+            *self.timers.entry(pid).or_default() += weight;
+            return;
+        }
+        let Some(class) = classify_sleep(&wchan) else {
+            return;
+        };
+        let call = reader.text(&format!("{dir}/syscall")).unwrap_or_default();
+        if class == FUTEX {
+            *self.futexes.entry(pid).or_default() += weight;
+            if parse_contended_lock(&call).is_some() {
+                self.count(pid, "user-lock", weight, wchan);
+            }
+            return;
+        }
+        if class == "slow-reader"
+            && let Some(number) = parse_descriptor(&call)
+            && let Some(link) = reader.link(&format!("/proc/{pid}/fd/{number}"))
+        {
+            self.blocked_on.insert(pid, link);
+        }
+        self.count(pid, class, weight, wchan);
+    }
+
+    fn count(&mut self, pid: u32, class: &'static str, weight: f64, function: String) {
+        let wait = self.waits.entry((pid, class)).or_default();
+        wait.threads += weight;
+        wait.function = function;
+    }
+
+    /// Sets what was sampled of a process: threads on average.
+    pub(super) fn describe(&self, pid: u32, entity: &mut Entity) {
+        if self.samples == 0.0 {
+            return;
+        }
+        for (key, counts) in [
+            ("ready", &self.ready),
+            ("asleep.timer", &self.timers),
+            ("asleep.futex", &self.futexes),
+        ] {
+            if let Some(count) = counts.get(&pid) {
+                entity.set(key, count / self.samples);
+            }
+        }
+        for ((_, class), wait) in self.waits.range((pid, "")..(pid + 1, "")) {
+            entity.set(&format!("wait.{class}"), wait.threads / self.samples);
+            let function = wait.function.clone();
+            entity.texts.insert("waits_in".to_owned(), function);
+        }
+        if let Some(link) = self.blocked_on.get(&pid) {
+            entity.texts.insert("blocked_on".to_owned(), link.clone());
+        }
+    }
+}
+
+/// The kernel function in which a task sleeps; empty when it is not shown.
+pub(super) fn read_wchan(reader: &mut MachineReader, dir: &str) -> String {
+    let text = reader.text(&format!("{dir}/wchan")).unwrap_or_default();
+    text.trim().to_owned()
+}

@@ -1,0 +1,141 @@
+//! What a task in interruptible sleep waits for, where the kernel function shows that it cannot go on by itself. Most
+//! such sleeps are idleness: a server that waits for a request, a timer. These have no class. Uninterruptible sleep
+//! is in `wait_class`.
+
+/// Functions as `/proc/PID/wchan` names them, and the class of waiting. A name is compared as a whole, or up to the
+/// `.` of a suffix of the compiler.
+const CLASSES: [(&str, &[&str]); 5] = [
+    (
+        "slow-reader",
+        &[
+            "pipe_write",
+            "anon_pipe_write",
+            "fifo_pipe_write",
+            "pipe_wait_writable",
+            "sock_alloc_send_pskb",
+            "sock_wait_for_wmem",
+            "sk_stream_wait_memory",
+            "do_msgsnd",
+            "n_tty_write",
+        ],
+    ),
+    ("local-socket", &["unix_wait_for_peer"]),
+    (
+        "file-lock",
+        &[
+            "locks_lock_inode_wait",
+            "flock_lock_inode_wait",
+            "posix_lock_inode_wait",
+            "fcntl_setlk",
+            "do_lock_file_wait",
+            "__break_lease",
+        ],
+    ),
+    (
+        "network-share",
+        &[
+            "request_wait_answer",
+            "fuse_get_req",
+            "fuse_dev_do_write",
+            "p9_client_rpc",
+            "p9_virtio_request",
+            "rpc_wait_bit_killable",
+            "wait_for_response",
+        ],
+    ),
+    // Lock or queue: the arguments of the system call decide.
+    (
+        FUTEX,
+        &[
+            "futex_wait",
+            "futex_do_wait",
+            "futex_wait_queue",
+            "futex_wait_queue_me",
+            "__futex_wait",
+        ],
+    ),
+];
+
+/// The class of all sleeps in a futex.
+pub(super) const FUTEX: &str = "futex";
+
+/// Functions in which a task sleeps by its own choice.
+const TIMERS: [&str; 3] = ["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"];
+
+/// Returns the class of a sleep; none when it may be idleness.
+pub(super) fn classify_sleep(wchan: &str) -> Option<&'static str> {
+    let name = wchan.split('.').next().unwrap_or_default();
+    let known = CLASSES.iter().find(|(_, known)| known.contains(&name));
+    known.map(|(class, _)| *class)
+}
+
+/// Whether a task sleeps until a time of its own choice.
+pub(super) fn is_timer(wchan: &str) -> bool {
+    TIMERS.contains(&wchan.split('.').next().unwrap_or_default())
+}
+
+/// Address of the lock that a futex call waits for, from `/proc/PID/syscall`; none when it is no contended lock.
+///
+/// glibc, musl and Rust mark a lock with waiters with the value 2 and wait for exactly this value
+/// (`FUTEX_WAIT`, or `FUTEX_WAIT_BITSET` without a time); condition variables wait for other values.
+pub(super) fn parse_contended_lock(syscall: &str) -> Option<u64> {
+    let mut words = syscall.split_ascii_whitespace().skip(1);
+    let mut next = || {
+        let word = words.next()?;
+        u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
+    };
+    let (address, operation, value) = (next()?, next()?, next()?);
+    // FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME say nothing about the kind of waiting.
+    let operation = operation & 0x7f;
+    let is_wait = operation == 0 || operation == 9;
+    let is_marked = value == 2;
+    (is_wait && is_marked && address != 0).then_some(address)
+}
+
+/// File descriptor that a system call in `/proc/PID/syscall` works on, its first argument.
+pub(super) fn parse_descriptor(syscall: &str) -> Option<u32> {
+    let word = syscall.split_ascii_whitespace().nth(1)?;
+    let number = u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()?;
+    u32::try_from(number)
+        .ok()
+        .filter(|number| *number < 1 << 24)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_writer_waits_and_an_idle_server_does_not() {
+        assert_eq!(classify_sleep("anon_pipe_write"), Some("slow-reader"));
+        assert_eq!(
+            classify_sleep("locks_lock_inode_wait.part.0"),
+            Some("file-lock")
+        );
+        for idle in [
+            "ep_poll",
+            "do_wait",
+            "inet_csk_accept",
+            "pipe_read",
+            "0",
+            "",
+        ] {
+            assert_eq!(classify_sleep(idle), None, "{idle}");
+        }
+        assert!(is_timer("hrtimer_nanosleep") && !is_timer("ep_poll"));
+    }
+
+    #[test]
+    fn a_mutex_is_told_from_a_condition_variable() {
+        let mutex = "202 0x7f0010 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f9e";
+        assert_eq!(parse_contended_lock(mutex), Some(0x7f_0010));
+        let condition = "202 0x7f0010 0x189 0x10 0x0 0x0 0xffffffff 0x7ffe 0x7f9e";
+        assert_eq!(parse_contended_lock(condition), None);
+        // A parked thread of Rust waits for -1.
+        let parked = "202 0x7f0010 0x89 0xffffffff 0x0 0x0 0xffffffff 0x7ffe 0x7f9e";
+        assert_eq!(parse_contended_lock(parked), None);
+        assert_eq!(parse_contended_lock("running"), None);
+        assert_eq!(parse_descriptor("1 0x4 0x7f 0x10 0x0"), Some(4));
+        assert_eq!(parse_descriptor("running"), None);
+    }
+}

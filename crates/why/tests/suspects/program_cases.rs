@@ -1,0 +1,138 @@
+//! Cases of programs: their limits, locks and pipes.
+
+use super::made_machine::{BUSY_DISK, Case, Part, waiter};
+use assay_why::EntityKind::{Disk, Group, Process};
+
+pub(super) fn cases() -> Vec<Case> {
+    let leak = |parts: Vec<Part>| -> &'static [Part] { Vec::leak(parts) };
+    vec![
+        (
+            "files-exhausted",
+            &[],
+            &[],
+            &[(
+                Process,
+                "web",
+                &[
+                    ("files.open", 1024.0),
+                    ("files.limit", 1024.0),
+                    ("cpu_total", 0.1),
+                ],
+                &[("pid", "6")],
+            )],
+        ),
+        ("files-of-all", &[("files.open", 1e6)], &[], &[]),
+        (
+            "tasks-limit",
+            &[],
+            &[],
+            &[(
+                Group,
+                "/web",
+                &[
+                    ("pids.current", 100.0),
+                    ("pids.max", 100.0),
+                    ("pids.refused_total", 1.0),
+                ],
+                &[],
+            )],
+        ),
+        (
+            "frozen",
+            &[],
+            &[],
+            &[(Group, "/web", &[("frozen", 1.0)], &[])],
+        ),
+        (
+            "lock-contention",
+            &[],
+            &[],
+            leak(vec![waiter("lock"), (Disk, "sda", BUSY_DISK, &[])]),
+        ),
+        (
+            "slow-reader",
+            &[],
+            &[],
+            &[
+                (
+                    Process,
+                    "yes",
+                    &[("wait.slow-reader", 0.9)],
+                    &[
+                        ("pid", "5"),
+                        ("waits_in", "anon_pipe_write"),
+                        ("blocked_on", "pipe:[9]"),
+                        ("peer", "reader (process 6)"),
+                        ("peer_pid", "6"),
+                    ],
+                ),
+                (
+                    Process,
+                    "reader",
+                    &[("cpu_total", 0.0), ("asleep.timer", 1.0)],
+                    &[("pid", "6")],
+                ),
+            ],
+        ),
+        (
+            "local-socket",
+            &[],
+            &[],
+            &[(
+                Process,
+                "client",
+                &[("wait.local-socket", 1.0)],
+                &[("pid", "5"), ("waits_in", "unix_wait_for_peer")],
+            )],
+        ),
+        (
+            "file-lock",
+            &[],
+            &[],
+            &[(
+                Process,
+                "job",
+                &[("wait.file-lock", 1.0)],
+                &[
+                    ("pid", "5"),
+                    ("locked_file", "file 8:1:77"),
+                    ("peer", "other (process 6)"),
+                    ("peer_pid", "6"),
+                ],
+            )],
+        ),
+        (
+            "lock-convoy",
+            &[],
+            &[],
+            &[(
+                Process,
+                "java",
+                &[
+                    ("wait.user-lock", 6.0),
+                    ("cpu_total", 1.0),
+                    ("threads", 8.0),
+                    ("switches_total", 9000.0),
+                ],
+                &[("pid", "5")],
+            )],
+        ),
+        (
+            "threads-take-turns",
+            &[],
+            &[],
+            &[(
+                Process,
+                "python3",
+                &[
+                    ("asleep.futex", 3.0),
+                    ("cpu_total", 1.0),
+                    ("queue_total", 0.0),
+                    ("threads", 4.0),
+                    ("switches_total", 900.0),
+                ],
+                &[("pid", "5")],
+            )],
+        ),
+    ]
+}
