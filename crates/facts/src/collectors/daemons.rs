@@ -2,7 +2,7 @@
 //! report. All files are cleaned by one list of words, see [`cleaned_words`]; larger programs have files of their own
 //! in `services`.
 
-mod access_points;
+pub(crate) mod access_points;
 pub(crate) mod cleaned_words;
 mod data_servers;
 mod file_transfer;

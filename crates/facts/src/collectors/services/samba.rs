@@ -14,7 +14,7 @@ pub(crate) const DIR: &str = "/etc/samba/";
 pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
 
 /// Settings of the server, without blanks and in lower case (smb.conf(5)), and what they are called as facts.
-const OF_SERVER: [(&str, &str); 16] = [
+const OF_SERVER: [(&str, &str); 17] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
     ("serverminprotocol", "server_min_protocol"),
@@ -26,6 +26,7 @@ const OF_SERVER: [(&str, &str); 16] = [
     ("domainlogons", "domain_logons"),
     ("security", "security"),
     ("lanmanauth", "lanman_auth"),
+    ("ntlmauth", "ntlm_auth"),
     ("nullpasswords", "null_passwords"),
     ("encryptpasswords", "encrypt_passwords"),
     ("maptoguest", "map_to_guest"),
@@ -33,7 +34,7 @@ const OF_SERVER: [(&str, &str); 16] = [
     ("allowinsecurewidelinks", "allow_insecure_wide_links"),
 ];
 /// All names of settings whose values are words: those above, their other names, and those of shares.
-pub(crate) const NAMES: [&str; 31] = [
+pub(crate) const NAMES: [&str; 32] = [
     "serversigning",
     "clientsigning",
     "serverminprotocol",
@@ -48,6 +49,7 @@ pub(crate) const NAMES: [&str; 31] = [
     "domainlogons",
     "security",
     "lanmanauth",
+    "ntlmauth",
     "nullpasswords",
     "encryptpasswords",
     "maptoguest",
@@ -67,7 +69,7 @@ pub(crate) const NAMES: [&str; 31] = [
     "available",
 ];
 /// Values of the settings above, in lower case and with `_` for blanks.
-pub(crate) const VALUES: [&str; 66] = [
+pub(crate) const VALUES: [&str; 69] = [
     "yes",
     "no",
     "true",
@@ -134,6 +136,9 @@ pub(crate) const VALUES: [&str; 66] = [
     "badpassword",
     "baduid",
     "tdb",
+    "ntlmv1-permitted",
+    "ntlmv2-only",
+    "mschapv2-and-ntlmv2-only",
 ];
 /// Settings whose value is the name of an account, of which only root's is kept.
 pub(crate) const ACCOUNTS: [&str; 2] = ["forceuser", "guestaccount"];
