@@ -7,15 +7,20 @@ mod accounts;
 mod apache_sections;
 mod authorities;
 mod authorized_keys;
+mod backup_ages;
 mod backup_schedules;
+mod boot_settings;
+mod cipher_lists;
 mod container_files;
 mod database_access;
 mod dependencies;
 mod docker;
 mod file_modes;
+mod guest_devices;
 mod haproxy;
 mod ignored_files;
 mod lines_of_files;
+mod mail_limits;
 mod network_cards;
 mod nfs_exports;
 mod nginx_pitfalls;
@@ -24,10 +29,13 @@ mod openssl_copies;
 mod pam_lines;
 mod pfsense;
 mod resume;
+mod served_files;
+mod settings_elsewhere;
 mod sites;
 mod sshd;
 mod sudo_rules;
 mod system_state;
+mod ups_times;
 
 use crate::gather::Gather;
 
@@ -57,4 +65,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     backup_schedules::collect(g);
     open_ports::collect(g);
     network_cards::collect(g);
+    cipher_lists::collect(g);
+    guest_devices::collect(g);
+    served_files::collect(g);
+    settings_elsewhere::collect(g);
+    boot_settings::collect(g);
+    backup_ages::collect(g);
+    ups_times::collect(g);
+    mail_limits::collect(g);
 }

@@ -84,6 +84,9 @@ impl<H: Host + ?Sized> Host for Faulty<'_, H> {
     fn stat(&self, path: &Path) -> Result<Stat, HostError> {
         self.path(path, || self.inner.stat(path))
     }
+    fn modified(&self, path: &Path) -> Option<i64> {
+        self.inner.modified(path)
+    }
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         self.path(path, || self.inner.statfs(path))
     }

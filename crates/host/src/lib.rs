@@ -228,6 +228,12 @@ pub trait Host: Send + Sync {
     /// The path does not exist, or is not permitted.
     fn stat(&self, path: &Path) -> Result<Stat, HostError>;
 
+    /// Returns when the contents of a file or directory last changed, in seconds since 1970; `None` where
+    /// that is not known: it is missing, or the host is no machine and no tree of files.
+    fn modified(&self, _path: &Path) -> Option<i64> {
+        None
+    }
+
     /// Returns size and free space of the file system of a path.
     ///
     /// # Errors

@@ -129,6 +129,12 @@ impl Host for LiveHost {
         }
     }
 
+    fn modified(&self, path: &Path) -> Option<i64> {
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let found = rustix::fs::statx(CWD, path, flags, StatxFlags::MTIME).ok()?;
+        Some(found.stx_mtime.tv_sec)
+    }
+
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         let found =
             rustix::fs::statvfs(path).map_err(|error| HostError::io(path, &error.into()))?;

@@ -128,6 +128,11 @@ impl Host for Root {
         })
     }
 
+    fn modified(&self, path: &Path) -> Option<i64> {
+        self.answer(path, true, |place| Ok(LiveHost.modified(place)))
+            .ok()?
+    }
+
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         self.index.statfs(path)
     }

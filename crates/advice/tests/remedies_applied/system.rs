@@ -240,4 +240,82 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "etc/ssl/openssl.cnf",
         &[("MinProtocol = TLSv1\n", "")],
     ),
+    (
+        "cipher-list-broken",
+        "haproxy",
+        "etc/haproxy/haproxy.cfg",
+        &[(":DES-CBC3-SHA", "")],
+    ),
+    (
+        "site-serves-hidden-files",
+        "git",
+        "etc/nginx/nginx.conf",
+        &[("location ~ /\\.ht {", "location ~ /\\. {")],
+    ),
+    (
+        "nginx-proxy-anywhere",
+        "argument",
+        "etc/nginx/nginx.conf",
+        &[("http://$arg_host", "http://images.internal")],
+    ),
+    (
+        "nginx-host-unchecked",
+        "header",
+        "etc/nginx/nginx.conf",
+        &[("$http_host", "$host")],
+    ),
+    (
+        "nginx-hsts-void",
+        "no-age",
+        "etc/nginx/nginx.conf",
+        &[("includeSubDomains", "max-age=300")],
+    ),
+    (
+        "apache-forward-proxy-open",
+        "open",
+        "etc/apache2/mods-enabled/proxy.conf",
+        &[("ProxyRequests On", "ProxyRequests Off")],
+    ),
+    (
+        "haproxy-server-unverified",
+        "none",
+        "etc/haproxy/haproxy.cfg",
+        &[(
+            "verify none",
+            "verify required ca-file /etc/ssl/certs/ca-certificates.crt",
+        )],
+    ),
+    (
+        "ups-warns-late",
+        "runtime",
+        "etc/nut/ups.conf",
+        &[("low = 20", "low = 300")],
+    ),
+    (
+        "guest-card-defined-emulated",
+        "libvirt",
+        "etc/libvirt/qemu/web.xml",
+        &[("type='e1000'", "type='virtio'")],
+    ),
+    (
+        "guest-screen-open",
+        "libvirt",
+        "etc/libvirt/qemu/web.xml",
+        &[("0.0.0.0", "127.0.0.1")],
+    ),
+    (
+        "postfix-mailbox-small",
+        "raised",
+        "etc/postfix/main.cf",
+        &[(
+            "message_size_limit",
+            "mailbox_size_limit = 0\nmessage_size_limit",
+        )],
+    ),
+    (
+        "zfs-arc-limits-crossed",
+        "crossed",
+        "etc/modprobe.d/zfs.conf",
+        &[("options zfs zfs_arc_min=8589934592\n", "")],
+    ),
 ];

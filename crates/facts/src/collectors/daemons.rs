@@ -1,7 +1,7 @@
 //! Settings of small servers and tools: who may use them, what data they can lose, what they report. One word list
 //! cleans all these files, see [`cleaned_words`]; larger programs have their own files in `services`.
 
-mod access_points;
+pub(crate) mod access_points;
 pub(crate) mod cleaned_words;
 mod data_servers;
 mod file_transfer;

@@ -1,5 +1,6 @@
 //! Virtual machines of this host: QEMU processes, and the definitions of libvirt and Proxmox.
 
+use super::daemons::lines::at_line;
 use crate::gather::{Gather, lossy};
 use crate::qemu::{self, Storage, VirtualDisk};
 use crate::{libvirt, proxmox};
@@ -16,13 +17,13 @@ const STORES: &str = "/etc/pve/storage.cfg";
 /// Collects all guests. With `named` the facts contain the names of libvirt's guests, which are
 /// file names: the user of a check finds a guest by its name. Captures contain no names.
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, named: bool) {
-    processes(g, with_identity);
+    processes(g, with_identity, named || with_identity);
     of_libvirt(g, with_identity, named || with_identity);
     of_proxmox(g, with_identity);
 }
 
-/// Notes `vm.NUMBER`: running guests by process number.
-fn processes(g: &mut Gather<'_>, with_identity: bool) {
+/// `vm.NUMBER`: what runs, by process number.
+fn processes(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     for entry in g.list("vm", "/proc") {
         let pid = lossy(&entry);
         if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -51,10 +52,12 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
             }
         };
         let machine = qemu::parse(&qemu::argv(&line));
+        let name = machine.name.clone().filter(|_| named);
         if let Some(name) = machine.name.filter(|_| with_identity) {
             known(g, &key, "name", name, FactKind::Runtime, &path);
         }
-        let guest = machine.id.clone().unwrap_or_else(|| pid.clone());
+        let guest = machine.id.clone().or(name).unwrap_or_else(|| pid.clone());
+        known(g, &key, "guest", guest.as_str(), FactKind::Runtime, &path);
         if let Some(id) = machine.id {
             known(g, &key, "id", id, FactKind::Runtime, &path);
         }
@@ -72,8 +75,25 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Notes `libvirt.NAME`: defined guests. Without names they are numbered in the order of their file
-/// names.
+/// `vm.UNIT`: what a unit of systemd starts, as far as it is not running.
+pub(crate) fn note_defined(
+    g: &mut Gather<'_>,
+    unit: &str,
+    guest: &str,
+    argv: &[String],
+    place: &FactPlace,
+) {
+    let machine = qemu::parse(argv);
+    let (key, kind) = (format!("vm.{unit}"), FactKind::Configured);
+    known(g, &key, "guest", guest, kind, place.clone());
+    for (name, value) in machine.settings {
+        known(g, &key, &name, value, kind, place.clone());
+    }
+    let place = |_: &str| place.clone();
+    disks(g, (&key, guest), &machine.disks, kind, &place, false);
+}
+
+/// `libvirt.NAME`: what is defined; where names are left out, numbered in the order of the files' names.
 fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     let files = g.list("libvirt", LIBVIRT);
     let files = files.iter().filter(|file| lossy(file).ends_with(".xml"));
@@ -98,8 +118,12 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
                 if with_identity {
                     known(g, &key, "name", domain.name, kind, &source);
                 }
+                known(g, &key, "guest", name.as_str(), kind, &source);
                 for (name, value) in domain.settings {
-                    known(g, &key, &name, value, kind, &source);
+                    let line = domain.cpu_line.filter(|_| named && name == "cpu");
+                    let place = line
+                        .map_or_else(|| FactPlace::from(&source), |line| at_line(&source, line));
+                    known(g, &key, &name, value, kind, place);
                 }
                 let place = |id: &str| {
                     let at = domain.disks.iter().position(|disk| disk.id == id);

@@ -27,12 +27,14 @@ pub struct Domain {
     pub name: String,
     /// Process number of its QEMU, if the file contains it.
     pub pid: Option<u32>,
-    /// `machine`, `cpu`, `accel`.
+    /// `machine`, `cpu`, `accel`, and `aes` where the processor is given these instructions by name.
     pub settings: BTreeMap<String, String>,
     /// Its disks, without CD and floppy drives.
     pub disks: Vec<VirtualDisk>,
     /// For each disk in order: the line of its `driver`, or of the disk itself.
     pub lines: Vec<usize>,
+    /// The line of its processor.
+    pub cpu_line: Option<usize>,
 }
 
 /// Parses a domain. Drops serial numbers, addresses and host names.
@@ -72,6 +74,22 @@ pub fn parse(xml: &str) -> Result<Domain, String> {
             _ => &model,
         };
         set(&mut found.settings, "cpu", name);
+        found.cpu_line = usize::try_from(document.text_pos_at(cpu.range().start).row).ok();
+        let given = cpu.children().any(|feature| {
+            feature.attribute("name") == Some("aes")
+                && matches!(
+                    feature.attribute("policy"),
+                    None | Some("require" | "force")
+                )
+        });
+        if given {
+            set(&mut found.settings, "aes", "yes");
+        }
+    } else if kind.and_then(|kind| kind.attribute("arch")) == Some("x86_64")
+        && domain.attribute("type") == Some("kvm")
+    {
+        // What QEMU takes for a machine of this kind when nothing is said.
+        set(&mut found.settings, "cpu", qemu::DEFAULT_CPU);
     }
     let devices: Vec<Node<'_, '_>> = child(domain, "devices")
         .into_iter()
@@ -221,7 +239,7 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         escape(map.get(key).map_or("", |text| withhold_value(text)))
     };
     let mut out = format!(
-        "<domain type='{}'><name>{}</name><os><type machine='{}'>hvm</type></os><cpu><model>{}</model></cpu><devices>",
+        "<domain type='{}'><name>{}</name><os><type machine='{}'>hvm</type></os><cpu><model>{}</model>{}</cpu><devices>",
         get(&domain.settings, "accel"),
         match identity {
             true => escape(&domain.name),
@@ -229,6 +247,10 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         },
         get(&domain.settings, "machine"),
         get(&domain.settings, "cpu"),
+        match domain.settings.contains_key("aes") {
+            true => "<feature policy='require' name='aes'/>",
+            false => "",
+        },
     );
     let mut models = Vec::new();
     for (disk, line) in domain.disks.iter().zip(&domain.lines) {

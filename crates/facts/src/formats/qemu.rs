@@ -23,7 +23,10 @@ use nodes::{Chain, Nodes};
 use options::{Map, is_on, options, settings};
 use std::collections::BTreeMap;
 
-/// A virtual machine as its process was started, without disks that were hot-plugged later.
+/// The processor of a PC to which nothing else is given (qemu(1), -cpu).
+pub const DEFAULT_CPU: &str = "qemu64";
+
+/// A virtual machine, as its process was started. Disks that were plugged in later are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QemuMachine {
     /// Argument of `-name`.
@@ -122,8 +125,27 @@ pub fn parse(argv: &[String]) -> QemuMachine {
             _ => {}
         }
     }
+    let of_pc = argv.first().is_some_and(|program| {
+        let name = program.rsplit('/').next().unwrap_or_default();
+        matches!(name, "qemu-system-x86_64" | "kvm" | "qemu-kvm")
+    });
+    let accelerated = machine
+        .settings
+        .get("accel")
+        .is_some_and(|accel| accel.starts_with("kvm"))
+        || argv.first().is_some_and(|program| program.ends_with("kvm"));
+    if of_pc && accelerated {
+        let cpu = machine.settings.entry("cpu".to_owned());
+        cpu.or_insert_with(|| DEFAULT_CPU.to_owned());
+    }
     let board = machine.settings.get("machine").map_or("pc", String::as_str);
     machine.disks = parts.disks(board);
+    // What is written to any of its disks is thrown away.
+    if options(argv).iter().any(|(option, _)| option == "snapshot") {
+        for disk in &mut machine.disks {
+            disk.settings.insert("snapshot".to_owned(), "on".to_owned());
+        }
+    }
     machine
 }
 

@@ -32,6 +32,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     for dir in DIRS {
         all.extend(files(g, "apache", dir, ".conf"));
     }
+    open_proxy(g, &all);
     let mut number = 0;
     for path in all {
         let own_site = !MAINS.contains(&path.as_str()) && !path.contains("/mods-enabled/");
@@ -42,8 +43,35 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the sections of a file about directories or locations; of nested sections only the inner
-/// one.
+/// Notes whether Apache fetches any address for everybody: `ProxyRequests On` without a section that limits it.
+fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
+    let (mut forward, mut limited, mut inside) = (None, false, false);
+    for path in all {
+        for line in read(g, "apache", path) {
+            let text = line.text.trim().to_ascii_lowercase();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            match words[..] {
+                ["proxyrequests", value, ..] => forward = Some((value == "on", line.place)),
+                [section, ..] if section.starts_with("<proxy") => inside = true,
+                [section, ..] if section.starts_with("</proxy") => inside = false,
+                ["require", ..] if inside => limited |= text != "require all granted",
+                ["deny" | "authtype", ..] if inside => limited = true,
+                _ => {}
+            }
+        }
+    }
+    if let Some((on, place)) = forward {
+        note(
+            g,
+            "apache.proxy",
+            "forward",
+            &place,
+            &[("open", (on && !limited).into())],
+        );
+    }
+}
+
+/// The sections of a file that are about directories or locations; one inside another counts alone.
 fn sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();
@@ -161,6 +189,16 @@ mod tests {
             (
                 "<Directory /srv>\nOptions -Indexes\n</Directory>",
                 "apache.listing.1.on",
+                false,
+            ),
+            (
+                "ProxyRequests On\n<Proxy *>\nRequire all granted\n</Proxy>",
+                "apache.proxy.forward.open",
+                true,
+            ),
+            (
+                "ProxyRequests On\n<Proxy *>\nRequire ip 10.0.0.0/8\n</Proxy>",
+                "apache.proxy.forward.open",
                 false,
             ),
             (

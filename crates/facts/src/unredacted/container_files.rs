@@ -15,6 +15,7 @@ const NAMES: [&str; 4] = [
     "docker-compose.yaml",
     "docker-compose.yml",
 ];
+const UNITS: &str = "/etc/systemd/system";
 const QUADLETS: &str = "/etc/containers/systemd";
 /// Most directories that are read.
 const MOST: usize = 200;
@@ -29,8 +30,16 @@ struct Given {
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
-    let mut dirs: Vec<String> = DIRS.map(str::to_owned).to_vec();
-    for dir in DIRS {
+    let mut tops: Vec<String> = DIRS.map(str::to_owned).to_vec();
+    let homes = g.list("container_file", "/home");
+    tops.extend(
+        homes
+            .iter()
+            .take(MOST)
+            .map(|name| format!("/home/{}", lossy(name))),
+    );
+    let mut dirs = tops.clone();
+    for dir in &tops {
         let mut names: Vec<String> = g
             .list("container_file", dir)
             .iter()
@@ -49,6 +58,14 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             for given in of_compose(&read_yaml(&text)).values() {
                 number += 1;
                 note_given(g, number, &path, given);
+            }
+        }
+    }
+    for path in files(g, "container_file", UNITS, ".service") {
+        for line in read(g, "container_file", &path) {
+            if let Some(given) = of_command(&line.text, line.place.line()) {
+                number += 1;
+                note_given(g, number, &path, &given);
             }
         }
     }
@@ -86,7 +103,30 @@ fn note_given(g: &mut Gather<'_>, number: usize, path: &str, given: &Given) {
     }
 }
 
-/// Returns the services of a compose file.
+/// What a unit gives the container that it starts with `docker run` or `podman run`.
+fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
+    let command = text.trim().strip_prefix("ExecStart=")?;
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let starts = words.windows(2).any(|pair| {
+        let program = pair[0].rsplit('/').next().unwrap_or_default();
+        matches!(program, "docker" | "podman") && matches!(pair[1], "run" | "create")
+    });
+    let mut given = Given::default();
+    for (at, word) in words.iter().enumerate().filter(|_| starts) {
+        match *word {
+            "--privileged" | "--privileged=true" => given.privileged = line,
+            "-v" | "--volume" => given.take_volume(words.get(at + 1).unwrap_or(&""), line),
+            _ => {
+                if let Some(volume) = word.strip_prefix("--volume=") {
+                    given.take_volume(volume, line);
+                }
+            }
+        }
+    }
+    starts.then_some(given)
+}
+
+/// Services of a compose file.
 fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
     let mut all: BTreeMap<&str, Given> = BTreeMap::new();
     for one in values {
@@ -125,6 +165,27 @@ impl Given {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+
+    #[test]
+    fn commands_of_units() {
+        let of = |text: &str| {
+            of_command(text, Some(1))
+                .map(|given| (given.privileged.is_some(), given.socket.is_some()))
+        };
+        assert_eq!(
+            of("ExecStart=/usr/bin/docker run --privileged x"),
+            Some((true, false))
+        );
+        assert_eq!(
+            of("ExecStart=/usr/bin/podman run -v /run/docker.sock:/s x"),
+            Some((false, true))
+        );
+        assert_eq!(
+            of("ExecStart=/usr/bin/docker run --cap-drop ALL x"),
+            Some((false, false))
+        );
+        assert_eq!(of("ExecStart=/usr/bin/app run --privileged"), None);
+    }
 
     #[test]
     fn what_containers_are_given() {

@@ -2,6 +2,7 @@
 //! Facts contain the short id of a container, but no names of containers and images.
 
 use super::lines_of_files::{is_loopback, note, read};
+use crate::collectors::daemons::lines::at_line;
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
@@ -10,7 +11,10 @@ use std::path::Path;
 const DAEMON: &str = "/etc/docker/daemon.json";
 const CONTAINERS: &str = "/var/lib/docker/containers";
 const DROP_INS: &str = "/etc/systemd/system/docker.service.d";
-/// Most containers that are read.
+const UNIT: &str = "/etc/systemd/system/docker.service";
+/// Debian's and Ubuntu's unit hands DOCKER_OPTS on.
+const DEFAULTS: &str = "/etc/default/docker";
+/// Most containers that are looked at.
 const MOST: usize = 500;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -30,21 +34,28 @@ fn daemon(g: &mut Gather<'_>) {
         let hosts = said["hosts"].as_array().cloned().unwrap_or_default();
         let open = hosts.iter().filter_map(Value::as_str).any(is_open) && said["tlsverify"] != true;
         let at = text.lines().position(|line| line.contains("\"hosts\""));
-        let place = at.map_or(FactPlace::from(DAEMON), |at| {
-            FactPlace::from(format!("{DAEMON}:{}", at + 1))
-        });
+        let place = at.map_or(FactPlace::from(DAEMON), |at| at_line(DAEMON, at + 1));
         note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
         settings(g, &text, &said);
     }
-    let files = super::lines_of_files::files(g, "docker.daemon", DROP_INS, ".conf");
+    let mut files = vec![UNIT.to_owned(), DEFAULTS.to_owned()];
+    files.extend(super::lines_of_files::files(
+        g,
+        "docker.daemon",
+        DROP_INS,
+        ".conf",
+    ));
     for (number, path) in files.into_iter().enumerate() {
         let lines = read(g, "docker.daemon", &path);
         let Some(line) = lines.iter().rfind(|line| {
-            line.text.trim().starts_with("ExecStart=") && line.text.contains("dockerd")
+            let text = line.text.trim();
+            (text.starts_with("ExecStart=") && text.contains("dockerd"))
+                || text.starts_with("DOCKER_OPTS=")
         }) else {
             continue;
         };
-        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let separates = |letter: char| letter.is_whitespace() || "\"'".contains(letter);
+        let words: Vec<&str> = line.text.split(separates).collect();
         let open = words
             .iter()
             .any(|word| is_open(word.trim_start_matches("--host=").trim_start_matches("-H")))
@@ -83,7 +94,7 @@ fn settings(g: &mut Gather<'_>, text: &str, said: &Value) {
         let line = text
             .lines()
             .position(|line| line.contains(&format!("\"{key}\"")));
-        let place = crate::collectors::daemons::lines::at_line(DAEMON, line.unwrap_or(0) + 1);
+        let place = at_line(DAEMON, line.unwrap_or(0) + 1);
         note(g, "docker.daemon", "file", &place, &[(name, holds.into())]);
     }
 }

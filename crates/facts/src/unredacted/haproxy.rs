@@ -35,6 +35,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             section.take(&words, &line);
             tls(g, &words, &line, number);
             socket(g, &words, &line, number);
+            unverified(g, &words, &line, number);
         }
         section.note(g, number + 1);
     }
@@ -64,8 +65,26 @@ fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     );
 }
 
-/// Notes whether the control socket gives administrator rights to every local user or to the
-/// network.
+/// Whether HAProxy speaks TLS with a server on another machine and does not look at its certificate.
+fn unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+    let ["server", _, address, options @ ..] = words else {
+        return;
+    };
+    if !options.contains(&"ssl") {
+        return;
+    }
+    let none = options.windows(2).any(|pair| pair == ["verify", "none"]);
+    let properties = [("unverified", (none && !is_loopback(address)).into())];
+    note(
+        g,
+        "haproxy.server",
+        &number.to_string(),
+        &line.place,
+        &properties,
+    );
+}
+
+/// Whether the socket for commands gives every local user, or the network, the rights of an administrator.
 fn socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;
@@ -144,6 +163,16 @@ mod tests {
                 "global\n ssl-default-bind-options ssl-min-ver TLSv1.1\n",
                 ".old",
                 true,
+            ),
+            (
+                "backend b\n server a 192.0.2.1:443 ssl verify none\n",
+                ".unverified",
+                true,
+            ),
+            (
+                "backend b\n server a 127.0.0.1:443 ssl verify none\n",
+                ".unverified",
+                false,
             ),
             ("listen s\n bind :9000\n stats enable\n", ".open", true),
             (

@@ -41,6 +41,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         lost_headers(g, &all, id, &which);
         root(g, &all, id, &which);
         redirects(g, &all, id, &which);
+        proxies(g, &all, id, &which);
+        strict_transport(g, &all, id, &which);
     }
     old_tls(g, &all);
 }
@@ -211,7 +213,118 @@ fn redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Notes the lines that set the TLS versions of servers.
+/// Notes where requests are handed on: to a server that the request itself names, and with a Host that nothing checked.
+fn proxies(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+    if let Some(said) = own(all, id, "proxy_pass") {
+        let target = said.word().unwrap_or_default();
+        let host = target
+            .split_once("://")
+            .map_or(target.as_str(), |(_, rest)| rest);
+        let host = host.split('/').next().unwrap_or_default();
+        let of_request = |part: &str| {
+            let name = part.trim_start_matches('{');
+            name.starts_with(|letter: char| letter.is_ascii_digit())
+                || [
+                    "arg_",
+                    "args",
+                    "http_",
+                    "cookie_",
+                    "uri",
+                    "request_uri",
+                    "query_string",
+                ]
+                .iter()
+                .any(|begin| name.starts_with(begin))
+        };
+        let names_host = host.split('$').skip(1).any(of_request)
+            || target.split("://").next().is_some_and(|scheme| {
+                scheme.len() < target.len() && scheme.split('$').skip(1).any(of_request)
+            });
+        let guarded = GUARDS.iter().any(|key| !all.get(id, key).is_empty()) || is_local(all, id);
+        let anywhere = names_host && !guarded;
+        note(
+            g,
+            "nginx.proxy",
+            which,
+            &FactPlace::from(&said.place),
+            &[("anywhere", anywhere.into())],
+        );
+    }
+    let headers = all
+        .settings()
+        .iter()
+        .filter(|said| said.scope == id && said.key == "proxy_set_header");
+    for (number, said) in headers.enumerate() {
+        let words: Vec<String> = said
+            .words
+            .iter()
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect();
+        if let [name, value, ..] = &words[..]
+            && name.eq_ignore_ascii_case("host")
+        {
+            let unchecked = value == "$http_host"
+                || value.starts_with("$arg_")
+                || value.starts_with("$http_x_");
+            let properties = [("unchecked", unchecked.into())];
+            note(
+                g,
+                "nginx.host",
+                &format!("{which}-{number}"),
+                &FactPlace::from(&said.place),
+                &properties,
+            );
+        }
+    }
+}
+
+/// Notes headers of HSTS that browsers ignore: without `max-age`, or for the list of browsers without what it asks.
+fn strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+    let headers = all
+        .settings()
+        .iter()
+        .filter(|said| said.scope == id && said.key == "add_header");
+    for (number, said) in headers.enumerate() {
+        let words: Vec<String> = said
+            .words
+            .iter()
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect();
+        let [name, value, ..] = &words[..] else {
+            continue;
+        };
+        if !name.eq_ignore_ascii_case("strict-transport-security") || value.contains('$') {
+            continue;
+        }
+        let parts: Vec<String> = value
+            .split(';')
+            .map(|part| part.trim().to_ascii_lowercase())
+            .collect();
+        let seconds = parts.iter().find_map(|part| {
+            let age = part
+                .strip_prefix("max-age")?
+                .trim_start()
+                .strip_prefix('=')?;
+            age.trim().trim_matches('"').parse::<u64>().ok()
+        });
+        let listed = parts.iter().any(|part| part == "preload");
+        let whole = parts.iter().any(|part| part == "includesubdomains");
+        let void = match seconds {
+            None => true,
+            Some(seconds) => listed && (seconds < 31_536_000 || !whole),
+        };
+        let properties = [("void", void.into())];
+        note(
+            g,
+            "nginx.hsts",
+            &format!("{which}-{number}"),
+            &FactPlace::from(&said.place),
+            &properties,
+        );
+    }
+}
+
+/// Notes the lines by which servers that speak TLS are told their versions.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (id, _) in all
@@ -295,6 +408,51 @@ mod tests {
                 vec![false],
             ),
             ("return 200 $uri;", ".splits", vec![]),
+            (
+                "location / { proxy_pass http://$arg_host/; }",
+                ".anywhere",
+                vec![true],
+            ),
+            (
+                "location ~ /p/(.*)$ { proxy_pass http://$1; }",
+                ".anywhere",
+                vec![true],
+            ),
+            (
+                "location ~ /p/(.*)$ { internal; proxy_pass http://$1; }",
+                ".anywhere",
+                vec![false],
+            ),
+            (
+                "location / { proxy_pass http://app/$1; }",
+                ".anywhere",
+                vec![false],
+            ),
+            (
+                "location / { proxy_set_header Host $http_host; }",
+                ".unchecked",
+                vec![true],
+            ),
+            (
+                "location / { proxy_set_header Host $host; }",
+                ".unchecked",
+                vec![false],
+            ),
+            (
+                "add_header Strict-Transport-Security includeSubDomains;",
+                ".void",
+                vec![true],
+            ),
+            (
+                "add_header Strict-Transport-Security \"max-age=300; preload\";",
+                ".void",
+                vec![true],
+            ),
+            (
+                "add_header Strict-Transport-Security max-age=63072000;",
+                ".void",
+                vec![false],
+            ),
             ("root /etc/;", ".system", vec![true]),
             ("root /var/www;", ".system", vec![false]),
             (

@@ -46,6 +46,18 @@ const SHELLS: [&str; 26] = [
     "su",
 ];
 
+/// Those of them that start one from inside, whatever their arguments.
+const FROM_INSIDE: [&str; 8] = [
+    "vi",
+    "vim",
+    "vim.basic",
+    "emacs",
+    "ed",
+    "less",
+    "more",
+    "man",
+];
+
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all = vec![SUDOERS.to_owned()];
     let in_dir = files(g, "sudo.line", SUDOERS_DIR, "");
@@ -162,12 +174,13 @@ fn without_tags(command: &str) -> &str {
     rest
 }
 
-/// Whether a command with any arguments can start a shell.
+/// A program that starts shells: with any arguments, or from inside whatever file it is given.
 fn is_shell(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let path = words.next().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
-    path.starts_with('/') && words.next().is_none() && SHELLS.contains(&name)
+    let any = words.next().is_none() || FROM_INSIDE.contains(&name);
+    path.starts_with('/') && any && SHELLS.contains(&name)
 }
 
 /// Whether arguments contain a wildcard, which also matches blanks and further arguments.
@@ -191,6 +204,10 @@ mod tests {
             ("bob ALL=(ALL) ALL, !/bin/su\n", "negated"),
             ("ALL ALL=(ALL:ALL) ALL\n", "everybody"),
             ("bob ALL=(root) NOPASSWD: /usr/bin/vim\n", "shell"),
+            (
+                "bob ALL=(root) NOPASSWD: /usr/bin/less /var/log/syslog\n",
+                "shell",
+            ),
             (
                 "Cmnd_Alias E = /bin/ls, /usr/bin/vim\nbob ALL=(root) NOPASSWD: E\n",
                 "shell",

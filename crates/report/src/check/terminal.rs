@@ -5,7 +5,8 @@ use super::{
     subject, unknowns, verdict, without_rules,
 };
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use assay_model::finding::{Accepted, Checked, Finding, Fix, Severity};
+use assay_model::coverage::Service;
+use assay_model::finding::{Accepted, Checked, Finding, Fix, Remedy, Severity};
 use assay_model::{FactPlace, Span};
 use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
@@ -13,7 +14,9 @@ use std::fmt::Write as _;
 
 /// Widest line in columns; longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Indentation of the details of a finding.
+/// Most lines of one finding at 80 columns; a long title or text may need more.
+const MOST_LINES: usize = 12;
+/// Before what belongs to a finding.
 const INDENT: usize = 2;
 /// Longest value in a list of evidence.
 const LONGEST_VALUE: usize = 60;
@@ -77,12 +80,16 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
 
 /// Writes the checked services, and running programs without rules.
 fn services(out: &mut String, style: Style, checked: &Checked) {
-    let services = checked.services.iter();
-    let services: Vec<String> = services
-        .map(|one| format!("{}: {}", one.service, counts_of_service(one)))
-        .collect();
-    if !services.is_empty() {
-        style.write_paragraph(out, "  ", 2, &escape_line(&services.join("; ")));
+    let words = |one: &&Service| format!("{}: {}", one.service, counts_of_service(one));
+    let (with, without): (Vec<&Service>, Vec<&Service>) =
+        checked.services.iter().partition(|one| one.found > 0);
+    // What was found stands in a line of its own; the others follow in one paragraph.
+    for one in &with {
+        style.write_paragraph(out, "  ", 4, &escape_line(&words(one)));
+    }
+    if !without.is_empty() {
+        let without: Vec<String> = without.iter().map(words).collect();
+        style.write_paragraph(out, "  ", 2, &escape_line(&without.join("; ")));
     }
     if !checked.without_rules.is_empty() {
         let text = format!("{WITHOUT_RULES}: {}.", without_rules(checked));
@@ -108,6 +115,7 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
         about => format!("  {}", escape_line(&about)),
     };
     let name = style.paint(colour, finding.severity.name());
+    let begin = out.len();
     let _ = writeln!(out, "\n{name}  {}{about}", style.dim(&finding.rule));
     let mut title = String::new();
     style.write_paragraph(&mut title, "", INDENT, &escape_line(&finding.title));
@@ -116,26 +124,72 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     }
     place(out, view, style, finding);
     style.write_paragraph(out, "", INDENT, &escape_line(&finding.text));
-    match &finding.fix {
-        Fix::Steps(remedy) => {
-            steps(out, style, "  Do:   ", &remedy.steps);
-            steps(out, style, "  Undo: ", &remedy.undo);
-            // Other remedies must be applied by hand.
-            if !remedy.edits.is_empty() {
-                let words = format!("assay check --fix {} (shows the lines first)", finding.rule);
-                style.write_paragraph(out, "  Fix:  ", 8, &words);
-            }
-        }
-        Fix::NotHere(why) => style.write_paragraph(out, "  Here: ", 8, &escape_line(why)),
-        Fix::AfterReading => {}
-    }
+    let mut test = String::new();
     if let Some(id) = &finding.trial {
         let words = match &finding.verdict {
             None => format!("assay trial {id} (untested here: the page says what it measures)"),
             Some(tried) => escape_line(&verdict(tried)),
         };
-        style.write_paragraph(out, "  Test: ", 8, &words);
+        style.write_paragraph(&mut test, "  Test: ", 8, &words);
     }
+    // The line before the finding is empty.
+    let used = out[begin..].lines().count() - 1 + test.lines().count();
+    match &finding.fix {
+        Fix::Steps(remedy) => fix(out, style, finding, remedy, MOST_LINES.saturating_sub(used)),
+        Fix::NotHere(why) => style.write_paragraph(out, "  Here: ", 8, &escape_line(why)),
+        Fix::AfterReading => {}
+    }
+    out.push_str(&test);
+}
+
+/// What to do, in about so many lines: what does not fit is named with the command that shows it.
+fn fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room: usize) {
+    let (mut todo, mut undo, mut by_assay) = (String::new(), String::new(), String::new());
+    steps(&mut todo, style, "  Do:   ", &remedy.steps);
+    steps(&mut undo, style, "  Undo: ", &remedy.undo);
+    // All others are to be done by hand.
+    if !remedy.edits.is_empty() {
+        let words = format!("assay check --fix {} (shows the lines first)", finding.rule);
+        style.write_paragraph(&mut by_assay, "  Fix:  ", 8, &words);
+    }
+    let of_assay = by_assay.lines().count();
+    if todo.lines().count() + undo.lines().count() + of_assay > room {
+        // A fix by assay is undone by assay.
+        let short = remedy.undo.first().map(|first| vec![first.clone()]);
+        undo.clear();
+        if remedy.edits.is_empty() {
+            steps(&mut undo, style, "  Undo: ", &short.unwrap_or_default());
+        }
+        if undo.lines().count() > 2 {
+            undo.clear();
+        }
+    }
+    let left = room.saturating_sub(undo.lines().count() + of_assay).max(3);
+    let rows: Vec<&str> = todo.lines().collect();
+    if rows.len() <= left {
+        out.push_str(&todo);
+    } else {
+        // A step that does not fit is left out whole, so that no command is cut; the first one always stays.
+        let starts = |row: &&str| row.get(8..10) == Some("- ");
+        let ends = (1..rows.len())
+            .filter(|at| starts(&rows[*at]))
+            .chain([rows.len()]);
+        let fits = ends
+            .clone()
+            .take_while(|end| *end < left)
+            .last()
+            .or_else(|| ends.clone().next());
+        let shown = fits.unwrap_or(rows.len());
+        for row in &rows[..shown] {
+            let _ = writeln!(out, "{row}");
+        }
+        if shown < rows.len() {
+            let words = format!("more: assay check --markdown --only {}", finding.rule);
+            style.write_paragraph(out, "        ", 8, &words);
+        }
+    }
+    out.push_str(&undo);
+    out.push_str(&by_assay);
 }
 
 fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
@@ -173,7 +227,13 @@ fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
                 if value.chars().count() > LONGEST_VALUE {
                     value = value.chars().take(LONGEST_VALUE).collect::<String>() + "…";
                 }
-                let words = format!("{} = {value}  [{}]", seen.key, short(&seen.place));
+                let name = seen
+                    .key
+                    .rsplit('.')
+                    .next()
+                    .unwrap_or(&seen.key)
+                    .replace('_', " ");
+                let words = format!("{}: {name} = {value}", short(&seen.place));
                 style.write_paragraph(out, "  --> ", 6, &escape_line(&words));
             }
         }

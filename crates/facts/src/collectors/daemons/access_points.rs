@@ -19,10 +19,16 @@ const KEYS: [&str; 10] = [
 ];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
+    let all = files(g, "hostapd", HOSTAPD, &[".conf"]);
+    note_files(g, "hostapd", all);
+}
+
+/// Notes the networks of these files as facts of this kind.
+pub(crate) fn note_files(g: &mut Gather<'_>, kind: &str, all: impl IntoIterator<Item = String>) {
     let mut number = 0;
-    for path in files(g, "hostapd", HOSTAPD, &[".conf"]) {
-        let lines = read(g, "hostapd", &path, &['#']);
-        // A file without an SSID is not a configuration of an access point.
+    for path in all {
+        let lines = read(g, kind, &path, &['#']);
+        // Without a radio it is no configuration of an access point.
         if !lines.iter().any(|line| line.first() == "ssid") {
             continue;
         }
@@ -37,12 +43,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         }
         for network in networks {
             number += 1;
-            note_network(g, &number.to_string(), &network);
+            note_network(g, (kind, &number.to_string()), &network);
         }
     }
 }
 
-fn note_network(g: &mut Gather<'_>, which: &str, lines: &[Line]) {
+fn note_network(g: &mut Gather<'_>, subject: (&str, &str), lines: &[Line]) {
     let said: BTreeMap<&str, &Line> = lines.iter().map(|line| (line.first(), line)).collect();
     let Some(network) = said.get("ssid").or(said.get("bss")) else {
         return;
@@ -53,17 +59,11 @@ fn note_network(g: &mut Gather<'_>, which: &str, lines: &[Line]) {
     };
     for key in KEYS {
         if let (Some(line), Some(value)) = (said.get(key), value(key)) {
-            note(g, ("hostapd", which), key, value, &line.place);
+            note(g, subject, key, value, &line.place);
         }
     }
     let encrypted = value("wpa").is_some_and(|wpa| wpa != "0")
         || said.contains_key("wep_key0")
         || value("wpa_key_mgmt").is_some_and(|how| how.contains("owe"));
-    note(
-        g,
-        ("hostapd", which),
-        "encrypted",
-        encrypted,
-        &network.place,
-    );
+    note(g, subject, "encrypted", encrypted, &network.place);
 }

@@ -78,8 +78,8 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Whether an address, with or without a port, belongs to the loopback interface.
-pub(super) fn is_loopback(address: &str) -> bool {
+/// Whether an address, perhaps with a port, is one of this machine alone.
+pub(crate) fn is_loopback(address: &str) -> bool {
     let bare = address
         .trim_start_matches(['-', '['])
         .trim_start_matches("udp:")
@@ -90,7 +90,7 @@ pub(super) fn is_loopback(address: &str) -> bool {
 }
 
 /// Whether a network is the whole Internet.
-pub(super) fn is_world(network: &str) -> bool {
+pub(crate) fn is_world(network: &str) -> bool {
     matches!(
         network,
         "*" | "any" | "all" | "default" | "0.0.0.0/0" | "::/0" | "0/0" | "0.0.0.0/0.0.0.0"

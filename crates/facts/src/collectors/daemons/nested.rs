@@ -3,16 +3,15 @@
 
 /// A statement within its blocks: the heads of the blocks around it, its words, its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Statement {
-    /// The words of each enclosing block, outermost first, with a number that identifies the block.
-    pub(super) within: Vec<(usize, Vec<String>)>,
-    pub(super) words: Vec<String>,
-    pub(super) line: usize,
+pub(crate) struct Statement {
+    /// The words of each block around it, from outside, and a number that is the same for all in one block.
+    pub(crate) within: Vec<(usize, Vec<String>)>,
+    pub(crate) words: Vec<String>,
+    pub(crate) line: usize,
 }
 
-/// Parses statements that end with a semicolon or with a block in braces. Comments of C, C++ and
-/// shells are skipped.
-pub(super) fn read_braces(text: &str) -> Vec<Statement> {
+/// Reads statements that end with a semicolon or with a block in braces. Comments are those of C, C++ and shells.
+pub(crate) fn read_braces(text: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut within: Vec<(usize, Vec<String>)> = Vec::new();
     let (mut words, mut word): (Vec<String>, String) = (Vec::new(), String::new());
@@ -110,8 +109,18 @@ pub(crate) fn read_yaml(text: &str) -> Vec<YamlValue> {
         };
         open.retain(|(at, _)| *at < indent);
         open.push((indent, name.trim_matches(['"', '\'']).to_lowercase()));
-        if !value.trim().is_empty() {
-            push(&mut values, &open, value, number);
+        let items = value
+            .trim()
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        match items {
+            Some(items) => {
+                for item in items.split(',').filter(|item| !item.trim().is_empty()) {
+                    push(&mut values, &open, item, number);
+                }
+            }
+            None if !value.trim().is_empty() => push(&mut values, &open, value, number),
+            None => {}
         }
     }
     values
@@ -146,7 +155,7 @@ mod tests {
 
     #[test]
     fn mappings_of_yaml() {
-        let text = "net:\n  port: 1\n  bindIp: \"0.0.0.0\" # x\nsecurity.on: false\nlist:\n  - a\n  - name: b\n";
+        let text = "net:\n  port: 1\n  bindIp: \"0.0.0.0\" # x\nsecurity.on: false\nlist:\n  - a\n  - name: b\nflow: [\"x\", y]\n";
         let read = read_yaml(text);
         let of = |path: &str| {
             let one = read.iter().find(|one| one.path == path).unwrap();
@@ -156,5 +165,10 @@ mod tests {
         assert_eq!(of("security.on"), ("false", 4));
         assert_eq!(of("list"), ("a", 6));
         assert_eq!(of("list.name"), ("b", 7));
+        let items = read.iter().filter(|one| one.path == "flow");
+        assert_eq!(
+            items.map(|one| one.value.as_str()).collect::<Vec<_>>(),
+            ["x", "y"]
+        );
     }
 }

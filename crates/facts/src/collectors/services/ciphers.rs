@@ -1,16 +1,18 @@
 //! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)): a word adds ciphers, `!` removes them
 //! permanently, `-` removes them until another word adds them, and `+` only reorders.
 
-/// Kinds of broken ciphers, and the words by which lists remove each kind completely.
-const BROKEN: [(&str, &[&str]); 4] = [
+/// What makes a cipher broken, and the words by which lists take all of these away.
+const BROKEN: [(&str, &[&str]); 5] = [
     ("RC4", &["RC4", "ALL", "COMPLEMENTOFALL"]),
     ("no encryption", &["eNULL", "NULL", "COMPLEMENTOFALL"]),
     ("EXPORT", &["EXP", "EXPORT", "LOW", "ALL"]),
     ("no authentication", &["aNULL", "ALL"]),
+    // OpenSSL 1.1.0 and later counts 3DES as MEDIUM.
+    ("3DES", &["3DES", "MEDIUM", "ALL"]),
 ];
 
-/// Returns the effective words of a list that add a broken cipher.
-pub(super) fn weak(list: &str) -> Vec<String> {
+/// The words of a list that stay and offer something broken.
+pub(crate) fn weak(list: &str) -> Vec<String> {
     let words = list
         .trim()
         .trim_matches(['"', '\''])
@@ -45,6 +47,7 @@ fn kind_of(word: &str) -> Option<usize> {
         has("eNULL") || has("NULL"),
         has("EXP") || word.starts_with("EXPORT") || word.starts_with("EXP1024"),
         has("aNULL") || has("ADH") || has("AECDH"),
+        has("3DES") || has("CBC3"),
     ];
     found.into_iter().position(|found| found)
 }
@@ -69,6 +72,9 @@ mod tests {
             ("ALL:!aNULL:!eNULL:!EXP", vec![]),
             ("\"HIGH:EXP-RC4-MD5\"", vec!["EXP-RC4-MD5"]),
             ("ADH:HIGH:!ADH", vec![]),
+            ("AES128-SHA:DES-CBC3-SHA", vec!["DES-CBC3-SHA"]),
+            ("AES128-SHA:EDH-RSA-DES-CBC3-SHA:!3DES", vec![]),
+            ("HIGH:+3DES:!MEDIUM", vec![]),
             ("DEFAULT@SECLEVEL=0", vec![]),
             ("", vec![]),
         ] {

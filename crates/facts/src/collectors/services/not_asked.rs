@@ -98,7 +98,10 @@ fn dependencies(g: &mut Gather<'_>) {
         (Some(Ok(unmet)), Some(Ok(line))) => {
             let place = match line {
                 0 => FactPlace::from(STATUS),
-                line => FactPlace::from(format!("{STATUS}:{line}")),
+                line => crate::collectors::daemons::lines::at_line(
+                    STATUS,
+                    usize::try_from(line).unwrap_or(0),
+                ),
             };
             g.facts.known(UNMET, unmet, FactKind::Runtime, place);
         }

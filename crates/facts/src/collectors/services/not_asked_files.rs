@@ -8,9 +8,8 @@ use std::path::Path;
 const NAMES: &str = "its files hold names of accounts, hosts or sites, which stay on the machine";
 const STATE: &str = "it is asked of the machine itself alone";
 
-/// Kinds with the reason, and the files or directories whose absence means that there is nothing to
-/// check.
-const KINDS: [(&str, &str, &str); 43] = [
+/// Kinds, each with the reason and the files or directories without which there is nothing to ask.
+const KINDS: [(&str, &str, &str); 65] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -53,7 +52,11 @@ const KINDS: [(&str, &str, &str); 43] = [
     ("haproxy.socket", NAMES, "/etc/haproxy/haproxy.cfg"),
     ("haproxy.statistics", NAMES, "/etc/haproxy/haproxy.cfg"),
     ("haproxy.tls", NAMES, "/etc/haproxy/haproxy.cfg"),
-    ("docker.daemon", NAMES, "/etc/docker/daemon.json"),
+    (
+        "docker.daemon",
+        NAMES,
+        "/etc/docker/daemon.json /etc/systemd/system/docker.service /etc/systemd/system/docker.service.d /etc/default/docker",
+    ),
     ("docker.container", NAMES, "/var/lib/docker/containers"),
     ("system.reboot_required", STATE, "/run/systemd/system"),
     ("system.failed_units", STATE, "/run/systemd/system"),
@@ -89,6 +92,60 @@ const KINDS: [(&str, &str, &str); 43] = [
         "/etc/sanoid/sanoid.conf /etc/rsnapshot.conf /etc/borgmatic/config.yaml",
     ),
     ("network_card", STATE, "/sys/class/net"),
+    ("nginx.proxy", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.host", NAMES, "/etc/nginx/nginx.conf"),
+    ("nginx.hsts", NAMES, "/etc/nginx/nginx.conf"),
+    (
+        "apache.proxy",
+        NAMES,
+        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
+    ),
+    ("haproxy.server", NAMES, "/etc/haproxy/haproxy.cfg"),
+    (
+        "cipher_list",
+        NAMES,
+        "/etc/haproxy/haproxy.cfg /etc/postfix/main.cf /etc/postgresql /etc/mysql/my.cnf /etc/my.cnf /etc/openvpn",
+    ),
+    (
+        "guest_device",
+        NAMES,
+        "/etc/pve/qemu-server /etc/libvirt/qemu /usr/bin/qemu-system-x86_64 /usr/bin/kvm",
+    ),
+    (
+        "served_file",
+        NAMES,
+        "/etc/nginx/nginx.conf /etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
+    ),
+    (
+        "redis_instance",
+        NAMES,
+        "/etc/redis.conf /etc/redis /etc/valkey",
+    ),
+    ("memcached_option", NAMES, "/etc/sysconfig/memcached"),
+    (
+        "etcd_unit",
+        NAMES,
+        "/etc/systemd/system/etcd.service /lib/systemd/system/etcd.service",
+    ),
+    ("squid_list", NAMES, "/etc/squid/squid.conf"),
+    ("bind_list", NAMES, "/etc/bind /etc/named.conf"),
+    ("hostapd_file", NAMES, "/etc/default/hostapd"),
+    ("php_extra", NAMES, "/etc/php"),
+    ("boot_line", NAMES, "/etc/default/grub /etc/kernel/cmdline"),
+    ("zfs_boot", NAMES, "/etc/modprobe.d/zfs.conf"),
+    ("fstab_swap", NAMES, "/etc/fstab"),
+    ("encrypted_disk", NAMES, "/etc/crypttab"),
+    (
+        "backup_age",
+        NAMES,
+        "/etc/sanoid/sanoid.conf /etc/rsnapshot.conf /etc/borgmatic/config.yaml /etc/restic /etc/proxmox-backup/datastore.cfg",
+    ),
+    (
+        "ups_time",
+        NAMES,
+        "/etc/nut/ups.conf /etc/nut/upsmon.conf /etc/apcupsd/apcupsd.conf",
+    ),
+    ("mail_limit", NAMES, "/etc/postfix/main.cf"),
     ("firewall.open_ports", STATE, "/etc/passwd"),
 ];
 

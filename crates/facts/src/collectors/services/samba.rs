@@ -13,9 +13,8 @@ pub(crate) const DIR: &str = "/etc/samba/";
 /// Name patterns of the files, for the shell collector.
 pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
 
-/// Settings of the server in lower case without blanks (smb.conf(5)), with the names of their
-/// facts.
-const OF_SERVER: [(&str, &str); 16] = [
+/// Settings of the server, without blanks and in lower case (smb.conf(5)), and what they are called as facts.
+const OF_SERVER: [(&str, &str); 17] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
     ("serverminprotocol", "server_min_protocol"),
@@ -27,14 +26,15 @@ const OF_SERVER: [(&str, &str); 16] = [
     ("domainlogons", "domain_logons"),
     ("security", "security"),
     ("lanmanauth", "lanman_auth"),
+    ("ntlmauth", "ntlm_auth"),
     ("nullpasswords", "null_passwords"),
     ("encryptpasswords", "encrypt_passwords"),
     ("maptoguest", "map_to_guest"),
     ("unixextensions", "unix_extensions"),
     ("allowinsecurewidelinks", "allow_insecure_wide_links"),
 ];
-/// All settings whose values are words: those above, their synonyms, and those of shares.
-pub(crate) const NAMES: [&str; 31] = [
+/// All names of settings whose values are words: those above, their other names, and those of shares.
+pub(crate) const NAMES: [&str; 32] = [
     "serversigning",
     "clientsigning",
     "serverminprotocol",
@@ -49,6 +49,7 @@ pub(crate) const NAMES: [&str; 31] = [
     "domainlogons",
     "security",
     "lanmanauth",
+    "ntlmauth",
     "nullpasswords",
     "encryptpasswords",
     "maptoguest",
@@ -67,8 +68,8 @@ pub(crate) const NAMES: [&str; 31] = [
     "widelinks",
     "available",
 ];
-/// Values of the settings above, in lower case with `_` for blanks.
-pub(crate) const VALUES: [&str; 66] = [
+/// Values of the settings above, in lower case and with `_` for blanks.
+pub(crate) const VALUES: [&str; 69] = [
     "yes",
     "no",
     "true",
@@ -135,6 +136,9 @@ pub(crate) const VALUES: [&str; 66] = [
     "badpassword",
     "baduid",
     "tdb",
+    "ntlmv1-permitted",
+    "ntlmv2-only",
+    "mschapv2-and-ntlmv2-only",
 ];
 /// Settings whose value is the name of an account; only `root` is kept.
 pub(crate) const ACCOUNTS: [&str; 2] = ["forceuser", "guestaccount"];

@@ -1,0 +1,340 @@
+//! How old the newest snapshot or archive is, as far as files tell: rsnapshot, restic, borg and Proxmox Backup Server
+//! on this machine, and snapshots of ZFS by their names. Whether a backup is started at all is in `backup_schedules`.
+
+use super::lines_of_files::{files, note, read};
+use crate::collectors::daemons::lines::at_line;
+use crate::collectors::daemons::nested::read_yaml;
+use crate::gather::{Gather, lossy};
+use assay_model::FactPlace;
+use std::path::Path;
+
+const RSNAPSHOT: &str = "/etc/rsnapshot.conf";
+const BORGMATIC: &str = "/etc/borgmatic/config.yaml";
+const PBS: &str = "/etc/proxmox-backup/datastore.cfg";
+const MOUNTS: &str = "/proc/self/mounts";
+const SANOID: &str = "/etc/sanoid/sanoid.conf";
+/// Where lines name a repository of restic or borg.
+const JOBS: [(&str, &str); 6] = [
+    ("/etc/systemd/system", ".service"),
+    ("/etc/cron.d", ""),
+    ("/etc/cron.daily", ""),
+    ("/etc/restic", ""),
+    ("/etc/default", ""),
+    ("/etc/borgmatic.d", ".yaml"),
+];
+/// Places that change while a machine runs: the newest of them is the time up to which the files speak.
+const CLOCKS: [&str; 9] = [
+    "/proc/self",
+    "/run",
+    "/tmp",
+    "/var/tmp",
+    "/var/log",
+    "/var/lib/dpkg",
+    "/etc",
+    "/etc/os-release",
+    "/etc/hostname",
+];
+/// Most entries of one directory that are looked at.
+const MOST: usize = 500;
+const DAY: i64 = 86400;
+
+/// Something that keeps copies, and when the newest was made.
+struct Kept {
+    program: &'static str,
+    newest: i64,
+    place: FactPlace,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut all = rsnapshot(g);
+    all.extend(repositories(g));
+    all.extend(proxmox_backup(g));
+    all.extend(zfs_snapshots(g));
+    let clocks = CLOCKS
+        .iter()
+        .filter_map(|path| g.host.modified(Path::new(path)));
+    let logs = g.host.list(Path::new("/var/log")).unwrap_or_default();
+    let logs = logs
+        .iter()
+        .take(MOST)
+        .filter_map(|name| g.host.modified(&Path::new("/var/log").join(name)));
+    let now = clocks
+        .chain(logs)
+        .chain(all.iter().map(|kept| kept.newest))
+        .max();
+    let Some(now) = now else { return };
+    for (number, kept) in all.into_iter().enumerate() {
+        let days = (now - kept.newest) / DAY;
+        let properties = [("days", days.into()), ("program", kept.program.into())];
+        note(
+            g,
+            "backup_age",
+            &(number + 1).to_string(),
+            &kept.place,
+            &properties,
+        );
+    }
+}
+
+/// When the newest entry of a directory changed, of those whose names fit.
+fn newest_in(g: &Gather<'_>, dir: &str, fits: impl Fn(&str) -> bool) -> Option<i64> {
+    let names = g.host.list(Path::new(dir)).ok()?;
+    let names = names
+        .iter()
+        .map(|name| lossy(name))
+        .filter(|name| fits(name));
+    names
+        .take(MOST)
+        .filter_map(|name| g.host.modified(Path::new(&format!("{dir}/{name}"))))
+        .max()
+}
+
+/// rsnapshot gives the newest snapshot of each interval the number 0, and the time at which it was made.
+fn rsnapshot(g: &mut Gather<'_>) -> Vec<Kept> {
+    let lines = read(g, "backup_age", RSNAPSHOT);
+    let root = lines.iter().find_map(|line| {
+        let root = line.text.strip_prefix("snapshot_root")?.trim();
+        Some((root.trim_end_matches('/').to_owned(), line.place.clone()))
+    });
+    let Some((root, place)) = root else {
+        return Vec::new();
+    };
+    let newest = newest_in(g, &root, |name| name.ends_with(".0"));
+    newest
+        .map(|newest| Kept {
+            program: "rsnapshot",
+            newest,
+            place,
+        })
+        .into_iter()
+        .collect()
+}
+
+/// Repositories of restic and borg that lie on this machine.
+fn repositories(g: &mut Gather<'_>) -> Vec<Kept> {
+    let mut named: Vec<(String, FactPlace)> = Vec::new();
+    let mut take = |path: &str, place: &FactPlace| {
+        let path = path
+            .trim_matches(['"', '\''])
+            .trim_start_matches("local:")
+            .trim_start_matches("file://");
+        let path = path
+            .split("::")
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches('/')
+            .to_owned();
+        if path.starts_with('/') && path.len() > 1 && !named.iter().any(|(known, _)| *known == path)
+        {
+            named.push((path, place.clone()));
+        }
+    };
+    if let Some(text) = g.read("backup_age", BORGMATIC) {
+        for one in read_yaml(&text) {
+            let place = at_line(BORGMATIC, one.line);
+            if ["repositories", "repositories.path", "location.repositories"]
+                .contains(&one.path.as_str())
+            {
+                // Names of paths may hold capitals.
+                let line = text.lines().nth(one.line - 1).unwrap_or_default();
+                let path = line
+                    .split(['-', ' '])
+                    .find(|word| word.trim_matches(['"', '\'']).starts_with('/'));
+                take(path.unwrap_or_default(), &place);
+            }
+        }
+    }
+    for (dir, end) in JOBS {
+        for path in files(g, "backup_age", dir, end) {
+            for line in read(g, "backup_age", &path) {
+                let text = line.text.trim();
+                if text.starts_with('#')
+                    || !["restic", "RESTIC", "borg", "BORG"]
+                        .iter()
+                        .any(|word| text.contains(word))
+                {
+                    continue;
+                }
+                for name in ["RESTIC_REPOSITORY=", "BORG_REPO="] {
+                    if let Some((_, rest)) = text.split_once(name) {
+                        let rest = rest.trim_start_matches(['"', '\'']);
+                        take(
+                            rest.split([' ', '"', '\'']).next().unwrap_or_default(),
+                            &line.place,
+                        );
+                    }
+                }
+                let words: Vec<&str> = text.split_whitespace().collect();
+                for pair in words.windows(2) {
+                    if matches!(pair[0], "-r" | "--repo") {
+                        take(pair[1], &line.place);
+                    }
+                }
+                words
+                    .iter()
+                    .filter(|word| word.contains("::"))
+                    .for_each(|word| take(word, &line.place));
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for (path, place) in named {
+        let restic = newest_in(g, &format!("{path}/snapshots"), |_| true);
+        // Borg writes its index and hints anew with each archive.
+        let borg = newest_in(g, &path, |name| {
+            ["index.", "hints.", "integrity."]
+                .iter()
+                .any(|begin| name.starts_with(begin))
+        });
+        let found = restic
+            .map(|newest| ("restic", newest))
+            .or(borg.map(|newest| ("borg", newest)));
+        all.extend(found.map(|(program, newest)| Kept {
+            program,
+            newest,
+            place,
+        }));
+    }
+    all
+}
+
+/// Names of backups are their times, below `TYPE/ID` or `ns/NAME/TYPE/ID`.
+fn proxmox_backup(g: &mut Gather<'_>) -> Vec<Kept> {
+    let mut all = Vec::new();
+    for line in read(g, "backup_age", PBS) {
+        let Some(path) = line.text.trim().strip_prefix("path ") else {
+            continue;
+        };
+        let path = path.trim().trim_end_matches('/');
+        let mut roots = vec![path.to_owned()];
+        let spaces = g
+            .host
+            .list(Path::new(&format!("{path}/ns")))
+            .unwrap_or_default();
+        roots.extend(
+            spaces
+                .iter()
+                .take(MOST)
+                .map(|name| format!("{path}/ns/{}", lossy(name))),
+        );
+        let mut newest = None;
+        for dir in roots
+            .iter()
+            .flat_map(|root| ["vm", "ct", "host"].map(|kind| format!("{root}/{kind}")))
+        {
+            let groups = g.host.list(Path::new(&dir)).unwrap_or_default();
+            for group in groups.iter().take(MOST).map(|name| lossy(name)) {
+                let backups = g
+                    .host
+                    .list(Path::new(&format!("{dir}/{group}")))
+                    .unwrap_or_default();
+                newest = backups
+                    .iter()
+                    .filter_map(|name| time_in(&lossy(name)))
+                    .max()
+                    .max(newest);
+            }
+        }
+        all.extend(newest.map(|newest| Kept {
+            program: "Proxmox Backup Server",
+            newest,
+            place: line.place.clone(),
+        }));
+    }
+    all
+}
+
+/// Snapshots of sanoid and zfs-auto-snapshot; a data set that has none of theirs is not theirs to keep.
+fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<Kept> {
+    let mut points: Vec<(String, FactPlace)> = Vec::new();
+    for line in read(g, "backup_age", SANOID) {
+        let name = line
+            .text
+            .trim()
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        if let Some(name) = name.filter(|name| !name.starts_with("template_")) {
+            points.push((format!("/{name}"), line.place));
+        }
+    }
+    for line in read(g, "backup_age", MOUNTS) {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let [source, point, "zfs", ..] = words[..] {
+            match points
+                .iter_mut()
+                .find(|(known, _)| *known == format!("/{source}"))
+            {
+                Some(known) => known.0 = point.to_owned(),
+                None => points.push((point.to_owned(), line.place)),
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for (point, place) in points.into_iter().take(MOST) {
+        let dir = format!("{}/.zfs/snapshot", point.trim_end_matches('/'));
+        let names = g.host.list(Path::new(&dir)).unwrap_or_default();
+        let names: Vec<String> = names.iter().map(|name| lossy(name)).collect();
+        for (program, begin) in [
+            ("sanoid", "autosnap_"),
+            ("zfs-auto-snapshot", "zfs-auto-snap_"),
+        ] {
+            let times = names
+                .iter()
+                .filter(|name| name.starts_with(begin))
+                .filter_map(|name| time_in(name));
+            all.extend(times.max().map(|newest| Kept {
+                program,
+                newest,
+                place: place.clone(),
+            }));
+        }
+    }
+    all
+}
+
+/// The day in a name, `2026-11-03`, as seconds since 1970, at its end: what was made on a day is never older.
+fn time_in(name: &str) -> Option<i64> {
+    let bytes = name.as_bytes();
+    let at = bytes.windows(10).position(|part| {
+        part.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+    })?;
+    let number = |from: usize, to: usize| name.get(at + from..at + to)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days from the civil calendar, with the year beginning in March.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 306 + 5) / 10 + day
+        - 1
+        - 719_468;
+    Some((days + 1) * DAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_of_names() {
+        assert_eq!(time_in("1970-01-01T00:00:00Z"), Some(DAY));
+        assert_eq!(
+            time_in("autosnap_2026-11-27_00:00:01_daily"),
+            Some(1_795_737_600 + DAY)
+        );
+        assert_eq!(
+            time_in("zfs-auto-snap_daily-2024-02-29-0425"),
+            Some(1_709_164_800 + DAY)
+        );
+        for name in ["manual", "2026-13-01", "a-b-c", "20261127"] {
+            assert_eq!(time_in(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What is configured for the next start of the machine and not in force yet, or is in force by what the start did:
+//! the command line of the boot loader, swap on zvols in fstab, limits of the ARC, and encrypted disks on a
+//! processor without AES.
+
+use super::lines_of_files::{files, note, read};
+use crate::gather::Gather;
+use assay_model::{FactKind, FactPlace};
+
+const GRUB: &str = "/etc/default/grub";
+const GRUB_DIR: &str = "/etc/default/grub.d";
+const CMDLINE: &str = "/etc/kernel/cmdline";
+const FSTAB: &str = "/etc/fstab";
+const CRYPTTAB: &str = "/etc/crypttab";
+const MODPROBE: &str = "/etc/modprobe.d";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    boot_line(g);
+    swap_on_zvol(g);
+    arc_limits(g);
+    encrypted_disks(g);
+}
+
+/// Notes whether the next start turns the mitigations of the processor off.
+fn boot_line(g: &mut Gather<'_>) {
+    let mut all = vec![GRUB.to_owned()];
+    all.extend(files(g, "boot_line", GRUB_DIR, ".cfg"));
+    let mut lines = Vec::new();
+    for path in all {
+        let of_file = read(g, "boot_line", &path);
+        lines.extend(
+            of_file
+                .into_iter()
+                .filter(|line| line.text.trim_start().starts_with("GRUB_CMDLINE_LINUX")),
+        );
+    }
+    lines.extend(read(g, "boot_line", CMDLINE));
+    let off = lines.iter().rfind(|line| {
+        let is_end = |letter: char| letter.is_whitespace() || "\"'=".contains(letter);
+        let mut words = line.text.split(is_end);
+        words.any(|word| word == "mitigations") && line.text.contains("mitigations=off")
+    });
+    if let Some(line) = off {
+        g.facts.known(
+            "boot_line.mitigations_off",
+            true,
+            FactKind::Configured,
+            line.place.clone(),
+        );
+    }
+}
+
+/// Notes swap areas of fstab that lie on zvols; those in use are in `collectors::services::swap`.
+fn swap_on_zvol(g: &mut Gather<'_>) {
+    for line in read(g, "swap", FSTAB) {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let [device, _, "swap", ..] = words[..]
+            && device.starts_with("/dev/zvol/")
+            && g.facts.get(&format!("swap.{device}.on")).is_none()
+        {
+            note(
+                g,
+                "fstab_swap",
+                device,
+                &line.place,
+                &[("on", "zvol".into())],
+            );
+        }
+    }
+}
+
+/// Notes a maximum of the ARC that is not above its minimum: ZFS then ignores the maximum (zfs(4), zfs_arc_max).
+fn arc_limits(g: &mut Gather<'_>) {
+    let (mut least, mut most): (Option<u64>, Option<(u64, FactPlace)>) = (None, None);
+    for path in files(g, "zfs_boot", MODPROBE, ".conf") {
+        for line in read(g, "zfs_boot", &path) {
+            let mut words = line.text.split_whitespace();
+            if (words.next(), words.next()) != (Some("options"), Some("zfs")) {
+                continue;
+            }
+            for (name, value) in words.filter_map(|word| word.split_once('=')) {
+                match (name, number(value)) {
+                    ("zfs_arc_min", Some(value)) => least = Some(value),
+                    ("zfs_arc_max", Some(value)) => most = Some((value, line.place.clone())),
+                    _ => {}
+                }
+            }
+        }
+    }
+    if let (Some(least), Some((most, place))) = (least, most) {
+        let below = most > 0 && most <= least;
+        g.facts.known(
+            "zfs_boot.arc_max_below_min",
+            below,
+            FactKind::Configured,
+            place,
+        );
+    }
+}
+
+/// A number as the kernel reads it: hexadecimal with 0x, octal with 0.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => u64::from_str_radix(text, 8).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Notes a disk that is unlocked at the start where the processor has no instructions for AES.
+fn encrypted_disks(g: &mut Gather<'_>) {
+    let lines = read(g, "encrypted_disk", CRYPTTAB);
+    let disk = lines.iter().find(|line| {
+        let text = line.text.trim();
+        // Swap and /tmp with a key of their own are plain, and another cipher may be chosen for them.
+        let other = [
+            "plain",
+            "cipher=xchacha",
+            "cipher=serpent",
+            "cipher=twofish",
+        ];
+        !text.is_empty() && !text.starts_with('#') && !other.iter().any(|word| text.contains(word))
+    });
+    let (Some(line), Some(text)) = (disk, g.read("encrypted_disk", "/proc/cpuinfo")) else {
+        return;
+    };
+    let flags = text
+        .lines()
+        .find(|line| line.starts_with("flags") || line.starts_with("Features"));
+    let Some(flags) = flags.and_then(|line| line.split_once(':')) else {
+        return;
+    };
+    let aes = flags.1.split_whitespace().any(|flag| flag == "aes");
+    note(
+        g,
+        "encrypted_disk",
+        "all",
+        &line.place,
+        &[("without_aes", (!aes).into())],
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn is(files: &[(&str, &str)], fact: &str) -> Option<bool> {
+        let host = files
+            .iter()
+            .fold(Recorded::new(), |host, (path, text)| host.file(path, *text));
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        g.facts.get(fact).and_then(serde_json::Value::as_bool)
+    }
+
+    #[test]
+    fn lines_of_the_boot_loader() {
+        let of = |text: &str| is(&[(GRUB, text)], "boot_line.mitigations_off");
+        assert_eq!(
+            of("GRUB_CMDLINE_LINUX=\"quiet mitigations=off\"\n"),
+            Some(true)
+        );
+        assert_eq!(of("GRUB_CMDLINE_LINUX=\"mitigations=auto\"\n"), None);
+        assert_eq!(of("# GRUB_CMDLINE_LINUX=\"mitigations=off\"\n"), None);
+    }
+
+    #[test]
+    fn limits_of_the_arc() {
+        let of = |text: &str| {
+            is(
+                &[("/etc/modprobe.d/zfs.conf", text)],
+                "zfs_boot.arc_max_below_min",
+            )
+        };
+        assert_eq!(
+            of("options zfs zfs_arc_min=0x200000000 zfs_arc_max=4294967296\n"),
+            Some(true)
+        );
+        assert_eq!(
+            of("options zfs zfs_arc_min=1\noptions zfs zfs_arc_max=4294967296\n"),
+            Some(false)
+        );
+        assert_eq!(of("options zfs zfs_arc_max=4294967296\n"), None);
+    }
+
+    #[test]
+    fn disks_and_processors() {
+        let of = |table: &str, flags: &str| {
+            let cpu = format!("flags\t\t: {flags}\n");
+            is(
+                &[(CRYPTTAB, table), ("/proc/cpuinfo", &cpu)],
+                "encrypted_disk.all.without_aes",
+            )
+        };
+        assert_eq!(of("data UUID=1 none luks\n", "fpu sse2"), Some(true));
+        assert_eq!(of("data UUID=1 none luks\n", "fpu aes"), Some(false));
+        assert_eq!(of("swap /dev/sda2 /dev/urandom plain,swap\n", "fpu"), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! Lists of ciphers that name something broken: HAProxy, Postfix's own lists, PostgreSQL, MariaDB and the control
+//! channel of OpenVPN. Web servers, Dovecot and Postfix's grades are in `collectors::services`.
+
+use super::lines_of_files::{Line, files, note, read};
+use crate::collectors::services::ciphers::weak;
+use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::collectors::services::postfix::MAIN;
+use crate::gather::{Gather, lossy};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program, Setting, expand_macros, read_effective};
+use assay_model::FactPlace;
+use std::path::Path;
+
+const HAPROXY: &str = "/etc/haproxy/haproxy.cfg";
+const HAPROXY_DIR: &str = "/etc/haproxy/conf.d";
+const MARIADB_DIRS: [&str; 4] = [
+    "/etc/mysql/conf.d",
+    "/etc/mysql/mariadb.conf.d",
+    "/etc/mysql/mysql.conf.d",
+    "/etc/my.cnf.d",
+];
+const OPENVPN_DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
+/// Lists that stand behind Postfix's grades (postconf(5)).
+const POSTFIX_LISTS: [&str; 3] = [
+    "tls_high_cipherlist",
+    "tls_medium_cipherlist",
+    "tls_null_cipherlist",
+];
+/// Settings that take ciphers away again, whatever the grade.
+const POSTFIX_EXCLUDES: [&str; 2] = [
+    "smtpd_tls_exclude_ciphers",
+    "smtpd_tls_mandatory_exclude_ciphers",
+];
+
+/// A setting with a list, as a program reads it.
+struct List<'a> {
+    program: &'static str,
+    setting: &'a str,
+    ciphers: String,
+    place: FactPlace,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut lists = haproxy(g);
+    lists.extend(postfix(g));
+    lists.extend(postgresql(g));
+    lists.extend(mariadb(g));
+    lists.extend(openvpn(g));
+    for (number, list) in lists.into_iter().enumerate() {
+        let properties = [
+            ("broken", weak(&list.ciphers).into()),
+            ("program", list.program.into()),
+            ("setting", list.setting.into()),
+        ];
+        note(
+            g,
+            "cipher_list",
+            &(number + 1).to_string(),
+            &list.place,
+            &properties,
+        );
+    }
+}
+
+/// Defaults of the section `global`, and ciphers of single lines; both for clients alone.
+fn haproxy(g: &mut Gather<'_>) -> Vec<List<'static>> {
+    let mut all = vec![HAPROXY.to_owned()];
+    all.extend(files(g, "cipher_list", HAPROXY_DIR, ".cfg"));
+    let mut lists = Vec::new();
+    for path in all {
+        for line in read(g, "cipher_list", &path) {
+            let text = line.text.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let ciphers = match words[..] {
+                ["ssl-default-bind-ciphers", ciphers, ..] => Some(ciphers),
+                ["bind", ..] if words.contains(&"ssl") => {
+                    let mut pairs = words.windows(2);
+                    pairs.find(|pair| pair[0] == "ciphers").map(|pair| pair[1])
+                }
+                _ => None,
+            };
+            lists.extend(ciphers.map(|ciphers| List {
+                program: "HAProxy",
+                setting: if words[0] == "bind" {
+                    "ciphers"
+                } else {
+                    "ssl-default-bind-ciphers"
+                },
+                ciphers: ciphers.to_owned(),
+                place: line.place.clone(),
+            }));
+        }
+    }
+    lists
+}
+
+fn postfix(g: &Gather<'_>) -> Vec<List<'static>> {
+    let Ok(all) = read_effective(Program::Postfix, Path::new(MAIN), &OfHost(g.host)) else {
+        return Vec::new();
+    };
+    let mut lists = Vec::new();
+    for (id, _) in all.scopes() {
+        let text = |said: &Setting| expand_macros(&all, id, &said.text());
+        let taken: String = POSTFIX_EXCLUDES
+            .iter()
+            .filter_map(|key| all.value(id, key))
+            .flat_map(|said| {
+                text(said)
+                    .split([' ', ',', '\t', '\n'])
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            })
+            .filter(|word| !word.is_empty())
+            .map(|word| format!(":!{word}"))
+            .collect();
+        for setting in POSTFIX_LISTS {
+            let Some(said) = all.value(id, setting).filter(|said| said.scope == id) else {
+                continue;
+            };
+            // The list without encryption has no other purpose, and no grade uses it unless told to.
+            if setting == "tls_null_cipherlist" {
+                continue;
+            }
+            lists.push(List {
+                program: "Postfix",
+                setting,
+                ciphers: text(said) + &taken,
+                place: FactPlace::from(&said.place),
+            });
+        }
+    }
+    lists
+}
+
+/// The last `ssl_ciphers` of each cluster whose TLS is on.
+fn postgresql(g: &mut Gather<'_>) -> Vec<List<'static>> {
+    let mut lists = Vec::new();
+    for version in g.list("cipher_list", POSTGRESQL) {
+        let dir = format!("{POSTGRESQL}/{}", lossy(&version));
+        for cluster in g.list("cipher_list", &dir) {
+            let dir = format!("{dir}/{}", lossy(&cluster));
+            let mut all = vec![format!("{dir}/postgresql.conf")];
+            all.extend(files(g, "cipher_list", &format!("{dir}/conf.d"), ".conf"));
+            let lines: Vec<Line> = all
+                .iter()
+                .flat_map(|path| read(g, "cipher_list", path))
+                .collect();
+            let last = |key: &str| {
+                let value = |line: &Line| {
+                    key_value(&line.text)
+                        .filter(|(name, _)| name == key)
+                        .map(|(_, value)| value)
+                };
+                lines
+                    .iter()
+                    .rev()
+                    .find_map(|line| Some((value(line)?, line.place.clone())))
+            };
+            let on = last("ssl")
+                .is_some_and(|(value, _)| matches!(value.as_str(), "on" | "true" | "yes" | "1"));
+            lists.extend(
+                last("ssl_ciphers")
+                    .filter(|_| on)
+                    .map(|(ciphers, place)| List {
+                        program: "PostgreSQL",
+                        setting: "ssl_ciphers",
+                        ciphers,
+                        place,
+                    }),
+            );
+        }
+    }
+    lists
+}
+
+/// The last `ssl_cipher` that the server reads.
+fn mariadb(g: &mut Gather<'_>) -> Vec<List<'static>> {
+    let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
+    for dir in MARIADB_DIRS {
+        all.extend(files(g, "cipher_list", dir, ".cnf"));
+    }
+    let mut last = None;
+    for path in all {
+        let mut counts = false;
+        for line in read(g, "cipher_list", &path) {
+            let text = line.text.trim();
+            if let Some(group) = text.strip_prefix('[') {
+                let name = group.split(']').next().unwrap_or_default();
+                counts = ["mysqld", "server", "mariadb", "mariadbd"].contains(&name);
+            } else if let Some((name, ciphers)) = key_value(text).filter(|_| counts)
+                && name.replace('-', "_") == "ssl_cipher"
+            {
+                last = Some(List {
+                    program: "MariaDB",
+                    setting: "ssl_cipher",
+                    ciphers,
+                    place: line.place,
+                });
+            }
+        }
+    }
+    last.into_iter().collect()
+}
+
+/// `tls-cipher` of each configuration, in the names of the IANA or of OpenSSL.
+fn openvpn(g: &mut Gather<'_>) -> Vec<List<'static>> {
+    let mut lists = Vec::new();
+    for dir in OPENVPN_DIRS {
+        for path in files(g, "cipher_list", dir, ".conf") {
+            for line in read(g, "cipher_list", &path) {
+                let words: Vec<&str> = line.text.split_whitespace().collect();
+                let ["tls-cipher", ciphers, ..] = words[..] else {
+                    continue;
+                };
+                lists.push(List {
+                    program: "OpenVPN",
+                    setting: "tls-cipher",
+                    ciphers: ciphers.trim_matches(['"', '\'']).to_owned(),
+                    place: line.place,
+                });
+            }
+        }
+    }
+    lists
+}
+
+/// A name in lower case and a value without quotation marks and comment; a comment alone has none.
+fn key_value(text: &str) -> Option<(String, String)> {
+    let text = text.trim();
+    if text.starts_with(['#', ';']) {
+        return None;
+    }
+    let end = text.find(|letter: char| letter == '=' || letter.is_whitespace())?;
+    let value = text[end..]
+        .trim_start()
+        .trim_start_matches('=')
+        .trim_start();
+    let value = match value.chars().next()? {
+        quote @ ('\'' | '"') => value[1..].split(quote).next()?,
+        _ => value.split(['#', ' ', '\t']).next()?,
+    };
+    Some((text[..end].to_ascii_lowercase(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn lists_and_their_near_misses() {
+        let cluster = "/etc/postgresql/15/main/postgresql.conf";
+        for (path, text, broken) in [
+            (
+                HAPROXY,
+                "global\n ssl-default-bind-ciphers AES128-SHA:DES-CBC3-SHA\n",
+                Some(true),
+            ),
+            (
+                HAPROXY,
+                "frontend a\n bind :443 ssl crt /x ciphers RC4-SHA:AES128-SHA\n",
+                Some(true),
+            ),
+            (
+                HAPROXY,
+                "frontend a\n bind :443 ssl crt /x ciphers AES128-SHA:!RC4\n",
+                Some(false),
+            ),
+            (HAPROXY, "frontend a\n bind :443 ssl crt /x\n", None),
+            (
+                MAIN,
+                "tls_high_cipherlist = ECDHE+AESGCM:3DES\n",
+                Some(true),
+            ),
+            (
+                MAIN,
+                "tls_high_cipherlist = AESGCM:3DES\nsmtpd_tls_exclude_ciphers = 3DES\n",
+                Some(false),
+            ),
+            (cluster, "ssl = on\nssl_ciphers = 'HIGH:3DES'\n", Some(true)),
+            (
+                cluster,
+                "ssl = on\nssl_ciphers = 'HIGH:MEDIUM:+3DES:!aNULL' # default\n",
+                Some(false),
+            ),
+            (cluster, "ssl = off\nssl_ciphers = 'HIGH:3DES'\n", None),
+            (
+                "/etc/mysql/my.cnf",
+                "[mysqld]\nssl-cipher=RC4-SHA\n",
+                Some(true),
+            ),
+            ("/etc/mysql/my.cnf", "[client]\nssl-cipher=RC4-SHA\n", None),
+            (
+                "/etc/openvpn/a.conf",
+                "tls-cipher TLS-RSA-WITH-3DES-EDE-CBC-SHA\n",
+                Some(true),
+            ),
+            (
+                "/etc/openvpn/a.conf",
+                "tls-cipher TLS-ECDHE-RSA-WITH-AES-128-GCM-SHA256\n",
+                Some(false),
+            ),
+        ] {
+            let host = Recorded::new().file(path, text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let found = g
+                .facts
+                .get("cipher_list.1.broken")
+                .and_then(|value| value.as_array());
+            assert_eq!(found.map(|found| !found.is_empty()), broken, "{text}");
+        }
+    }
+}

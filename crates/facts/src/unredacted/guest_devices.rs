@@ -1,0 +1,334 @@
+//! Devices of virtual machines that a check asks for beside their disks: network cards that QEMU emulates, screens
+//! that everybody on the network reaches. Proxmox, libvirt, running QEMU, and units of systemd that start QEMU; of
+//! the last also the processor and the disks, as `vm.UNIT`.
+
+use super::lines_of_files::{files, is_loopback, note, read};
+use crate::collectors::daemons::lines::at_line;
+use crate::collectors::vm;
+use crate::gather::{Gather, lossy};
+use crate::qemu;
+use assay_model::FactPlace;
+use roxmltree::{Document, Node};
+use std::path::Path;
+
+const PROXMOX: &str = "/etc/pve/qemu-server";
+const LIBVIRT: &str = "/etc/libvirt/qemu";
+const UNITS: &str = "/etc/systemd/system";
+/// Cards that QEMU emulates register by register.
+const EMULATED: [&str; 7] = [
+    "e1000",
+    "e1000e",
+    "e1000-82545em",
+    "rtl8139",
+    "ne2k_pci",
+    "ne2k_isa",
+    "pcnet",
+];
+/// Systems without a driver for virtio (Proxmox's `ostype`).
+const OLD_SYSTEMS: [&str; 6] = ["l24", "w2k", "w2k3", "wxp", "wvista", "solaris"];
+
+/// A device, the machine that it belongs to, and where it is defined.
+struct Device {
+    guest: String,
+    place: FactPlace,
+    what: What,
+}
+
+enum What {
+    Card(String),
+    Screen { open: bool },
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut devices = of_proxmox(g);
+    devices.extend(of_libvirt(g));
+    devices.extend(of_processes(g));
+    devices.extend(of_units(g));
+    for (number, device) in devices.into_iter().enumerate() {
+        let guest = ("guest", device.guest.into());
+        let properties = match device.what {
+            What::Card(model) => {
+                let emulated = EMULATED.contains(&model.as_str());
+                vec![
+                    guest,
+                    ("emulated", emulated.into()),
+                    ("model", model.into()),
+                ]
+            }
+            What::Screen { open } => vec![guest, ("screen_open", open.into())],
+        };
+        note(
+            g,
+            "guest_device",
+            &(number + 1).to_string(),
+            &device.place,
+            &properties,
+        );
+    }
+}
+
+fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
+    let mut devices = Vec::new();
+    for path in files(g, "guest_device", PROXMOX, ".conf") {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let guest = name.trim_end_matches(".conf").to_owned();
+        let lines = read(g, "guest_device", &path);
+        // Snapshots come after the guest itself, each under a head of its own.
+        let own = lines.iter().take_while(|line| !line.text.starts_with('['));
+        let own: Vec<(&str, &str, &FactPlace)> = own
+            .filter_map(|line| {
+                let (key, value) = line.text.split_once(':')?;
+                Some((key, value.trim(), &line.place))
+            })
+            .collect();
+        if own
+            .iter()
+            .any(|(key, value, _)| *key == "ostype" && OLD_SYSTEMS.contains(value))
+        {
+            continue;
+        }
+        for (key, value, place) in own {
+            let number = key.strip_prefix("net");
+            if !number.is_some_and(|number| number.parse::<u8>().is_ok()) {
+                continue;
+            }
+            // `virtio=MAC` or `model=virtio,macaddr=MAC`.
+            let model = value
+                .split(',')
+                .find_map(|part| part.strip_prefix("model="));
+            let first = value.split(['=', ',']).next().unwrap_or_default();
+            devices.push(Device {
+                guest: guest.clone(),
+                place: place.clone(),
+                what: What::Card(model.unwrap_or(first).to_owned()),
+            });
+        }
+    }
+    devices
+}
+
+fn of_libvirt(g: &mut Gather<'_>) -> Vec<Device> {
+    let mut devices = Vec::new();
+    for path in files(g, "guest_device", LIBVIRT, ".xml") {
+        let Some(text) = g.read("guest_device", &path) else {
+            continue;
+        };
+        let Ok(document) = Document::parse(&text) else {
+            continue;
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let guest = name.trim_end_matches(".xml").to_owned();
+        for node in document.descendants() {
+            let inside = |name: &str| node.children().find(|child| child.has_tag_name(name));
+            let line = |node: Node<'_, '_>| {
+                let row = document.text_pos_at(node.range().start).row;
+                at_line(&path, usize::try_from(row).unwrap_or(1))
+            };
+            if node.has_tag_name("interface") {
+                let model = inside("model").filter(|model| model.has_attribute("type"));
+                devices.extend(model.map(|model| Device {
+                    guest: guest.clone(),
+                    place: line(model),
+                    what: What::Card(model.attribute("type").unwrap_or_default().to_owned()),
+                }));
+            } else if node.has_tag_name("graphics") {
+                let listen = node
+                    .attribute("listen")
+                    .or_else(|| inside("listen")?.attribute("address"));
+                let guarded = node.has_attribute("passwd");
+                devices.extend(listen.map(|address| Device {
+                    guest: guest.clone(),
+                    place: line(node),
+                    what: What::Screen {
+                        open: is_world(address) && !guarded,
+                    },
+                }));
+            }
+        }
+    }
+    devices
+}
+
+fn of_processes(g: &mut Gather<'_>) -> Vec<Device> {
+    let mut devices = Vec::new();
+    for entry in g.list("guest_device", "/proc") {
+        let pid = lossy(&entry);
+        let comm = g.host.read_text(Path::new(&format!("/proc/{pid}/comm")));
+        if !pid.bytes().all(|byte| byte.is_ascii_digit())
+            || !comm.is_ok_and(|comm| qemu::is_qemu(comm.trim()))
+        {
+            continue;
+        }
+        let path = format!("/proc/{pid}/cmdline");
+        let Ok(line) = g.host.read(Path::new(&path)) else {
+            continue;
+        };
+        let argv = qemu::argv(&line);
+        // What libvirt and Proxmox start is in their definitions.
+        if argv
+            .iter()
+            .any(|word| word.contains("/var/lib/libvirt/qemu/") || word == "-id")
+        {
+            continue;
+        }
+        let guest = qemu::parse(&argv).name.unwrap_or(pid);
+        devices.extend(of_arguments(&argv, &guest, &FactPlace::from(path)));
+    }
+    devices
+}
+
+/// QEMU in units. Those whose machine runs are known from the process.
+fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
+    let mut devices = Vec::new();
+    for path in files(g, "guest_device", UNITS, ".service") {
+        for line in read(g, "guest_device", &path) {
+            let Some(command) = line.text.trim().strip_prefix("ExecStart=") else {
+                continue;
+            };
+            let command = command.trim_start_matches(['-', '@', ':', '+', '!']);
+            let argv: Vec<String> = command
+                .split_whitespace()
+                .map(|word| word.trim_matches(['"', '\'']).to_owned())
+                .collect();
+            let program = argv
+                .first()
+                .and_then(|path| path.rsplit('/').next())
+                .unwrap_or_default();
+            if !qemu::is_qemu(program) || argv.iter().any(|word| word.contains('$')) {
+                continue;
+            }
+            let unit = path
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches(".service");
+            let guest = qemu::parse(&argv).name.unwrap_or_else(|| unit.to_owned());
+            if runs(g, &guest) {
+                continue;
+            }
+            vm::note_defined(g, &unit.replace('.', "-"), &guest, &argv, &line.place);
+            devices.extend(of_arguments(&argv, &guest, &line.place));
+        }
+    }
+    devices
+}
+
+/// Whether a QEMU of this name runs.
+fn runs(g: &Gather<'_>, guest: &str) -> bool {
+    let pids = g.host.list(Path::new("/proc")).unwrap_or_default();
+    pids.iter().map(|pid| lossy(pid)).any(|pid| {
+        let comm = g.host.read_text(Path::new(&format!("/proc/{pid}/comm")));
+        let line = g.host.read(Path::new(&format!("/proc/{pid}/cmdline")));
+        comm.is_ok_and(|comm| qemu::is_qemu(comm.trim()))
+            && line.is_ok_and(|line| qemu::parse(&qemu::argv(&line)).name.as_deref() == Some(guest))
+    })
+}
+
+/// Cards and screens of a command line (qemu(1)).
+fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> {
+    let device = |what: What| Device {
+        guest: guest.to_owned(),
+        place: place.clone(),
+        what,
+    };
+    let mut devices = Vec::new();
+    let guarded = argv
+        .iter()
+        .any(|word| word.contains("password") || word.contains("tls-creds"));
+    for pair in argv.windows(2) {
+        let (option, argument) = (pair[0].trim_start_matches('-'), pair[1].as_str());
+        let mut parts = argument.split(',');
+        let first = parts.next().unwrap_or_default();
+        let model = argument
+            .split(',')
+            .find_map(|part| part.strip_prefix("model="));
+        match option {
+            "device" if EMULATED.contains(&first) || first.starts_with("virtio-net") => {
+                devices.push(device(What::Card(first.to_owned())));
+            }
+            "nic" | "net" if first != "none" => {
+                devices.extend(model.map(|model| device(What::Card(model.to_owned()))))
+            }
+            "vnc" if first != "none" => {
+                let address = first.rsplit_once(':').map_or(first, |(address, _)| address);
+                let open = !first.starts_with("unix:")
+                    && (address.is_empty() || is_world(address))
+                    && !guarded;
+                devices.push(device(What::Screen { open }));
+            }
+            _ => {}
+        }
+    }
+    devices
+}
+
+/// Whether an address is all addresses of the machine.
+fn is_world(address: &str) -> bool {
+    !is_loopback(address)
+        && matches!(
+            address.trim_matches(['[', ']']),
+            "0.0.0.0" | "::" | "*" | ""
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn holds(host: &Recorded) -> Vec<String> {
+        let mut g = Gather::new(host);
+        collect(&mut g);
+        let all = g.facts.map.iter();
+        let true_ones = all.filter(|(key, _)| g.facts.get(key) == Some(&true.into()));
+        true_ones
+            .map(|(key, fact)| format!("{} {}", key.rsplit('.').next().unwrap(), fact.place))
+            .collect()
+    }
+
+    #[test]
+    fn cards_and_screens_of_all_managers() {
+        let xml = "<domain>\n<devices>\n<interface>\n<model type='e1000'/>\n</interface>\n\
+                   <graphics type='vnc' listen='0.0.0.0'/>\n</devices>\n</domain>\n";
+        let host = Recorded::new()
+            .file(
+                "/etc/pve/qemu-server/100.conf",
+                "net0: e1000=AA:BB,bridge=vmbr0\n[snap]\nnet1: e1000=AA:BB\n",
+            )
+            .file("/etc/libvirt/qemu/web.xml", xml)
+            .file("/proc/7/comm", "qemu-system-x86\n")
+            .file(
+                "/proc/7/cmdline",
+                "qemu-system-x86_64\0-name\0a\0-device\0e1000,netdev=n\0-vnc\0:1\0",
+            );
+        assert_eq!(
+            holds(&host),
+            [
+                "emulated /etc/pve/qemu-server/100.conf:1",
+                "emulated /etc/libvirt/qemu/web.xml:4",
+                "screen_open /etc/libvirt/qemu/web.xml:6",
+                "emulated /proc/7/cmdline",
+                "screen_open /proc/7/cmdline",
+            ]
+        );
+    }
+
+    #[test]
+    fn near_misses() {
+        let xml = "<domain><devices><interface><model type='virtio'/></interface>\
+                   <graphics type='vnc' listen='127.0.0.1'/></devices></domain>";
+        let host = Recorded::new()
+            .file("/etc/pve/qemu-server/100.conf", "net0: virtio=AA:BB\n")
+            .file(
+                "/etc/pve/qemu-server/101.conf",
+                "ostype: wxp\nnet0: e1000=AA:BB\n",
+            )
+            .file("/etc/libvirt/qemu/web.xml", xml)
+            .file("/proc/7/comm", "qemu-system-x86\n")
+            .file(
+                "/proc/7/cmdline",
+                "qemu-system-x86_64\0-vnc\0127.0.0.1:1\0-nic\0user,model=virtio\0",
+            );
+        assert_eq!(holds(&host), Vec::<String>::new());
+    }
+}

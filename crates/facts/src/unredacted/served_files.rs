@@ -1,0 +1,352 @@
+//! Files that a web server hands out and nobody meant to publish: repositories, settings with passwords, dumps and
+//! copies beside programs. Only the first level of each served directory is looked at.
+
+use super::lines_of_files::{Line, exists, files, is_loopback, note, read};
+use crate::collectors::nginx::FILE;
+use crate::gather::{Gather, lossy};
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Effective, Program, ScopeId, Setting, read_effective};
+use assay_model::FactPlace;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Files by whose names a repository or settings are known, and the word by which a rule that hides them is known.
+const HIDDEN: [(&str, &str); 5] = [
+    (".git/HEAD", "git"),
+    (".svn/wc.db", "svn"),
+    (".hg/requires", "hg"),
+    (".env", "env"),
+    (".htpasswd", "ht"),
+];
+/// Endings of copies and dumps.
+const ENDS: [&str; 9] = [
+    ".php.bak",
+    ".php.old",
+    ".php.save",
+    ".php~",
+    ".php.swp",
+    ".sql",
+    ".sql.gz",
+    ".sql.zip",
+    ".ini.bak",
+];
+/// Most names of one directory that are looked at.
+const MOST: usize = 2000;
+const APACHE_MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
+const APACHE_DIRS: [&str; 3] = [
+    "/etc/apache2/conf-enabled",
+    "/etc/apache2/sites-enabled",
+    "/etc/httpd/conf.d",
+];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut seen = BTreeSet::new();
+    for (root, place, hides) in nginx_roots(g).into_iter().chain(apache_roots(g)) {
+        if !seen.insert(root.clone()) {
+            continue;
+        }
+        let file = found_in(g, &root, &hides);
+        let properties = [
+            ("file", file.clone().unwrap_or_default().into()),
+            ("served", file.is_some().into()),
+        ];
+        note(
+            g,
+            "served_file",
+            &seen.len().to_string(),
+            &place,
+            &properties,
+        );
+    }
+}
+
+/// The first file in a directory that is served and should not be.
+fn found_in(g: &Gather<'_>, root: &str, hides: &dyn Fn(&str, &str) -> bool) -> Option<String> {
+    for (file, word) in HIDDEN {
+        if exists(g, &format!("{root}/{file}")) && !hides(file, word) {
+            return Some(file.to_owned());
+        }
+    }
+    let mut names: Vec<String> = g
+        .host
+        .list(Path::new(root))
+        .ok()?
+        .iter()
+        .take(MOST)
+        .map(|name| lossy(name))
+        .collect();
+    names.sort();
+    names.into_iter().find(|name| {
+        let end = ENDS.iter().find(|end| name.ends_with(*end));
+        end.is_some_and(|end| {
+            !hides(
+                name,
+                end.rsplit('.').next().unwrap_or(end).trim_end_matches('~'),
+            )
+        })
+    })
+}
+
+/// A directory, the line that serves it, and whether a rule of the server hides a file of it.
+type Root = (String, FactPlace, Box<dyn Fn(&str, &str) -> bool>);
+
+/// Roots of servers of nginx that send files themselves to other machines.
+fn nginx_roots(g: &Gather<'_>) -> Vec<Root> {
+    let Ok(all) = read_effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
+        return Vec::new();
+    };
+    let mut roots: Vec<Root> = Vec::new();
+    for (id, scope) in all.scopes() {
+        if scope.head.first().is_none_or(|head| head != "server") {
+            continue;
+        }
+        let Some(root) = all.value(id, "root") else {
+            continue;
+        };
+        let path = root.word().unwrap_or_default();
+        if !path.starts_with('/') || path.contains('$') || !sends_files(&all, id) {
+            continue;
+        }
+        let hiding: Vec<String> = all
+            .scopes()
+            .filter(|(inner, _)| is_below(&all, *inner, id) && is_closed(&all, *inner))
+            .map(|(_, scope)| scope.head[1..].join(" "))
+            .collect();
+        let hides =
+            move |file: &str, word: &str| hiding.iter().any(|pattern| covers(pattern, file, word));
+        roots.push((
+            path.trim_end_matches('/').to_owned(),
+            FactPlace::from(&root.place),
+            Box::new(hides),
+        ));
+    }
+    roots
+}
+
+fn own<'a>(all: &'a Effective, id: ScopeId, key: &str) -> Option<&'a Setting> {
+    all.settings()
+        .iter()
+        .find(|said| said.scope == id && said.key == key)
+}
+
+fn is_below(all: &Effective, inner: ScopeId, outer: ScopeId) -> bool {
+    inner != outer
+        && std::iter::successors(Some(inner), |id| all.scope(*id).parent).any(|id| id == outer)
+}
+
+/// Whether a server has files to send to everybody: it does not only redirect or hand on, and asks for no password.
+fn sends_files(all: &Effective, server: ScopeId) -> bool {
+    let local = {
+        let listens = all.get(server, "listen");
+        !listens.is_empty()
+            && listens
+                .iter()
+                .all(|said| is_loopback(&said.word().unwrap_or_default()))
+    };
+    let closed = |id: ScopeId| {
+        ["auth_basic", "auth_request", "deny", "return"]
+            .iter()
+            .any(|key| own(all, id, key).is_some())
+    };
+    let hands_on = |id: ScopeId| {
+        [
+            "proxy_pass",
+            "uwsgi_pass",
+            "fastcgi_pass",
+            "grpc_pass",
+            "return",
+            "root",
+            "alias",
+        ]
+        .iter()
+        .any(|key| own(all, id, key).is_some())
+    };
+    let mut whole = all.scopes().filter(|(_, scope)| {
+        scope.parent == Some(server)
+            && scope.head.len() == 2
+            && scope.head[0] == "location"
+            && scope.head[1] == "/"
+    });
+    !local && !closed(server) && !whole.any(|(id, _)| hands_on(id) || closed(id))
+}
+
+/// Whether a location refuses: what matches it is not sent.
+fn is_closed(all: &Effective, id: ScopeId) -> bool {
+    let refuses = |said: &Setting| {
+        let word = said.word().unwrap_or_default();
+        said.key == "deny"
+            || said.key == "internal"
+            || said.key == "auth_basic"
+            || (said.key == "return" && word.starts_with('4'))
+    };
+    all.settings()
+        .iter()
+        .any(|said| said.scope == id && refuses(said))
+}
+
+/// Whether a pattern of a rule that refuses is meant for a file: it names it, or all names that begin with a dot.
+fn covers(pattern: &str, file: &str, word: &str) -> bool {
+    let dots = ["/\\.", "^\\.", "(^|/)\\.", "/[.]"].iter().any(|all| {
+        pattern.find(all).is_some_and(|at| {
+            let rest = &pattern[at + all.len()..];
+            // Of `/\.ht` the rest is a name: only that is hidden.
+            !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '(')
+                || rest.starts_with("(?!")
+        })
+    });
+    (file.starts_with('.') && dots) || pattern.contains(word)
+}
+
+/// Directories of Apache that everybody may read.
+fn apache_roots(g: &mut Gather<'_>) -> Vec<Root> {
+    let mut all: Vec<String> = APACHE_MAINS
+        .into_iter()
+        .filter(|path| exists(g, path))
+        .map(str::to_owned)
+        .collect();
+    for dir in APACHE_DIRS {
+        all.extend(files(g, "served_file", dir, ".conf"));
+    }
+    let lines: Vec<Line> = all
+        .iter()
+        .flat_map(|path| read(g, "served_file", path))
+        .collect();
+    let plain = |line: &&Line| !line.text.trim_start().starts_with('#');
+    let patterns: Vec<String> = lines
+        .iter()
+        .filter(plain)
+        .filter(|line| {
+            let text = line.text.trim_start().to_ascii_lowercase();
+            let begins = [
+                "<directorymatch",
+                "<locationmatch",
+                "<filesmatch",
+                "<files",
+                "<location ",
+                "redirectmatch",
+                "rewriterule",
+            ];
+            begins.iter().any(|begin| text.starts_with(begin))
+        })
+        .map(|line| line.text.clone())
+        .collect();
+    let mut roots: Vec<Root> = Vec::new();
+    for line in lines.iter().filter(plain) {
+        let mut words = line.text.split_whitespace();
+        if !words
+            .next()
+            .is_some_and(|word| word.eq_ignore_ascii_case("documentroot"))
+        {
+            continue;
+        }
+        let path = words
+            .next()
+            .unwrap_or_default()
+            .trim_matches(['"', '\''])
+            .trim_end_matches('/')
+            .to_owned();
+        if !path.starts_with('/') || is_closed_directory(&lines, &path) {
+            continue;
+        }
+        let mut patterns = patterns.clone();
+        patterns.extend(g.host.read_text(Path::new(&format!("{path}/.htaccess"))));
+        let hides = move |file: &str, word: &str| {
+            patterns.iter().any(|pattern| covers(pattern, file, word))
+        };
+        roots.push((path, line.place.clone(), Box::new(hides)));
+    }
+    roots
+}
+
+/// Whether the section of a directory lets only some in.
+fn is_closed_directory(lines: &[Line], path: &str) -> bool {
+    let mut inside = false;
+    for line in lines {
+        let text = line.text.trim().to_ascii_lowercase();
+        if let Some(section) = text.strip_prefix("<directory ") {
+            let section = section
+                .trim_end_matches('>')
+                .trim()
+                .trim_matches('"')
+                .trim_end_matches('/');
+            inside = section == path.to_ascii_lowercase();
+        } else if text.starts_with("</directory") {
+            inside = false;
+        } else if inside
+            && (text.starts_with("require ") || text.starts_with("deny "))
+            && text != "require all granted"
+        {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn served(host: Recorded) -> Vec<String> {
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let all = g.facts.map.keys().filter(|key| key.ends_with(".file"));
+        all.filter_map(|key| g.facts.str(key).map(str::to_owned))
+            .collect()
+    }
+
+    fn nginx(server: &str) -> Recorded {
+        let text = format!("events {{}}\nhttp {{\nserver {{ root /srv/www;\n{server}\n}}\n}}\n");
+        Recorded::new()
+            .file(FILE, text)
+            .file("/srv/www/.git/HEAD", "ref: x\n")
+            .file("/srv/www/index.html", "x")
+    }
+
+    #[test]
+    fn rules_that_hide_and_those_that_do_not() {
+        for (server, file) in [
+            ("", Some(".git/HEAD")),
+            ("location ~ /\\.ht { deny all; }", Some(".git/HEAD")),
+            (
+                "location / { try_files $uri /index.php; }",
+                Some(".git/HEAD"),
+            ),
+            ("location ~ /\\.(?!well-known) { deny all; }", Some("")),
+            ("location ~ /\\. { return 404; }", Some("")),
+            ("location ~ /\\.git { deny all; }", Some("")),
+            ("location / { proxy_pass http://127.0.0.1:1; }", None),
+            ("listen 127.0.0.1:80;", None),
+            ("auth_basic x;", None),
+        ] {
+            assert_eq!(
+                served(nginx(server)),
+                file.into_iter().collect::<Vec<_>>(),
+                "{server}"
+            );
+        }
+    }
+
+    #[test]
+    fn directories_of_apache() {
+        let site = |more: &str| {
+            let text = format!("<VirtualHost *:80>\nDocumentRoot /srv/www\n{more}</VirtualHost>\n");
+            Recorded::new()
+                .file("/etc/apache2/sites-enabled/a.conf", text)
+                .file("/srv/www/wp-config.php.bak", "x")
+        };
+        assert_eq!(served(site("")), ["wp-config.php.bak"]);
+        assert_eq!(
+            served(site(
+                "<FilesMatch \"\\.(bak|sql)$\">\nRequire all denied\n</FilesMatch>\n"
+            )),
+            [""]
+        );
+        assert!(
+            served(site(
+                "<Directory /srv/www>\nRequire valid-user\n</Directory>\n"
+            ))
+            .is_empty()
+        );
+    }
+}

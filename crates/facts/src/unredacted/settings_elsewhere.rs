@@ -1,0 +1,514 @@
+//! Settings of small servers that stand elsewhere than in their usual file: further instances and files that are
+//! included, options of units, `/etc/default` and `/etc/sysconfig`, and lists that have a name. The usual files are in
+//! `collectors::daemons`.
+
+use super::lines_of_files::{Line, exists, files, note, read};
+use crate::collectors::daemons::access_points;
+use crate::collectors::daemons::lines::{is_loopback, is_world};
+use crate::collectors::daemons::nested::read_braces;
+use crate::gather::{Gather, lossy};
+use assay_model::FactPlace;
+use std::collections::{BTreeMap, BTreeSet};
+
+const SQUID: &str = "/etc/squid/squid.conf";
+const MEMCACHED: [&str; 1] = ["/etc/sysconfig/memcached"];
+const UNITS: [&str; 2] = ["/etc/systemd/system", "/lib/systemd/system"];
+const HOSTAPD: &str = "/etc/default/hostapd";
+const PHP: &str = "/etc/php";
+/// Most files that one configuration includes.
+const MOST: usize = 50;
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    redis(g);
+    memcached(g);
+    etcd(g);
+    squid(g);
+    bind(g);
+    hostapd(g);
+    php(g);
+}
+
+/// Instances in files of other names, and main files that include others.
+fn redis(g: &mut Gather<'_>) {
+    let mut all = vec!["/etc/redis.conf".to_owned()];
+    for dir in ["/etc/redis", "/etc/valkey"] {
+        all.extend(files(g, "redis_instance", dir, ".conf"));
+    }
+    let mut included = BTreeSet::new();
+    let mut instances = Vec::new();
+    all.retain(|path| exists(g, path));
+    for path in all {
+        let mut lines = Vec::new();
+        follow(g, &path, &mut lines, &mut included);
+        let usual = ["/etc/redis/redis.conf", "/etc/valkey/valkey.conf"].contains(&path.as_str());
+        let includes = lines
+            .iter()
+            .any(|line| words(line).first().is_some_and(|word| word == "include"));
+        if !usual || includes {
+            instances.push((path, lines));
+        }
+    }
+    instances.retain(|(path, _)| !included.contains(path));
+    for (number, (_, lines)) in instances.iter().enumerate() {
+        let last = |key: &str| {
+            lines
+                .iter()
+                .rfind(|line| words(line).first().is_some_and(|word| word == key))
+        };
+        let bound = last("bind")
+            .is_none_or(|line| !words(line).iter().skip(1).all(|word| is_loopback(word)));
+        let unprotected =
+            last("protected-mode").filter(|line| words(line).iter().any(|word| word == "no"));
+        let asks = ["requirepass", "aclfile", "user"]
+            .iter()
+            .any(|key| last(key).is_some());
+        if let Some(line) = unprotected.or(last("bind")) {
+            let open = bound && unprotected.is_some() && !asks;
+            note(
+                g,
+                "redis_instance",
+                &(number + 1).to_string(),
+                &line.place,
+                &[("open", open.into())],
+            );
+        }
+    }
+}
+
+/// Lines of a file of Redis and of those that it includes, in the order in which they count.
+fn follow(g: &mut Gather<'_>, path: &str, lines: &mut Vec<Line>, included: &mut BTreeSet<String>) {
+    for line in read(g, "redis_instance", path) {
+        if let ["include", target] = words(&line).iter().map(String::as_str).collect::<Vec<_>>()[..]
+        {
+            let target = target.to_owned();
+            if included.len() < MOST && !target.contains('*') && included.insert(target.clone()) {
+                follow(g, &target, lines, included);
+            }
+        }
+        lines.push(line);
+    }
+}
+
+/// Words of a line without quotation marks; a comment has none.
+fn words(line: &Line) -> Vec<String> {
+    let text = line.text.trim();
+    if text.starts_with(['#', ';']) {
+        return Vec::new();
+    }
+    text.split_whitespace()
+        .map(|word| word.trim_matches(['"', '\'']).to_lowercase())
+        .collect()
+}
+
+fn memcached(g: &mut Gather<'_>) {
+    for path in MEMCACHED {
+        let lines = read(g, "memcached_option", path);
+        let Some(line) = lines
+            .iter()
+            .rfind(|line| line.text.trim().starts_with("OPTIONS="))
+        else {
+            continue;
+        };
+        let text = line
+            .text
+            .trim()
+            .trim_start_matches("OPTIONS=")
+            .trim_matches(['"', '\'']);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let after = |option: &str| {
+            let at = words.iter().position(|word| word.starts_with(option))?;
+            let rest = words[at].trim_start_matches(option).trim_start_matches('=');
+            if rest.is_empty() {
+                words.get(at + 1).copied()
+            } else {
+                Some(rest)
+            }
+        };
+        let local = after("-l").is_some_and(|list| list.split(',').all(is_loopback))
+            || after("-s").is_some();
+        let open = !local && !words.contains(&"-S");
+        let udp = open && after("-U").is_some_and(|port| port != "0");
+        note(
+            g,
+            "memcached_option",
+            "1",
+            &line.place,
+            &[("open", open.into()), ("udp", udp.into())],
+        );
+    }
+}
+
+/// Options of a unit that starts etcd.
+fn etcd(g: &mut Gather<'_>) {
+    for dir in UNITS {
+        let path = format!("{dir}/etcd.service");
+        let lines = read(g, "etcd_unit", &path);
+        let Some(line) = lines.iter().rfind(|line| {
+            line.text.trim().starts_with("ExecStart=") && line.text.contains("listen-client-urls")
+        }) else {
+            continue;
+        };
+        let after = line
+            .text
+            .split("listen-client-urls")
+            .nth(1)
+            .unwrap_or_default();
+        let urls = after
+            .trim_start_matches(['=', ' ', '"'])
+            .split_whitespace()
+            .next()
+            .unwrap_or_default();
+        let mut plain = urls
+            .trim_matches(['"', '\''])
+            .split(',')
+            .filter(|url| url.starts_with("http://"));
+        let open = plain.any(|url| !is_loopback(url));
+        note(g, "etcd_unit", "1", &line.place, &[("open", open.into())]);
+        return;
+    }
+}
+
+/// Whether Squid lets a list in that has a name of its own and holds the whole Internet.
+fn squid(g: &mut Gather<'_>) {
+    let mut lines = Vec::new();
+    for line in read(g, "squid_list", SQUID) {
+        let included = words(&line).first().is_some_and(|word| word == "include")
+            && line.text.contains("/etc/squid/conf.d/");
+        lines.push(line);
+        if included {
+            for path in files(g, "squid_list", "/etc/squid/conf.d", ".conf") {
+                lines.extend(read(g, "squid_list", &path));
+            }
+        }
+    }
+    let all: Vec<(Vec<String>, FactPlace)> = lines
+        .iter()
+        .map(|line| (words(line), line.place.clone()))
+        .collect();
+    let mut worlds: BTreeSet<&str> = BTreeSet::new();
+    for (words, _) in &all {
+        if let [acl, name, kind, values @ ..] = &words[..]
+            && acl == "acl"
+            && kind == "src"
+            && values.iter().any(|value| is_world(value))
+        {
+            worlds.insert(name);
+        }
+    }
+    let mut ports = all
+        .iter()
+        .filter(|(words, _)| words.first().is_some_and(|word| word == "http_port"));
+    let serves = ports.clone().next().is_none()
+        || ports.any(|(words, _)| {
+            !words.get(1).is_some_and(|address| is_loopback(address))
+                && !words.iter().any(|word| word == "accel" || word == "vhost")
+        });
+    for (number, (words, place)) in all.iter().enumerate() {
+        match &words[..] {
+            [access, deny, who] if access == "http_access" && deny == "deny" && who == "all" => {
+                return;
+            }
+            // Whoever is not on a list of the machine's own was refused before.
+            [access, deny, who]
+                if access == "http_access"
+                    && deny == "deny"
+                    && who.starts_with('!')
+                    && !who.ends_with("_ports") =>
+            {
+                return;
+            }
+            [access, allow, lists @ ..]
+                if access == "http_access" && allow == "allow" && !lists.is_empty() =>
+            {
+                let named =
+                    lists.iter().all(|list| worlds.contains(list.as_str())) && lists != ["all"];
+                if named {
+                    note(
+                        g,
+                        "squid_list",
+                        &number.to_string(),
+                        place,
+                        &[("open", serves.into())],
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Lists of BIND that name an `acl`, with what it holds.
+fn bind(g: &mut Gather<'_>) {
+    const LISTS: [&str; 4] = [
+        "allow-recursion",
+        "allow-query-cache",
+        "allow-transfer",
+        "allow-update",
+    ];
+    let mut all: Vec<String> = Vec::new();
+    for name in g.list("bind_list", "/etc/bind") {
+        let path = format!("/etc/bind/{}", lossy(&name));
+        if path.starts_with("/etc/bind/named.conf") && !path.ends_with('~') {
+            all.push(path);
+        }
+    }
+    all.push("/etc/named.conf".to_owned());
+    let mut statements = Vec::new();
+    for path in all {
+        let text = g.read("bind_list", &path).unwrap_or_default();
+        statements.extend(
+            read_braces(&text)
+                .into_iter()
+                .map(|one| (path.clone(), one)),
+        );
+    }
+    let mut acls: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (_, one) in &statements {
+        if let Some((_, head)) = one.within.last()
+            && let [acl, name] = &head[..]
+            && acl == "acl"
+        {
+            acls.entry(name.clone())
+                .or_default()
+                .extend(one.words.iter().cloned());
+        }
+    }
+    let recursion = !statements
+        .iter()
+        .any(|(_, one)| one.words == ["recursion", "no"]);
+    let mut number = 0;
+    for (path, one) in &statements {
+        let head = one.within.last().and_then(|(_, words)| words.first());
+        let Some(list) = head.filter(|head| LISTS.contains(&head.as_str())) else {
+            continue;
+        };
+        let Some(members) = one.words.first().and_then(|name| acls.get(name)) else {
+            continue;
+        };
+        number += 1;
+        let asked =
+            recursion || !list.starts_with("allow-recursion") && !list.starts_with("allow-query");
+        // An address with `!` before it is left out, and the first that fits counts.
+        let open = members.iter().any(|one| is_world(one))
+            && !members.iter().any(|one| one.starts_with('!'))
+            && asked;
+        let place = crate::collectors::daemons::lines::at_line(path, one.line);
+        let properties = [("open", open.into()), ("list", list.as_str().into())];
+        note(g, "bind_list", &number.to_string(), &place, &properties);
+    }
+}
+
+/// The file that Debian's service of hostapd is told to read.
+fn hostapd(g: &mut Gather<'_>) {
+    let mut all = BTreeSet::new();
+    for line in read(g, "hostapd_file", HOSTAPD) {
+        if let Some(value) = line.text.trim().strip_prefix("DAEMON_CONF=") {
+            let paths = value
+                .trim_matches(['"', '\''])
+                .split_whitespace()
+                .map(str::to_owned);
+            all.extend(
+                paths.filter(|path| path.starts_with('/') && !path.starts_with("/etc/hostapd/")),
+            );
+        }
+    }
+    access_points::note_files(g, "hostapd_file", all);
+}
+
+/// Settings of PHP in conf.d, and those that a pool gives its workers.
+fn php(g: &mut Gather<'_>) {
+    let mut number = 0;
+    for version in g
+        .list("php_extra", PHP)
+        .iter()
+        .map(|name| lossy(name))
+        .take(20)
+    {
+        for part in ["fpm", "apache2"] {
+            let mut last: BTreeMap<&str, (String, FactPlace)> = BTreeMap::new();
+            for path in files(
+                g,
+                "php_extra",
+                &format!("{PHP}/{version}/{part}/conf.d"),
+                ".ini",
+            ) {
+                for line in read(g, "php_extra", &path) {
+                    take(&line, |name| name.to_owned(), &mut last);
+                }
+            }
+            for (name, (value, place)) in last {
+                number += 1;
+                note(
+                    g,
+                    "php_extra",
+                    &number.to_string(),
+                    &place,
+                    &[(name, value.into())],
+                );
+            }
+        }
+        for path in files(
+            g,
+            "php_extra",
+            &format!("{PHP}/{version}/fpm/pool.d"),
+            ".conf",
+        ) {
+            let mut last = BTreeMap::new();
+            for line in read(g, "php_extra", &path) {
+                let inner = |name: &str| {
+                    let inner = name
+                        .split_once('[')
+                        .map(|(_, inner)| inner.trim_end_matches(']'));
+                    inner.unwrap_or_default().to_owned()
+                };
+                take(&line, inner, &mut last);
+            }
+            for (name, (value, place)) in last {
+                number += 1;
+                note(
+                    g,
+                    "php_extra",
+                    &number.to_string(),
+                    &place,
+                    &[(name, value.into())],
+                );
+            }
+        }
+    }
+}
+
+/// Remembers a setting of PHP that a check asks for.
+fn take(
+    line: &Line,
+    name_of: impl Fn(&str) -> String,
+    last: &mut BTreeMap<&'static str, (String, FactPlace)>,
+) {
+    let text = line.text.trim();
+    let Some((name, value)) = text
+        .split_once('=')
+        .filter(|_| !text.starts_with([';', '#']))
+    else {
+        return;
+    };
+    let name = name_of(name.trim()).to_lowercase();
+    let value = value.split(';').next().unwrap_or_default().trim();
+    let value = value.trim_matches(['"', '\'']).to_lowercase();
+    for known in ["display_errors", "allow_url_include"] {
+        if name == known {
+            last.insert(known, (value.clone(), line.place.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn holds(files: &[(&str, &str)]) -> Vec<String> {
+        let host = files
+            .iter()
+            .fold(Recorded::new(), |host, (path, text)| host.file(path, *text));
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let holds = |key: &&String| g.facts.get(key) == Some(&true.into());
+        g.facts.map.keys().filter(holds).cloned().collect()
+    }
+
+    #[test]
+    fn instances_and_units() {
+        let unit = "/etc/systemd/system/etcd.service";
+        for (files, fact) in [
+            (
+                vec![("/etc/redis.conf", "bind *\nprotected-mode no\n")],
+                Some("redis_instance.1.open"),
+            ),
+            (
+                vec![("/etc/redis/a.conf", "bind 0.0.0.0\nprotected-mode yes\n")],
+                None,
+            ),
+            (
+                vec![
+                    ("/etc/redis/redis.conf", "include /etc/b.conf\n"),
+                    ("/etc/b.conf", "bind 0.0.0.0\nprotected-mode no\n"),
+                ],
+                Some("redis_instance.1.open"),
+            ),
+            (
+                vec![("/etc/sysconfig/memcached", "OPTIONS=\"-l 0.0.0.0\"\n")],
+                Some("memcached_option.1.open"),
+            ),
+            (
+                vec![("/etc/sysconfig/memcached", "OPTIONS=\"-l 127.0.0.1,::1\"\n")],
+                None,
+            ),
+            (
+                vec![(
+                    unit,
+                    "ExecStart=/usr/bin/etcd \\\n --listen-client-urls=http://0.0.0.0:2379\n",
+                )],
+                Some("etcd_unit.1.open"),
+            ),
+            (
+                vec![(
+                    unit,
+                    "ExecStart=/usr/bin/etcd --listen-client-urls http://127.0.0.1:2379\n",
+                )],
+                None,
+            ),
+        ] {
+            assert_eq!(
+                holds(&files),
+                fact.into_iter().collect::<Vec<_>>(),
+                "{files:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn lists_with_a_name() {
+        for (path, text, fact) in [
+            (
+                SQUID,
+                "acl us src 0.0.0.0/0\nhttp_access allow us\nhttp_access deny all\n",
+                Some("squid_list.1.open"),
+            ),
+            (
+                SQUID,
+                "acl us src 10.0.0.0/8\nhttp_access allow us\nhttp_access deny all\n",
+                None,
+            ),
+            (
+                SQUID,
+                "acl us src all\nhttp_access deny all\nhttp_access allow us\n",
+                None,
+            ),
+            (
+                SQUID,
+                "acl us src all\nacl hours time 8:00-9:00\nhttp_access allow us hours\n",
+                None,
+            ),
+            (
+                "/etc/named.conf",
+                "acl us { any; }; options { allow-recursion { us; }; };",
+                Some("bind_list.1.open"),
+            ),
+            (
+                "/etc/named.conf",
+                "acl us { any; }; options { recursion no; allow-recursion { us; }; };",
+                None,
+            ),
+            (
+                "/etc/named.conf",
+                "acl us { localnets; }; options { allow-transfer { us; }; };",
+                None,
+            ),
+        ] {
+            assert_eq!(
+                holds(&[(path, text)]),
+                fact.into_iter().collect::<Vec<_>>(),
+                "{text}"
+            );
+        }
+    }
+}

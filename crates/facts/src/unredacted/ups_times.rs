@@ -1,0 +1,132 @@
+//! Whether a UPS warns early enough for the machine to stop: NUT's `battery.runtime.low` and `battery.charge.low`
+//! against FINALDELAY, and the limits of apcupsd. Whether anything stops the machine at all is in
+//! `collectors::services::power`.
+
+use super::lines_of_files::{note, read};
+use crate::gather::Gather;
+
+const UPS: &str = "/etc/nut/ups.conf";
+const UPSMON: &str = "/etc/nut/upsmon.conf";
+const APCUPSD: &str = "/etc/apcupsd/apcupsd.conf";
+/// Seconds that a machine needs to stop: systemd gives a unit 90 before it kills it (DefaultTimeoutStopSec).
+const STOP: u64 = 90;
+/// Seconds that a UPS has left when it reports a low battery and nothing else was set: two minutes are common.
+const LEFT: u64 = 120;
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    nut(g);
+    apcupsd(g);
+}
+
+fn nut(g: &mut Gather<'_>) {
+    let upsmon = read(g, "ups_time", UPSMON);
+    let delay = upsmon.iter().rev().find_map(|line| {
+        let seconds = line
+            .text
+            .trim()
+            .strip_prefix("FINALDELAY")?
+            .trim()
+            .parse::<u64>()
+            .ok()?;
+        Some((seconds, line.place.clone()))
+    });
+    let wait = delay.as_ref().map_or(5, |(seconds, _)| *seconds);
+    let mut number = 0;
+    for line in read(g, "ups_time", UPS) {
+        let Some((name, value)) = line.text.split_once('=') else {
+            continue;
+        };
+        let value = value.trim().trim_matches('"').parse::<u64>();
+        let (name, Ok(value)) = (name.trim(), value) else {
+            continue;
+        };
+        let late = match name
+            .trim_start_matches("override.")
+            .trim_start_matches("default.")
+        {
+            "battery.runtime.low" => value < wait + STOP,
+            "battery.charge.low" => value < 5,
+            _ => continue,
+        };
+        number += 1;
+        let properties = [
+            ("late", late.into()),
+            ("setting", name.into()),
+            ("program", "NUT".into()),
+        ];
+        note(
+            g,
+            "ups_time",
+            &format!("nut-{number}"),
+            &line.place,
+            &properties,
+        );
+    }
+    if let Some((seconds, place)) = delay.filter(|_| number == 0) {
+        let late = seconds + 15 > LEFT;
+        let properties = [
+            ("late", late.into()),
+            ("setting", "FINALDELAY".into()),
+            ("program", "NUT".into()),
+        ];
+        note(g, "ups_time", "nut-delay", &place, &properties);
+    }
+}
+
+/// The first limit that is reached stops the machine: it is late where all of them are.
+fn apcupsd(g: &mut Gather<'_>) {
+    let lines = read(g, "ups_time", APCUPSD);
+    let last = |key: &str| {
+        lines.iter().rev().find_map(|line| {
+            let mut words = line.text.split_whitespace();
+            let of_key = words
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case(key));
+            let value = words.next().filter(|_| of_key)?.parse::<i64>().ok()?;
+            Some((value, line.place.clone()))
+        })
+    };
+    let (Some((charge, _)), Some((minutes, place))) = (last("BATTERYLEVEL"), last("MINUTES"))
+    else {
+        return;
+    };
+    let timeout = last("TIMEOUT").map_or(0, |(seconds, _)| seconds);
+    // Both below 1 are another fault: it never stops.
+    let never = charge < 1 && minutes < 1;
+    let late = minutes < 2 && charge < 5 && timeout <= 0 && !never;
+    let properties = [
+        ("late", late.into()),
+        ("setting", "MINUTES".into()),
+        ("program", "apcupsd".into()),
+    ];
+    note(g, "ups_time", "apcupsd", &place, &properties);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn limits_and_their_near_misses() {
+        for (path, text, late) in [
+            (UPS, "[a]\n override.battery.runtime.low = 20\n", true),
+            (UPS, "[a]\n override.battery.runtime.low = 600\n", false),
+            (UPS, "[a]\n default.battery.charge.low = 2\n", true),
+            (UPS, "[a]\n default.battery.charge.low = 20\n", false),
+            (UPSMON, "FINALDELAY 600\n", true),
+            (UPSMON, "FINALDELAY 5\n", false),
+            (APCUPSD, "BATTERYLEVEL 1\nMINUTES 0\nTIMEOUT 0\n", true),
+            (APCUPSD, "BATTERYLEVEL 1\nMINUTES 0\nTIMEOUT 120\n", false),
+            (APCUPSD, "BATTERYLEVEL 5\nMINUTES 3\nTIMEOUT 0\n", false),
+            (APCUPSD, "BATTERYLEVEL -1\nMINUTES -1\nTIMEOUT 0\n", false),
+        ] {
+            let host = Recorded::new().file(path, text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let all = g.facts.map.keys().filter(|key| key.ends_with(".late"));
+            let found: Vec<_> = all.map(|key| g.facts.get(key).cloned()).collect();
+            assert_eq!(found, [Some(late.into())], "{text}");
+        }
+    }
+}
