@@ -27,16 +27,18 @@ pub struct TuneView<'a> {
 }
 
 impl TuneView<'_> {
-    /// What it is about: the target, or the load.
-    fn subject(&self) -> String {
+    /// Returns what it is about: the target, or the load.
+    #[must_use]
+    pub fn subject(&self) -> String {
         match self.record.target.is_empty() {
             true => self.record.load.describe(),
             false => self.record.target.clone(),
         }
     }
 
-    /// How it ended, in words.
-    fn outcome(&self) -> String {
+    /// Returns how it ended, in words.
+    #[must_use]
+    pub fn outcome(&self) -> String {
         match (self.session.ending(), &self.record.error) {
             (_, Some(error)) => format!("stopped: {error}"),
             (Some(Ending::Kept { row }), _) => {

@@ -12,6 +12,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod trial;
 pub(crate) mod trials;
+pub(crate) mod tuning;
 
 mod attention;
 mod figure_chart;

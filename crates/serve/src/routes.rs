@@ -35,6 +35,8 @@ pub(crate) fn build_router(site: Arc<Site>) -> Router {
         .route("/figures", page(pages::figures::show))
         .route("/trials", page(pages::trials::show))
         .route("/trials/{name}", page(pages::trial::show))
+        .route("/tuning", page(pages::tuning::show_list))
+        .route("/tuning/{name}", page(pages::tuning::show))
         .route("/advice", page(pages::catalogue::show))
         .route("/advice/{name}", page(pages::advice::show))
         .route("/about", page(pages::about::show))
@@ -45,11 +47,14 @@ pub(crate) fn build_router(site: Arc<Site>) -> Router {
         .route("/api/v1/runs/{name}", page(api::run))
         .route("/api/v1/trials", page(api::trials))
         .route("/api/v1/trials/{name}", page(api::trial))
+        .route("/api/v1/tuning", page(api::sessions))
+        .route("/api/v1/tuning/{name}", page(api::session))
         .route("/api/v1/machines", page(api::machines))
         .route("/api/v1/machines/{name}", page(api::machine))
         .route("/api/v1/changed", page(api::changed))
         .route("/live/runs/{name}", get(live_events::run))
         .route("/live/trials/{name}", get(live_events::trial))
+        .route("/live/tuning/{name}", get(live_events::session))
         .fallback(missing);
     router
         .layer(from_fn_with_state(site.clone(), request_guard::guard))

@@ -130,6 +130,11 @@ impl Server {
             .max_blocking_threads(PAGE_THREADS)
             .build()
             .map_err(ServeError::Runtime)?;
+        let site = self.site.clone();
+        // The first visitor finds the figures judged.
+        runtime.spawn_blocking(
+            move || while site.fleet_state().is_ok_and(|state| state.is_partial) {},
+        );
         let served = runtime.block_on(self.accept_until(stop));
         // A page that is still drawn is not waited for.
         runtime.shutdown_background();

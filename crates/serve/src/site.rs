@@ -5,6 +5,7 @@ use crate::fleet_state::FleetStateCache;
 use crate::live_events::LiveCache;
 use crate::machine_check::CheckCache;
 use crate::routes::{PageFunction, PageRequest};
+use crate::shared_trials::PoolCache;
 use crate::site_page::{Section, StyleRegistry};
 use crate::store_access::StoreAccess;
 use crate::stored_trial::TrialCache;
@@ -32,6 +33,10 @@ pub struct SiteOptions {
     pub store: PathBuf,
     /// Directory with the bundles of machines; their findings are shown with evidence.
     pub history: PathBuf,
+    /// File with the findings that the user accepts; it need not exist.
+    pub accept: Option<PathBuf>,
+    /// Directory with trials of other people's machines; it need not exist.
+    pub pool: Option<PathBuf>,
     /// The catalogue of advice.
     pub catalogue: Catalogue,
     /// Facts of this machine, for "applies here"; read once when they are needed first.
@@ -56,6 +61,7 @@ pub(crate) struct Site {
     pub(crate) checks: CheckCache,
     pub(crate) live: LiveCache,
     pub(crate) styles: StyleRegistry,
+    pub(crate) pool: PoolCache,
     token: Option<blake3::Hash>,
     facts: OnceLock<(Facts, Option<TargetInfo>)>,
     waiting: Semaphore,
@@ -71,6 +77,7 @@ impl Site {
             checks: CheckCache::default(),
             live: LiveCache::default(),
             styles: StyleRegistry::default(),
+            pool: PoolCache::default(),
             token: options
                 .token
                 .as_ref()

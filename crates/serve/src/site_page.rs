@@ -16,6 +16,7 @@ pub(crate) enum Section {
     Machines,
     Runs,
     Trials,
+    Tuning,
     Catalogue,
     /// None of these: an error, or the page about the server.
     None,
@@ -23,11 +24,12 @@ pub(crate) enum Section {
     Closed,
 }
 
-const NAVIGATION: [(Section, &str, &str); 5] = [
+const NAVIGATION: [(Section, &str, &str); 6] = [
     (Section::Overview, "/", "Overview"),
     (Section::Machines, "/machines", "Machines"),
     (Section::Runs, "/runs", "Runs"),
     (Section::Trials, "/trials", "Trials"),
+    (Section::Tuning, "/tuning", "Tuning"),
     (Section::Catalogue, "/advice", "Catalogue"),
 ];
 
@@ -114,6 +116,14 @@ impl StyleRegistry {
     }
 }
 
+/// Leaves out the skip link at the start of a report.
+fn drop_skip_link(body: &str) -> &str {
+    match body.trim_start().strip_prefix("<a class=\"skip\"") {
+        Some(rest) => rest.split_once("</a>").map_or(body, |(_, rest)| rest),
+        None => body,
+    }
+}
+
 impl Site {
     /// Renders a template of this crate. Macros of `parts.html` are there, as in reports.
     pub(crate) fn render_page(
@@ -164,10 +174,13 @@ impl Site {
         );
         out.push_str(&self.navigation(section));
         out.push_str(toolbar);
-        // The first `<main>` is the one of the template: foreign text is escaped.
-        let body = parts
-            .body
-            .replacen("<main>", "<main id=\"content\" tabindex=\"-1\">", 1);
+        // The first `<main>` is the one of the template: foreign text is escaped. A report has a link of its own
+        // that skips its head; here the one above does.
+        let body = drop_skip_link(parts.body).replacen(
+            "<main>",
+            "<main id=\"content\" tabindex=\"-1\">",
+            1,
+        );
         out.push_str(&body);
         out.push_str("</body>\n</html>\n");
         out
@@ -175,11 +188,13 @@ impl Site {
 
     fn navigation(&self, section: Section) -> String {
         let mut out = String::from(
-            "<div class=\"site\">\n<a class=\"brand\" href=\"/\">\
+            "<div class=\"site\">\n<nav class=\"main\" aria-label=\"Site\"><a class=\"brand\" href=\"/\">\
              <span class=\"glyph\" aria-hidden=\"true\"></span>assay</a>\n",
         );
-        if section != Section::Closed {
-            out.push_str("<nav aria-label=\"Site\"><ul>");
+        if section == Section::Closed {
+            out.push_str("</nav>\n");
+        } else {
+            out.push_str("<ul>");
             for (this, path, name) in NAVIGATION {
                 let current = match this == section {
                     true => " aria-current=\"page\"",
@@ -202,7 +217,7 @@ impl Site {
         {
             let _ = writeln!(
                 out,
-                "<p class=\"notice\" role=\"note\">{}</p>",
+                "<aside class=\"notice\" aria-label=\"Notice\">{}</aside>",
                 escape_html(notice)
             );
         }

@@ -181,6 +181,8 @@ fn serve_fleet(listen: SocketAddr) -> anyhow::Result<Status> {
     let options = assay_serve::SiteOptions {
         store,
         history,
+        accept: Some(dir.path().join(assay_serve::demo_fleet::ACCEPT)),
+        pool: None,
         catalogue,
         read_facts: Box::new(super::serve::read_facts),
         token: None,

@@ -46,9 +46,12 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let store = context::store_path(global)?;
     let options = SiteOptions {
-        store: context::store_path(global)?,
+        store: store.clone(),
         history: context::state_dir()?.join("fleet"),
+        accept: context::own_advice().map(|dir| dir.with_file_name("accept.toml")),
+        pool: Some(pool_dir(&store)),
         catalogue: super::advice::catalogue(&args.own)?,
         read_facts: Box::new(read_facts),
         token: args.token_file.as_deref().map(read_token).transpose()?,
@@ -57,6 +60,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         notice: None,
     };
     serve_until_signal(args.listen, options)
+}
+
+/// Returns the directory of shared trials, which lies beside the store.
+fn pool_dir(store: &Path) -> PathBuf {
+    let mut dir = store.as_os_str().to_owned();
+    dir.push(".pool");
+    dir.into()
 }
 
 /// Serves a site until the user ends it.

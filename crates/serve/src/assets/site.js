@@ -42,6 +42,7 @@ function followFilter(form) {
 function followRun(bar) {
   const events = new EventSource(bar.dataset.live);
   const text = bar.querySelector(".live-text"), progress = bar.querySelector("progress");
+  const details = bar.querySelector(".live-details");
   let drawn = -1, drawing = false;
   const redraw = async () => {
     if (drawing) return;
@@ -51,6 +52,7 @@ function followRun(bar) {
     if (found && here) {
       const open = [...here.querySelectorAll("details")].map((one) => one.open);
       here.replaceWith(found);
+      markScrollers(found);
       found.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? one.open; });
     }
     setTimeout(() => { drawing = false; }, 2000);
@@ -58,8 +60,10 @@ function followRun(bar) {
   const show = (event) => {
     const state = JSON.parse(event.data);
     text.textContent = state.text + (state.idle_s > 600 ? ` (nothing new for ${Math.round(state.idle_s / 60)} min)` : "");
+    progress.hidden = state.planned === 0;
     progress.max = Math.max(state.planned, 1);
     progress.value = state.done;
+    if (details) details.textContent = state.details.join(" · ");
     if (drawn !== -1 && drawn !== state.done) redraw();
     drawn = state.done;
   };
@@ -77,3 +81,12 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   document.querySelector("input[type=search]")?.focus();
 });
+
+/** Lets the keyboard reach boxes that scroll. */
+function markScrollers(root) {
+  for (const box of root.querySelectorAll(".wide, .picture, figure, pre")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
+}
+markScrollers(document);
+addEventListener("resize", () => markScrollers(document));

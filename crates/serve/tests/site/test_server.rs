@@ -42,6 +42,8 @@ pub fn options(dir: &Path) -> SiteOptions {
     SiteOptions {
         store: dir.join("s.db"),
         history: dir.join("fleet"),
+        accept: Some(dir.join("accept.toml")),
+        pool: Some(dir.join("s.db.pool")),
         catalogue: Catalogue::builtin().unwrap(),
         read_facts: Box::new(|| (Facts::default(), None)),
         token: None,
