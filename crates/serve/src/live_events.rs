@@ -69,6 +69,45 @@ pub(crate) async fn session(
     answer(site, "tuning", name, read_session).await
 }
 
+/// Answers `/live/jobs/{name}`: what is read is no store, but the table of jobs.
+pub(crate) async fn job(State(site): State<Arc<Site>>, Path(name): Path<String>) -> Response<Body> {
+    let find = |site: &Site| site.jobs.as_ref().and_then(|table| table.find(&name));
+    let Some(job) = find(&site) else {
+        return site
+            .refusal_page(&Refusal::missing("There is no such job."))
+            .into_response(false);
+    };
+    let watch = (job, None, false);
+    let events = stream::unfold(watch, async |(job, last, is_over)| {
+        if is_over {
+            return None;
+        }
+        loop {
+            let (count, lines, ended) = job.output();
+            let now = (count, ended.is_some());
+            if last != Some(now) {
+                let state = LiveState {
+                    done: count,
+                    planned: 0,
+                    is_running: ended.is_none(),
+                    idle_s: None,
+                    text: lines.last().cloned().unwrap_or_default(),
+                    details: Vec::new(),
+                };
+                let name = if state.is_running { "progress" } else { "end" };
+                let event = format!("event: {name}\ndata: {}\n\n", serde_json::json!(state));
+                let is_over = !state.is_running;
+                return Some((
+                    Ok::<String, std::convert::Infallible>(event),
+                    (job, Some(now), is_over),
+                ));
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    });
+    stream_response(Body::from_stream(events))
+}
+
 fn read_run(store: &Store, name: &str) -> Result<LiveState, StoreError> {
     let id = store.resolve(name)?;
     let (run, samples) = (store.run(id)?, store.samples(id)?);
@@ -250,7 +289,11 @@ async fn answer(
         let (event, watch) = next_event(watch).await?;
         Some((Ok::<String, std::convert::Infallible>(event), watch))
     });
-    let mut response = Response::new(Body::from_stream(events));
+    stream_response(Body::from_stream(events))
+}
+
+fn stream_response(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

@@ -18,19 +18,24 @@ pub(crate) enum Section {
     Trials,
     Tuning,
     Catalogue,
+    Plan,
+    Duplicates,
+    Measure,
     /// None of these: an error, or the page about the server.
     None,
     /// Nothing is shown before the token is known.
     Closed,
 }
 
-const NAVIGATION: [(Section, &str, &str); 6] = [
+const NAVIGATION: [(Section, &str, &str); 8] = [
     (Section::Overview, "/", "Overview"),
     (Section::Machines, "/machines", "Machines"),
     (Section::Runs, "/runs", "Runs"),
     (Section::Trials, "/trials", "Trials"),
     (Section::Tuning, "/tuning", "Tuning"),
     (Section::Catalogue, "/advice", "Catalogue"),
+    (Section::Plan, "/plan", "Plan"),
+    (Section::Duplicates, "/duplicates", "Duplicates"),
 ];
 
 /// Templates that several pages include.
@@ -201,6 +206,13 @@ impl Site {
                     false => "",
                 };
                 let _ = write!(out, "<li><a href=\"{path}\"{current}>{name}</a></li>");
+            }
+            if self.jobs.is_some() {
+                let current = match section == Section::Measure {
+                    true => " aria-current=\"page\"",
+                    false => "",
+                };
+                let _ = write!(out, "<li><a href=\"/actions\"{current}>Measure</a></li>");
             }
             out.push_str(
                 "</ul></nav>\n<form class=\"find\" role=\"search\" action=\"/advice\" method=\"get\">\

@@ -1,9 +1,9 @@
 //! `assay fleet watch`: machines are checked again and again, and somebody is told when something new is wrong, and when
 //! it is over.
 
-mod install;
+pub(super) mod install;
 mod notification;
-mod units;
+pub(super) mod units;
 
 use super::advice::Own;
 use super::check::{Threshold, accept_usual};
@@ -315,7 +315,7 @@ fn dir() -> anyhow::Result<PathBuf> {
 }
 
 /// Writes a file of assay's own, whole or not at all, also when the power goes.
-fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+pub(super) fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     assay_host::write_output(path, content).map_err(context::unwritten)
 }
 

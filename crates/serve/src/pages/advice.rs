@@ -76,6 +76,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
             claimed => escape_line(&advice.source.claimed),
             risk => escape_line(&advice.risk.text),
             has_trial => advice.trial.is_some(),
+            may_start => site.jobs.is_some(),
+            start_href => format!("/actions?{}#start-trial", crate::query::encode(&[("advice", &advice.id)])),
             has_check => advice.check.is_some(),
             applies => applies_name(&here),
             reasons => list_reasons(&here),

@@ -128,6 +128,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         name => format!("Session {id}"),
         machine => Serde(machine),
         json => format!("/api/v1/tuning/{id}"),
+        stop_job => super::actions::find_job_of(site, "tune", record.started),
+        form_token => super::actions::form_token(site),
         live => is_running.then(|| format!("/live/tuning/{id}")),
         live_text => "running",
     });

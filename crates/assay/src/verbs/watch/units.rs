@@ -47,7 +47,7 @@ pub(super) fn timer(every: Nanos) -> String {
 
 /// A word as systemd reads it (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"): quotes,
 /// backslashes and specifiers mean themselves, and on a command line variables do.
-fn quoted(word: &str, command_line: bool) -> String {
+pub(in crate::verbs) fn quoted(word: &str, command_line: bool) -> String {
     let mut text = String::from("\"");
     for c in word.chars() {
         match c {
