@@ -27,6 +27,7 @@ pub fn render_treemap_page<'a, T>(
     let tree = SizeTree {
         size: bytes,
         below,
+        link: None,
         show: &show,
     };
     let title = format!("Duplicates in {path}");

@@ -30,7 +30,8 @@ pub struct TuneView<'a> {
 
 impl TuneView<'_> {
     /// Returns the subject: the target, or the load.
-    fn subject(&self) -> String {
+    #[must_use]
+    pub fn subject(&self) -> String {
         match self.record.target.is_empty() {
             true => self.record.load.describe(),
             false => self.record.target.clone(),
@@ -38,7 +39,8 @@ impl TuneView<'_> {
     }
 
     /// Describes how the session ended.
-    fn outcome(&self) -> String {
+    #[must_use]
+    pub fn outcome(&self) -> String {
         match (self.session.ending(), &self.record.error) {
             (_, Some(error)) => format!("stopped: {error}"),
             (Some(Ending::Kept { row }), _) => {

@@ -11,6 +11,7 @@ use assay_model::SCHEMA_VERSION;
 use assay_model::finding::Severity;
 use assay_report::check::View;
 use assay_report::fleet::{AskedMachine, MachineAnswer};
+use assay_report::tune::{TuneView, tune_document, tune_list_document};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -83,6 +84,48 @@ pub(crate) fn trial(site: &Site, request: &PageRequest) -> Result<Answer, Refusa
     Ok(Answer::json(&assay_report::trial::trial_to_json(
         &stored.view(),
     )))
+}
+
+/// `assay tune --list --json`.
+pub(crate) fn sessions(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let all = site.store.read(assay_store::Store::tunes)?;
+    let mut read = Vec::new();
+    for (id, record) in all.unwrap_or_default() {
+        let session = record.replay().map_err(|error| refuse_session(&error))?;
+        read.push((id, record, session));
+    }
+    let views: Vec<TuneView<'_>> = read
+        .iter()
+        .map(|(id, record, session)| TuneView {
+            id: *id,
+            record,
+            session,
+        })
+        .collect();
+    Ok(Answer::json(&json!(tune_list_document(&views))))
+}
+
+/// `assay tune --show SESSION --json`.
+pub(crate) fn session(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| {
+        let id = store.resolve_tune(&request.name)?;
+        Ok((id, store.tune(id)?))
+    })?;
+    let (id, record) = read.ok_or_else(|| no_store(site))?;
+    let session = record.replay().map_err(|error| refuse_session(&error))?;
+    Ok(Answer::json(&json!(tune_document(&TuneView {
+        id,
+        record: &record,
+        session: &session,
+    }))))
+}
+
+fn refuse_session(error: &assay_tune::ReplayError) -> Refusal {
+    Refusal::new(
+        axum::http::StatusCode::SERVICE_UNAVAILABLE,
+        "The session cannot be read",
+        error.to_string(),
+    )
 }
 
 /// A machine with its newest check, where its bundle is kept.

@@ -4,7 +4,8 @@
 use crate::demo_bundle::{Files, add_mirror, add_nginx, base_files, pack_bundle};
 use crate::demo_records::{Random, Speed, build_run, describe_facts, nightly_plan};
 use crate::demo_trials::{DemoTrial, build_trial};
-use assay_advice::{Catalogue, findings};
+use crate::demo_tuning::tune_mail;
+use assay_advice::{Catalogue, accept, findings};
 use assay_facts::CollectOptions;
 use assay_fleet::{History, collect_seen};
 use assay_host::Bundle;
@@ -42,6 +43,17 @@ type Fault = Box<dyn std::error::Error + Send + Sync>;
 /// A line for every page of a store with this fleet.
 pub const NOTICE: &str =
     "This is a demonstration: the machines are made up, and their figures come from a formula.";
+
+/// Name of the file with accepted findings, beside the store.
+pub const ACCEPT: &str = "accept.toml";
+
+const ACCEPTED: &str = r#"[[accept]]
+rule = "sshd-root-password"
+machine = "backup1"
+reason = "the backup network has no other way in until the console server is installed"
+owner = "ops"
+expires = "2099-12-31"
+"#;
 
 /// A machine of the fleet.
 struct DemoMachine {
@@ -135,9 +147,19 @@ pub fn fill(
                 now - SignedDuration::from_secs(days * 86_400 + 600 + (random.next() % 900) as i64);
             check_machine(&mut store, &history, catalogue, machine, days, at)?;
         }
-        add_runs(&mut store, machine, now, size.nights, &mut random)?;
     }
-    add_trials(&mut store, now, &mut random)
+    for night in (0..size.nights).rev() {
+        for machine in &MACHINES {
+            add_run(&mut store, machine, now, night, &mut random)?;
+        }
+    }
+    if let Some(dir) = store_path.parent() {
+        assay_host::write_output(&dir.join(ACCEPT), ACCEPTED.as_bytes())?;
+    }
+    add_trials(&mut store, now, &mut random)?;
+    let record = tune_mail(now - SignedDuration::from_hours(31), &mut random)?;
+    store.import_tune(&record, Some(&describe_machine(&MACHINES[2])))?;
+    Ok(())
 }
 
 /// Returns the files of a machine so many days ago.
@@ -206,7 +228,9 @@ fn check_machine(
         ..CollectOptions::default()
     };
     let facts = assay_facts::collect(&bundle, &options);
-    let checked = findings(catalogue.all(), &facts);
+    let mut checked = findings(catalogue.all(), &facts);
+    let today = at.to_zoned(jiff::tz::TimeZone::UTC).date();
+    accept(&mut checked, ACCEPT, ACCEPTED, today, Some(machine.name));
     history.keep(
         machine.name,
         &bytes,
@@ -233,40 +257,37 @@ fn describe_machine(machine: &DemoMachine) -> Machine {
     }
 }
 
-fn add_runs(
+fn add_run(
     store: &mut Store,
     machine: &DemoMachine,
     now: Timestamp,
-    nights: i64,
+    night: i64,
     random: &mut Random,
 ) -> Result<(), Fault> {
-    let identity = describe_machine(machine);
-    for night in (0..nights).rev() {
-        let started =
-            now - SignedDuration::from_secs(night * 86_400 + 18_000 + (random.next() % 600) as i64);
-        let kernel = if machine.name == "db1" && night < 12 {
-            NEW_KERNEL
-        } else {
-            KERNEL
-        };
-        let mut speed = machine.speed;
-        match machine.name {
-            // The new kernel costs a sixth.
-            "db1" if night < 12 => speed.crowded_ns *= 1.19,
-            // One disk of the mirror failed.
-            "backup1" if night < 2 => speed.alone_ns *= 1.45,
-            _ => {}
-        }
-        let plan = nightly_plan(machine.target, random.next())?;
-        let facts = describe_facts(machine.cpu, kernel);
-        let (mut run, mut samples) = build_run(plan, started, facts, speed, random);
-        // Somebody pressed Ctrl-C once.
-        if machine.name == "web2" && night == 6 {
-            run.state = RunState::Interrupted;
-            samples.truncate(3);
-        }
-        store.import_run(&run, &samples, Some(&identity))?;
+    let started =
+        now - SignedDuration::from_secs(night * 86_400 + 18_000 + (random.next() % 600) as i64);
+    let kernel = if machine.name == "db1" && night < 12 {
+        NEW_KERNEL
+    } else {
+        KERNEL
+    };
+    let mut speed = machine.speed;
+    match machine.name {
+        // The new kernel costs a sixth.
+        "db1" if night < 12 => speed.crowded_ns *= 1.19,
+        // One disk of the mirror failed.
+        "backup1" if night < 2 => speed.alone_ns *= 1.45,
+        _ => {}
     }
+    let plan = nightly_plan(machine.target, random.next())?;
+    let facts = describe_facts(machine.cpu, kernel);
+    let (mut run, mut samples) = build_run(plan, started, facts, speed, random);
+    // Somebody pressed Ctrl-C once.
+    if machine.name == "web2" && night == 6 {
+        run.state = RunState::Interrupted;
+        samples.truncate(3);
+    }
+    store.import_run(&run, &samples, Some(&describe_machine(machine)))?;
     Ok(())
 }
 

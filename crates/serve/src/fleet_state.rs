@@ -153,7 +153,9 @@ impl Site {
     fn read_fleet_state(&self, store: &Store) -> Result<FleetState, StoreError> {
         let now = Timestamp::now();
         let deadline = Instant::now() + READING;
-        let runs = store.runs()?;
+        let mut runs = store.runs()?;
+        // Numbers follow the order of entry, which a merge of stores changes.
+        runs.sort_by_key(|row| std::cmp::Reverse((row.started, row.id.0)));
         let trials = self.trials.read_all(store)?;
         let mut machines: BTreeMap<String, MachineState> = BTreeMap::new();
         for (host, first, last) in store.hosts()? {

@@ -1,13 +1,14 @@
 //! The store in a browser: machines, runs, trials and the catalogue as pages, the same documents as JSON, and figures
 //! for Prometheus. Pages have the design of the reports, whose code draws them.
 //!
-//! Everything is read-only. Names and texts of machines are data: templates escape them, and the content security
+//! Everything is read-only but for [`ActionOptions`]: then visitors start and stop commands of assay. Names and texts of machines are data: templates escape them, and the content security
 //! policy allows no inline script.
 #![allow(
     clippy::disallowed_methods,
     reason = "a server reads its clock, and the identity of the store's file"
 )]
 
+mod action_request;
 mod answer;
 mod api;
 mod connection;
@@ -15,8 +16,10 @@ mod demo_bundle;
 pub mod demo_fleet;
 mod demo_records;
 mod demo_trials;
+mod demo_tuning;
 mod figure_series;
 mod fleet_state;
+mod jobs;
 mod live_events;
 mod machine_check;
 mod markdown_html;
@@ -27,11 +30,13 @@ pub mod record_pages;
 mod request_guard;
 mod routes;
 mod server;
+mod shared_trials;
 mod site;
 mod site_page;
 mod store_access;
 mod stored_trial;
 
+pub use jobs::ActionOptions;
 pub use server::{ServeError, Server};
 pub use site::SiteOptions;
 pub use stored_trial::StoredTrial;

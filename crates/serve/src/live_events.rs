@@ -7,6 +7,7 @@ use crate::stored_trial::StoredTrial;
 use assay_model::run::RunState;
 use assay_model::trial::TrialState;
 use assay_store::{Store, StoreError};
+use assay_tune::TuneState;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, Response, header};
@@ -36,6 +37,8 @@ struct LiveState {
     idle_s: Option<i64>,
     /// The state in words.
     text: String,
+    /// What else is known: time left, guardrails.
+    details: Vec<String>,
 }
 
 /// Reads the state of a record by its name.
@@ -58,6 +61,53 @@ pub(crate) async fn trial(
     answer(site, "trial", name, read_trial).await
 }
 
+/// Answers `/live/tuning/{name}`.
+pub(crate) async fn session(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Response<Body> {
+    answer(site, "tuning", name, read_session).await
+}
+
+/// Answers `/live/jobs/{name}`: what is read is no store, but the table of jobs.
+pub(crate) async fn job(State(site): State<Arc<Site>>, Path(name): Path<String>) -> Response<Body> {
+    let find = |site: &Site| site.jobs.as_ref().and_then(|table| table.find(&name));
+    let Some(job) = find(&site) else {
+        return site
+            .refusal_page(&Refusal::missing("There is no such job."))
+            .into_response(false);
+    };
+    let watch = (job, None, false);
+    let events = stream::unfold(watch, async |(job, last, is_over)| {
+        if is_over {
+            return None;
+        }
+        loop {
+            let (count, lines, ended) = job.output();
+            let now = (count, ended.is_some());
+            if last != Some(now) {
+                let state = LiveState {
+                    done: count,
+                    planned: 0,
+                    is_running: ended.is_none(),
+                    idle_s: None,
+                    text: lines.last().cloned().unwrap_or_default(),
+                    details: Vec::new(),
+                };
+                let name = if state.is_running { "progress" } else { "end" };
+                let event = format!("event: {name}\ndata: {}\n\n", serde_json::json!(state));
+                let is_over = !state.is_running;
+                return Some((
+                    Ok::<String, std::convert::Infallible>(event),
+                    (job, Some(now), is_over),
+                ));
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    });
+    stream_response(Body::from_stream(events))
+}
+
 fn read_run(store: &Store, name: &str) -> Result<LiveState, StoreError> {
     let id = store.resolve(name)?;
     let (run, samples) = (store.run(id)?, store.samples(id)?);
@@ -72,6 +122,14 @@ fn read_run(store: &Store, name: &str) -> Result<LiveState, StoreError> {
         is_running: run.state == RunState::Running,
         idle_s: last.map(seconds_since),
         text: format!("{} of {planned} samples", samples.len()),
+        details: describe_time_left(
+            samples.first().map(|sample| sample.started),
+            samples.len(),
+            planned,
+            None,
+        )
+        .into_iter()
+        .collect(),
     })
 }
 
@@ -83,13 +141,81 @@ fn read_trial(store: &Store, name: &str) -> Result<LiveState, StoreError> {
         .iter()
         .map(|slot| (slot.sample.started, slot.sample.wall))
         .max();
+    let plan = &view.trial.plan;
+    let planned = 2 * plan.max_pairs as usize;
+    let mut details: Vec<String> = (view.judgement.guards.iter())
+        .map(|guard| {
+            let state = match (guard.held, guard.broken) {
+                (_, true) => "broken",
+                (true, false) => "held",
+                (false, false) => "open",
+            };
+            format!("guardrail {} {state}", guard.metric)
+        })
+        .collect();
+    let measured = view.judgement.pairs;
+    if let Some(next) = assay_judge::trial::find_next_look(plan.max_pairs, measured) {
+        details.push(format!("next look at pair {next}"));
+    }
+    let budget = plan.budget.map(|budget| budget.0 / 1_000_000_000);
+    details.extend(describe_time_left(
+        view.slots.first().map(|slot| slot.sample.started),
+        view.slots.len(),
+        planned,
+        budget,
+    ));
     Ok(LiveState {
         done: view.slots.len(),
-        planned: 2 * view.trial.plan.max_pairs as usize,
+        planned,
         is_running: view.trial.state == TrialState::Running,
         idle_s: last.map(seconds_since),
         text: assay_report::trial::format_verdict_line(&view),
+        details,
     })
+}
+
+fn read_session(store: &Store, name: &str) -> Result<LiveState, StoreError> {
+    let record = store.tune(store.resolve_tune(name)?)?;
+    let left = record.replay().map_or(0, |session| {
+        let clock = session.clock();
+        clock.budget.0.saturating_sub(clock.spent.0) / 1_000_000_000
+    });
+    Ok(LiveState {
+        done: record.seen.len(),
+        planned: 0,
+        is_running: record.state == TuneState::Running,
+        idle_s: None,
+        text: format!("{} steps measured", record.seen.len()),
+        details: vec![format!("at most {} left", format_left(left))],
+    })
+}
+
+/// Returns the time left at the mean pace since `first`, at most until the budget in seconds is used up.
+fn describe_time_left(
+    first: Option<Timestamp>,
+    done: usize,
+    planned: usize,
+    budget: Option<u64>,
+) -> Option<String> {
+    /// Fewer measured parts show no pace.
+    const FEWEST: usize = 2;
+    let spent = Timestamp::now()
+        .duration_since(first?)
+        .as_secs_f64()
+        .max(0.0);
+    let pace = (done >= FEWEST).then(|| spent / done as f64)?;
+    let left = pace * planned.saturating_sub(done) as f64;
+    let left = budget.map_or(left, |budget| left.min((budget as f64 - spent).max(0.0)));
+    Some(format!("at most {} left", format_left(left as u64)))
+}
+
+/// Formats seconds: `40 s`, `4 min`, `1 h 20 min`.
+fn format_left(seconds: u64) -> String {
+    match seconds {
+        ..90 => format!("{seconds} s"),
+        90..5_400 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
 }
 
 fn seconds_since((started, wall): (Timestamp, assay_model::Nanos)) -> i64 {
@@ -163,7 +289,11 @@ async fn answer(
         let (event, watch) = next_event(watch).await?;
         Some((Ok::<String, std::convert::Infallible>(event), watch))
     });
-    let mut response = Response::new(Body::from_stream(events));
+    stream_response(Body::from_stream(events))
+}
+
+fn stream_response(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

@@ -1,9 +1,9 @@
 //! What the catalogue finds on a machine, with its evidence: judged from the newest bundle that was kept of it.
 
 use crate::site::Site;
-use assay_advice::findings;
+use assay_advice::{accept, findings};
 use assay_facts::CollectOptions;
-use assay_host::Bundle;
+use assay_host::{Bundle, Host as _, LiveHost};
 use assay_model::Facts;
 use assay_model::finding::Checked;
 use assay_model::stack::Stack;
@@ -44,9 +44,20 @@ impl Site {
         let Some(entry) = entries.last() else {
             return Ok(None);
         };
+        let accepted = self.read_accepted();
+        // What is accepted may change and expires; the bundle does not.
+        let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        let key = match &accepted {
+            Some((_, text)) => format!(
+                "{} {host} {today} {}",
+                entry.bundle,
+                blake3::hash(text.as_bytes())
+            ),
+            None => entry.bundle.clone(),
+        };
         let known = {
             let checks = self.checks.0.lock().unwrap_or_else(PoisonError::into_inner);
-            checks.get(&entry.bundle).cloned()
+            checks.get(&key).cloned()
         };
         if let Some(known) = known {
             return Ok(Some(known));
@@ -62,7 +73,10 @@ impl Site {
             ..CollectOptions::default()
         };
         let facts = assay_facts::collect(&bundle, &options);
-        let checked = findings(self.options.catalogue.all(), &facts);
+        let mut checked = findings(self.options.catalogue.all(), &facts);
+        if let Some((path, text)) = &accepted {
+            accept(&mut checked, path, text, today, Some(host));
+        }
         let stack = discover(&bundle, &StackTarget::Path(PathBuf::from("/"))).ok();
         let check = Arc::new(MachineCheck {
             at: entry.at,
@@ -74,7 +88,14 @@ impl Site {
         if checks.len() >= MOST_CHECKS {
             checks.clear();
         }
-        checks.insert(entry.bundle.clone(), check.clone());
+        checks.insert(key, check.clone());
         Ok(Some(check))
+    }
+
+    /// Returns path and text of the file with accepted findings. One that cannot be read accepts nothing.
+    fn read_accepted(&self) -> Option<(String, String)> {
+        let path = self.options.accept.as_ref()?;
+        let text = LiveHost.read_text(path).ok()?;
+        Some((path.display().to_string(), text))
     }
 }

@@ -1,17 +1,21 @@
 //! The pages: one module each, with its template in `templates/`. A page function takes the request and returns a page.
 
 pub(crate) mod about;
+pub(crate) mod actions;
 pub(crate) mod advice;
 pub(crate) mod assets;
 pub(crate) mod catalogue;
+pub(crate) mod duplicates;
 pub(crate) mod figures;
 pub(crate) mod machine;
 pub(crate) mod machines;
 pub(crate) mod overview;
+pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod trial;
 pub(crate) mod trials;
+pub(crate) mod tuning;
 
 mod attention;
 mod figure_chart;

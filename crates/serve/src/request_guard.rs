@@ -1,4 +1,4 @@
-//! Checks before a request reaches a page: method, length, `Host`, and the token. Headers of every answer.
+//! Checks before a request reaches a page: method, origin, length, `Host`, and the token. Headers of every answer.
 
 use crate::answer::{Answer, Refusal};
 use crate::query::QueryParameters;
@@ -23,7 +23,8 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    // Forms need their `Origin`, which `no-referrer` would hide.
+    (header::REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
         "same-origin",
@@ -66,11 +67,20 @@ fn check(site: &Site, request: &Request) -> Result<(), Refused> {
         let refusal = Refusal::new(status, title, text);
         Err(Refused::Answer(Box::new(site.refusal_page(&refusal))))
     };
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let is_action =
+        *request.method() == Method::POST && request.uri().path().starts_with("/actions/");
+    if !is_action && !matches!(*request.method(), Method::GET | Method::HEAD) {
         return refuse(
             StatusCode::METHOD_NOT_ALLOWED,
             "Only GET",
             "This server only shows; it changes nothing.",
+        );
+    }
+    if is_action && site.jobs.is_none() {
+        return refuse(
+            StatusCode::FORBIDDEN,
+            "This server only shows",
+            "It starts nothing. `assay serve --allow-actions` starts and stops measurements.",
         );
     }
     let url = request.uri();
@@ -88,6 +98,13 @@ fn check(site: &Site, request: &Request) -> Result<(), Refused> {
             "Unknown host name",
             "The request names a host that is not this server. Open it by its address, or start `assay serve` with \
              --name NAME.",
+        );
+    }
+    if is_action && !is_same_origin(request.headers()) {
+        return refuse(
+            StatusCode::FORBIDDEN,
+            "From another page",
+            "The request does not come from a page of this server, or the browser hides where it comes from.",
         );
     }
     let Some(token) = site.token_hash() else {
@@ -150,6 +167,27 @@ fn is_known_host(site: &Site, headers: &HeaderMap) -> bool {
             .names()
             .iter()
             .any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether a form was sent by a page of this server: `Origin` names the host of the request, and `Sec-Fetch-Site`,
+/// which newer browsers send, says so too. Browsers send `Origin` with every POST, and no page can change it.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let single = |name: &HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok(),
+            _ => None,
+        }
+    };
+    let (Some(host), Some(origin)) = (single(&header::HOST), single(&header::ORIGIN)) else {
+        return false;
+    };
+    let origin_host = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    let site = HeaderName::from_static("sec-fetch-site");
+    let is_own_site = !headers.contains_key(&site) || single(&site) == Some("same-origin");
+    is_own_site && origin_host.is_some_and(|name| name.eq_ignore_ascii_case(host))
 }
 
 /// `name:80` is `name`; an IPv6 address keeps its brackets.

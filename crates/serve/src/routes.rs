@@ -6,11 +6,13 @@ use crate::site::Site;
 use crate::{api, live_events, pages, prometheus, request_guard};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, Response, header};
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a page is asked for.
 pub(crate) struct PageRequest {
@@ -35,8 +37,12 @@ pub(crate) fn build_router(site: Arc<Site>) -> Router {
         .route("/figures", page(pages::figures::show))
         .route("/trials", page(pages::trials::show))
         .route("/trials/{name}", page(pages::trial::show))
+        .route("/tuning", page(pages::tuning::show_list))
+        .route("/tuning/{name}", page(pages::tuning::show))
         .route("/advice", page(pages::catalogue::show))
         .route("/advice/{name}", page(pages::advice::show))
+        .route("/plan", page(pages::plan::show))
+        .route("/duplicates", page(pages::duplicates::show))
         .route("/about", page(pages::about::show))
         .route("/assets/{name}", page(pages::assets::show))
         .route("/metrics", page(prometheus::show))
@@ -45,11 +51,19 @@ pub(crate) fn build_router(site: Arc<Site>) -> Router {
         .route("/api/v1/runs/{name}", page(api::run))
         .route("/api/v1/trials", page(api::trials))
         .route("/api/v1/trials/{name}", page(api::trial))
+        .route("/api/v1/tuning", page(api::sessions))
+        .route("/api/v1/tuning/{name}", page(api::session))
         .route("/api/v1/machines", page(api::machines))
         .route("/api/v1/machines/{name}", page(api::machine))
         .route("/api/v1/changed", page(api::changed))
+        .route("/actions", page(pages::actions::show))
+        .route("/actions/start", post(start_action))
+        .route("/actions/stop", post(stop_action))
+        .route("/jobs/{name}", page(pages::actions::show_job))
+        .route("/live/jobs/{name}", get(live_events::job))
         .route("/live/runs/{name}", get(live_events::run))
         .route("/live/trials/{name}", get(live_events::trial))
+        .route("/live/tuning/{name}", get(live_events::session))
         .fallback(missing);
     router
         .layer(from_fn_with_state(site.clone(), request_guard::guard))
@@ -72,6 +86,69 @@ fn page(function: PageFunction) -> MethodRouter<Arc<Site>> {
             answer.into_response(accepts_gzip(&headers))
         },
     )
+}
+
+/// Largest form in bytes.
+const MOST_FORM: usize = 16 << 10;
+/// A form arrives within this time.
+const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+
+async fn start_action(State(site): State<Arc<Site>>, request: Request) -> Response<Body> {
+    take_form(site, request, pages::actions::start).await
+}
+
+async fn stop_action(State(site): State<Arc<Site>>, request: Request) -> Response<Body> {
+    take_form(site, request, pages::actions::stop).await
+}
+
+/// Reads a form and hands it on.
+async fn take_form(
+    site: Arc<Site>,
+    request: Request,
+    function: fn(&Site, &[u8], &str) -> Result<Answer, Refusal>,
+) -> Response<Body> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let is_form = kind.is_some_and(|kind| kind.as_bytes() == b"application/x-www-form-urlencoded");
+    let from = request
+        .extensions()
+        .get::<SocketAddr>()
+        .map_or_else(|| "unknown".to_owned(), ToString::to_string);
+    let body = tokio::time::timeout(
+        FORM_TIMEOUT,
+        axum::body::to_bytes(request.into_body(), MOST_FORM),
+    );
+    let Ok(Ok(body)) = body.await else {
+        let refusal = Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "Nothing was started",
+            "The form is too long, or did not arrive.",
+        );
+        return site.refusal_page(&refusal).into_response(false);
+    };
+    if !is_form {
+        let refusal = Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Nothing was started",
+            "Send a form: application/x-www-form-urlencoded.",
+        );
+        return site.refusal_page(&refusal).into_response(false);
+    }
+    let answering = site.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        function(&answering, &body, &from)
+            .unwrap_or_else(|refusal| answering.refusal_page(&refusal))
+    });
+    match done.await {
+        Ok(answer) => answer.into_response(false),
+        Err(_) => {
+            let refusal = Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Nothing was started",
+                "That is a fault of assay.",
+            );
+            site.refusal_page(&refusal).into_response(false)
+        }
+    }
 }
 
 async fn missing(State(site): State<Arc<Site>>) -> Response<Body> {

@@ -52,6 +52,17 @@ pub enum ServeError {
         /// The address.
         address: SocketAddr,
     },
+    /// Other users of this machine could start measurements.
+    #[error(
+        "cannot allow actions without a token: every user of this machine could start commands as you. Give \
+         --token-file FILE"
+    )]
+    ActionsNeedToken,
+    /// What visitors start could not be recorded.
+    #[error(
+        "cannot write the log of actions: {0}. Set ASSAY_STATE to a directory that you can write to"
+    )]
+    Log(#[source] io::Error),
     /// The token can be guessed.
     #[error(
         "the token has {length} characters: use at least {least}, such as those of `openssl rand -hex 16`"
@@ -82,16 +93,7 @@ impl Server {
     /// # Errors
     /// The port is in use or not permitted, or the address is reachable from elsewhere and no token is given.
     pub fn bind(address: SocketAddr, options: SiteOptions) -> Result<Self, ServeError> {
-        match &options.token {
-            None if !address.ip().is_loopback() => return Err(ServeError::NoToken { address }),
-            Some(token) if token.len() < LEAST_TOKEN => {
-                return Err(ServeError::ShortToken {
-                    length: token.len(),
-                    least: LEAST_TOKEN,
-                });
-            }
-            _ => {}
-        }
+        Self::check(address, &options)?;
         let fail = |source: io::Error| ServeError::Listen {
             address,
             way_out: match source.kind() {
@@ -103,12 +105,39 @@ impl Server {
             },
             source,
         };
-        let listener = TcpListener::bind(address).map_err(fail)?;
-        listener.set_nonblocking(true).map_err(fail)?;
+        Self::on(TcpListener::bind(address).map_err(fail)?, options)
+    }
+
+    /// Takes a socket that listens already, such as one of systemd.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub fn on(listener: TcpListener, options: SiteOptions) -> Result<Self, ServeError> {
+        let address = listener.local_addr().map_err(ServeError::Runtime)?;
+        Self::check(address, &options)?;
+        listener
+            .set_nonblocking(true)
+            .map_err(ServeError::Runtime)?;
         Ok(Self {
             listener,
-            site: Arc::new(Site::new(options)),
+            site: Arc::new(Site::new(options).map_err(ServeError::Log)?),
         })
+    }
+
+    /// Refuses what would let strangers in.
+    fn check(address: SocketAddr, options: &SiteOptions) -> Result<(), ServeError> {
+        match &options.token {
+            None if !address.ip().is_loopback() => return Err(ServeError::NoToken { address }),
+            Some(token) if token.len() < LEAST_TOKEN => {
+                return Err(ServeError::ShortToken {
+                    length: token.len(),
+                    least: LEAST_TOKEN,
+                });
+            }
+            None if options.actions.is_some() => return Err(ServeError::ActionsNeedToken),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Returns the address that it listens on.
@@ -130,7 +159,15 @@ impl Server {
             .max_blocking_threads(PAGE_THREADS)
             .build()
             .map_err(ServeError::Runtime)?;
+        let (site, ended) = (self.site.clone(), self.site.clone());
+        // The first visitor finds the figures judged.
+        runtime.spawn_blocking(
+            move || while site.fleet_state().is_ok_and(|state| state.is_partial) {},
+        );
         let served = runtime.block_on(self.accept_until(stop));
+        if let Some(jobs) = &ended.jobs {
+            jobs.end_all();
+        }
         // A page that is still drawn is not waited for.
         runtime.shutdown_background();
         served
@@ -145,14 +182,15 @@ impl Server {
             let Ok(accepted) = tokio::time::timeout(STOP_INTERVAL, listener.accept()).await else {
                 continue;
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok((stream, peer)) = accepted else {
                 // Out of descriptors or memory: connections that end make room.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
             match room.clone().try_acquire_owned() {
                 Ok(permit) => {
-                    tokio::spawn(serve_connection(stream, router.clone(), permit));
+                    let router = router.clone().layer(axum::Extension(peer));
+                    tokio::spawn(serve_connection(stream, router, permit));
                 }
                 Err(_) => {
                     tokio::spawn(refuse(stream));

@@ -2,9 +2,12 @@
 
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::FleetStateCache;
+use crate::jobs::{ActionOptions, JobTable};
 use crate::live_events::LiveCache;
 use crate::machine_check::CheckCache;
+use crate::pages::duplicates::DuplicatesCache;
 use crate::routes::{PageFunction, PageRequest};
+use crate::shared_trials::PoolCache;
 use crate::site_page::{Section, StyleRegistry};
 use crate::store_access::StoreAccess;
 use crate::stored_trial::TrialCache;
@@ -13,6 +16,7 @@ use assay_fleet::History;
 use assay_model::advice::Advice;
 use assay_model::{Facts, TargetInfo};
 use axum::http::StatusCode;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -32,6 +36,12 @@ pub struct SiteOptions {
     pub store: PathBuf,
     /// Directory with the bundles of machines; their findings are shown with evidence.
     pub history: PathBuf,
+    /// File with the findings that the user accepts; it need not exist.
+    pub accept: Option<PathBuf>,
+    /// Directory with trials of other people's machines; it need not exist.
+    pub pool: Option<PathBuf>,
+    /// Index of duplicate files; it need not exist.
+    pub duplicates: Option<PathBuf>,
     /// The catalogue of advice.
     pub catalogue: Catalogue,
     /// Facts of this machine, for "applies here"; read once when they are needed first.
@@ -42,6 +52,10 @@ pub struct SiteOptions {
     pub names: Vec<String>,
     /// Version of assay.
     pub version: &'static str,
+    /// Name of this machine, as records of this store call it.
+    pub machine: Option<String>,
+    /// What visitors may start; `None` for a server that only shows.
+    pub actions: Option<ActionOptions>,
     /// A line above every page, such as that its figures are made up.
     pub notice: Option<String>,
 }
@@ -56,14 +70,24 @@ pub(crate) struct Site {
     pub(crate) checks: CheckCache,
     pub(crate) live: LiveCache,
     pub(crate) styles: StyleRegistry,
+    pub(crate) pool: PoolCache,
+    pub(crate) duplicates: DuplicatesCache,
+    /// What visitors started; `None` for a server that only shows.
+    pub(crate) jobs: Option<Arc<JobTable>>,
     token: Option<blake3::Hash>,
     facts: OnceLock<(Facts, Option<TargetInfo>)>,
     waiting: Semaphore,
 }
 
 impl Site {
-    pub(crate) fn new(options: SiteOptions) -> Self {
-        Self {
+    /// Prepares a site.
+    ///
+    /// # Errors
+    /// The log of actions cannot be written.
+    pub(crate) fn new(mut options: SiteOptions) -> io::Result<Self> {
+        let jobs = options.actions.take().map(JobTable::new).transpose()?;
+        Ok(Self {
+            jobs: jobs.map(Arc::new),
             store: StoreAccess::new(options.store.clone()),
             history: History::at(options.history.clone()),
             fleet: FleetStateCache::default(),
@@ -71,6 +95,8 @@ impl Site {
             checks: CheckCache::default(),
             live: LiveCache::default(),
             styles: StyleRegistry::default(),
+            pool: PoolCache::default(),
+            duplicates: DuplicatesCache::default(),
             token: options
                 .token
                 .as_ref()
@@ -78,7 +104,7 @@ impl Site {
             facts: OnceLock::new(),
             waiting: Semaphore::new(MOST_WAITING),
             options,
-        }
+        })
     }
 
     /// Returns the hash of the token, if visitors need one.

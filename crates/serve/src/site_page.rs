@@ -16,19 +16,26 @@ pub(crate) enum Section {
     Machines,
     Runs,
     Trials,
+    Tuning,
     Catalogue,
+    Plan,
+    Duplicates,
+    Measure,
     /// None of these: an error, or the page about the server.
     None,
     /// Nothing is shown before the token is known.
     Closed,
 }
 
-const NAVIGATION: [(Section, &str, &str); 5] = [
+const NAVIGATION: [(Section, &str, &str); 8] = [
     (Section::Overview, "/", "Overview"),
     (Section::Machines, "/machines", "Machines"),
     (Section::Runs, "/runs", "Runs"),
     (Section::Trials, "/trials", "Trials"),
+    (Section::Tuning, "/tuning", "Tuning"),
     (Section::Catalogue, "/advice", "Catalogue"),
+    (Section::Plan, "/plan", "Plan"),
+    (Section::Duplicates, "/duplicates", "Duplicates"),
 ];
 
 /// Templates that several pages include.
@@ -114,6 +121,14 @@ impl StyleRegistry {
     }
 }
 
+/// Leaves out the skip link at the start of a report.
+fn drop_skip_link(body: &str) -> &str {
+    match body.trim_start().strip_prefix("<a class=\"skip\"") {
+        Some(rest) => rest.split_once("</a>").map_or(body, |(_, rest)| rest),
+        None => body,
+    }
+}
+
 impl Site {
     /// Renders a template of this crate. Macros of `parts.html` are there, as in reports.
     pub(crate) fn render_page(
@@ -164,10 +179,13 @@ impl Site {
         );
         out.push_str(&self.navigation(section));
         out.push_str(toolbar);
-        // The first `<main>` is the one of the template: foreign text is escaped.
-        let body = parts
-            .body
-            .replacen("<main>", "<main id=\"content\" tabindex=\"-1\">", 1);
+        // The first `<main>` is the one of the template: foreign text is escaped. A report has a link of its own
+        // that skips its head; here the one above does.
+        let body = drop_skip_link(parts.body).replacen(
+            "<main>",
+            "<main id=\"content\" tabindex=\"-1\">",
+            1,
+        );
         out.push_str(&body);
         out.push_str("</body>\n</html>\n");
         out
@@ -175,17 +193,26 @@ impl Site {
 
     fn navigation(&self, section: Section) -> String {
         let mut out = String::from(
-            "<div class=\"site\">\n<a class=\"brand\" href=\"/\">\
+            "<div class=\"site\">\n<nav class=\"main\" aria-label=\"Site\"><a class=\"brand\" href=\"/\">\
              <span class=\"glyph\" aria-hidden=\"true\"></span>assay</a>\n",
         );
-        if section != Section::Closed {
-            out.push_str("<nav aria-label=\"Site\"><ul>");
+        if section == Section::Closed {
+            out.push_str("</nav>\n");
+        } else {
+            out.push_str("<ul>");
             for (this, path, name) in NAVIGATION {
                 let current = match this == section {
                     true => " aria-current=\"page\"",
                     false => "",
                 };
                 let _ = write!(out, "<li><a href=\"{path}\"{current}>{name}</a></li>");
+            }
+            if self.jobs.is_some() {
+                let current = match section == Section::Measure {
+                    true => " aria-current=\"page\"",
+                    false => "",
+                };
+                let _ = write!(out, "<li><a href=\"/actions\"{current}>Measure</a></li>");
             }
             out.push_str(
                 "</ul></nav>\n<form class=\"find\" role=\"search\" action=\"/advice\" method=\"get\">\
@@ -202,7 +229,7 @@ impl Site {
         {
             let _ = writeln!(
                 out,
-                "<p class=\"notice\" role=\"note\">{}</p>",
+                "<aside class=\"notice\" aria-label=\"Notice\">{}</aside>",
                 escape_html(notice)
             );
         }

@@ -8,13 +8,14 @@
 #[path = "../../assay/tests/common/browser.rs"]
 #[allow(dead_code, reason = "pictures of a phone are taken elsewhere")]
 mod browser;
-mod common;
+#[path = "site/test_server.rs"]
+mod test_server;
 
 use browser::Browser;
-use common::TestServer;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
+use test_server::TestServer;
 
 /// Widths of a screen, a tablet and a phone, with the height of each.
 const SIZES: [(u32, u32); 3] = [(1400, 900), (800, 1000), (390, 844)];
@@ -87,7 +88,7 @@ fn pages_fit_every_width_and_follow_what_is_typed() {
         ("machine-findings", "/machines/web2"),
         ("runs", "/runs"),
         ("run", "/runs/last"),
-        ("compare", "/runs/52?against=30"),
+        ("compare", "/runs/52?against=27"),
         ("figures", "/figures"),
         (
             "figure",
@@ -181,7 +182,7 @@ fn pages_fit_every_width_and_follow_what_is_typed() {
 #[test]
 fn attack_names_that_are_markup_run_no_script() {
     let Some(mut browser) = start() else { return };
-    let server = TestServer::start(common::fill_hostile);
+    let server = TestServer::start(test_server::fill_hostile);
     let base = format!("http://{}", server.address);
     let (_, session) = browser.open("about:blank");
     browser.call("Page.enable", json!({}), Some(&session));

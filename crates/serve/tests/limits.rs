@@ -4,14 +4,15 @@
     reason = "tests work in directories of their own"
 )]
 
-mod common;
+#[path = "site/test_server.rs"]
+mod test_server;
 
 use assay_serve::{ServeError, Server};
 use assay_store::Store;
-use common::{TestServer, fill_hostile, options};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
+use test_server::{TestServer, fill_hostile, options};
 
 fn empty() -> TestServer {
     TestServer::start(|_, _| {})
@@ -219,7 +220,7 @@ fn attack_names_are_text_on_every_page() {
     }
     // Every machine with a name that fits into an address has its page.
     let page = server.get("/machines").body;
-    let mut links = common::links(&page);
+    let mut links = test_server::links(&page);
     links.retain(|link| link.starts_with("/machines/"));
     links.dedup();
     assert!(links.len() >= 4, "{links:?}");

@@ -4,10 +4,11 @@
     reason = "tests work in directories of their own"
 )]
 
-mod common;
+#[path = "site/test_server.rs"]
+mod test_server;
 
-use common::{TestServer, links};
 use std::collections::BTreeSet;
+use test_server::{TestServer, links};
 
 /// Checks what every page has, and returns its links.
 fn check_page(server: &TestServer, path: &str, status: u16) -> Vec<String> {

@@ -182,14 +182,19 @@ fn serve_fleet(listen: SocketAddr) -> anyhow::Result<Status> {
     let options = assay_serve::SiteOptions {
         store,
         history,
+        accept: Some(dir.path().join(assay_serve::demo_fleet::ACCEPT)),
+        pool: None,
+        duplicates: None,
         catalogue,
         read_facts: Box::new(super::serve::read_facts),
         token: None,
         names: Vec::new(),
         version: env!("CARGO_PKG_VERSION"),
+        machine: None,
+        actions: None,
         notice: Some(assay_serve::demo_fleet::NOTICE.to_owned()),
     };
-    let status = super::serve::serve_until_signal(listen, options)?;
+    let status = super::serve::serve_until_signal(listen, options, None)?;
     dir.close()
         .context("cannot remove the directory of the demonstration")?;
     Ok(status)

@@ -115,6 +115,16 @@ impl Svg {
         );
     }
 
+    /// Opens a link around what follows.
+    pub fn open_link(&mut self, href: &str) {
+        let _ = write!(self.body, "<a href=\"{}\">", escape_html(href));
+    }
+
+    /// Closes the link.
+    pub fn close_link(&mut self) {
+        self.body.push_str("</a>");
+    }
+
     /// Adds a line through points; a single point becomes a dot.
     pub fn add_path(&mut self, points: &[(f64, f64)], class: &str) {
         match points {

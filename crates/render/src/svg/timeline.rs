@@ -43,6 +43,19 @@ pub struct TimelineChart<'a> {
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
+/// Returns the left and right end of the plot in a chart of this width, in pixels.
+#[must_use]
+pub fn plot_ends(width: f64) -> [f64; 2] {
+    [LEFT, width - MARGIN]
+}
+
+/// Returns the times at the ends of the plot, from those of the first and the last run.
+#[must_use]
+pub fn axis_ends(first: f64, last: f64) -> [f64; 2] {
+    let room = (last - first).max(1.0) * 0.02;
+    [first - room, last + room]
+}
+
 /// Draws a timeline.
 #[must_use]
 pub fn draw_timeline(chart: &TimelineChart) -> String {
@@ -58,8 +71,8 @@ pub fn draw_timeline(chart: &TimelineChart) -> String {
         .fold((f64::MAX, f64::MIN), |(low, high), (at, _)| {
             (low.min(*at), high.max(*at))
         });
-    let room = (last - first).max(1.0) * 0.02;
-    let x = AxisScale::linear(first - room, last + room, LEFT, right);
+    let [from, to] = axis_ends(first, last);
+    let x = AxisScale::linear(from, to, LEFT, right);
     for &(from, to) in &chart.changed {
         // The band gets a minimum width, so that a shift between two close runs stays visible.
         let (from, to) = (x.pixel_of(from) - 3.0, x.pixel_of(to) + 3.0);

@@ -10,6 +10,8 @@ pub struct SizeTree<'t, 'a, T> {
     pub size: &'t dyn Fn(&T) -> u64,
     /// Returns the children of a node with their names, the largest first.
     pub below: &'t dyn Fn(&'a T) -> Vec<(String, &'a T)>,
+    /// Returns the address that a folder of this path leads to, for a page that can be walked.
+    pub link: Option<&'t dyn Fn(&str) -> String>,
     /// Formats a size.
     pub show: &'t dyn Fn(u64) -> String,
 }
@@ -43,7 +45,12 @@ pub fn draw_treemap<'a, T>(
     let mut drawing = TreemapDrawing { tree, svg };
     drawing.draw_folder(root, path, [0.0, 0.0, WIDTH, HEIGHT], 0);
     let description = "Rectangles within rectangles: the area of each is its share of the whole.";
-    drawing.svg.finish(id, title, description)
+    let drawn = drawing.svg.finish(id, title, description);
+    match tree.link {
+        // An image has no links to follow; a group has.
+        Some(_) => drawn.replacen("role=\"img\"", "role=\"group\"", 1),
+        None => drawn,
+    }
 }
 
 impl<'a, T> TreemapDrawing<'_, 'a, T> {
@@ -53,6 +60,10 @@ impl<'a, T> TreemapDrawing<'_, 'a, T> {
         let bytes = (self.tree.size)(node);
         let size = (self.tree.show)(bytes);
         let title = format!("{path}: {size}");
+        let link = self.tree.link.filter(|_| depth > 0);
+        if let Some(link) = link {
+            self.svg.open_link(&link(path));
+        }
         self.svg
             .add_titled_rect(area, &format!("q{step} tile"), &title);
         let columns = ((width - 8.0) / COLUMN).max(0.0) as usize;
@@ -72,6 +83,9 @@ impl<'a, T> TreemapDrawing<'_, 'a, T> {
                 &class,
                 &label,
             );
+        }
+        if link.is_some() {
+            self.svg.close_link();
         }
         let top = if labelled { LABEL } else { 1.0 };
         let inner = [x + 1.0, y + top, width - 2.0, height - top - 1.0];
@@ -142,6 +156,7 @@ mod tests {
                     .map(|(name, one)| (name.clone(), one))
                     .collect()
             },
+            link: None,
             show: &|size| format!("{size} B"),
         };
         draw_treemap("t", "Folders", "/", root, &tree)

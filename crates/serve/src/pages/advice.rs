@@ -10,6 +10,7 @@ use crate::site::Site;
 use crate::site_page::Section;
 use crate::stored_trial::TrialSummary;
 use assay_advice::{Applicability, Evidence, applies};
+use assay_pool::Pooled;
 use assay_render::text::escape_line;
 use minijinja::context;
 use minijinja::value::Serde;
@@ -54,6 +55,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         })
         .map(|machine| machine_link(&machine.name))
         .collect();
+    let elsewhere = site.pooled_effects(advice);
     let standing = standing_name(advice.literature.standing);
     let page = site.render_page(
         &escape_line(&advice.title),
@@ -74,6 +76,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
             claimed => escape_line(&advice.source.claimed),
             risk => escape_line(&advice.risk.text),
             has_trial => advice.trial.is_some(),
+            may_start => site.jobs.is_some(),
+            start_href => format!("/actions?{}#start-trial", crate::query::encode(&[("advice", &advice.id)])),
             has_check => advice.check.is_some(),
             applies => applies_name(&here),
             reasons => list_reasons(&here),
@@ -86,12 +90,32 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
                     .collect::<Vec<_>>(),
             ),
             found => Serde(found),
-            effects => Serde(draw_effects(&trials)),
+            effects => Serde(draw_effects(&trials, &elsewhere)),
+            elsewhere => elsewhere.iter().map(describe_shared).collect::<Vec<_>>(),
             trials => Serde(trials.iter().map(|trial| TrialRowView::new(trial)).collect::<Vec<_>>()),
             page => render_markdown(&advice.page),
         },
     );
     Ok(Answer::page(page))
+}
+
+/// Describes the shared trials of one metric in a sentence.
+fn describe_shared(pooled: &Pooled) -> String {
+    let funnel = &pooled.funnel;
+    let simulated = if pooled.simulated { " (simulated)" } else { "" };
+    format!(
+        "Elsewhere{simulated}, {}: {} trials on {} machines of {} owners: {} better, {} worse, {} no difference, {} \
+         undecided, {} unsafe.",
+        pooled.metric,
+        funnel.started,
+        pooled.machines,
+        pooled.owners,
+        funnel.better,
+        funnel.worse,
+        funnel.same,
+        funnel.undecided,
+        funnel.not_safe
+    )
 }
 
 fn describe_evidence(one: &Evidence) -> EvidenceView {

@@ -8,12 +8,16 @@ use crate::site::Site;
 use assay_model::finding::Severity;
 use assay_model::result::Change;
 use assay_model::run::RunState;
+use assay_render::text::escape_line;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// Machines that an item names; the rest is counted.
 const MOST_MACHINES: usize = 6;
+/// Characters of a cause.
+const MOST_CAUSE: usize = 220;
 /// A machine that was not checked for so many days while others were is shown.
 const SILENT_DAYS: i64 = 7;
 
@@ -26,12 +30,50 @@ pub(super) struct AttentionItem {
     title: String,
     href: String,
     detail: String,
+    /// File and line of the cause.
+    place: Option<String>,
     machines: Vec<LinkView>,
     more: usize,
     when: Option<TimeView>,
     is_new: bool,
     #[serde(skip)]
     rank: (u32, usize),
+    /// Rule and first machine of a finding, to look up its cause.
+    #[serde(skip)]
+    finding: Option<(String, String)>,
+}
+
+/// Time for reading the causes of findings; later items keep the statement of their advice.
+const READING: Duration = Duration::from_millis(400);
+
+/// Replaces the details of findings by what was found on the first machine, and where.
+pub(super) fn add_causes(site: &Site, state: &FleetState, items: &mut [AttentionItem]) {
+    let deadline = Instant::now() + READING;
+    for item in items {
+        let Some((rule, machine)) = &item.finding else {
+            continue;
+        };
+        if Instant::now() >= deadline {
+            return;
+        }
+        let Some(check) = state
+            .machine(machine)
+            .and_then(|machine| super::machine::read_check(site, machine).0)
+        else {
+            continue;
+        };
+        let found = (check.checked.findings.iter()).find(|finding| finding.rule == *rule);
+        if let Some(finding) = found {
+            let text: String = finding.text.chars().take(MOST_CAUSE + 1).collect();
+            let mut text = escape_line(&text);
+            if text.chars().count() > MOST_CAUSE {
+                text = text.chars().take(MOST_CAUSE - 1).chain(['…']).collect();
+            }
+            item.detail = text;
+            let place = finding.places.first().map(ToString::to_string);
+            item.place = place.map(|place| super::short_name(&place));
+        }
+    }
 }
 
 /// Builds the items, the most urgent first.
@@ -96,7 +138,15 @@ fn find_findings(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
             class: severity.name(),
             title: advice.map_or_else(|| short_name(id), |advice| short_name(&advice.title)),
             href,
-            detail: join_some(&rule.subjects, 3),
+            detail: advice.map_or_else(
+                || join_some(&rule.subjects, 3),
+                |advice| short_name(&advice.statement),
+            ),
+            place: None,
+            finding: rule
+                .machines
+                .first()
+                .map(|machine| (id.to_owned(), (*machine).to_owned())),
             machines: rule
                 .machines
                 .iter()
@@ -131,6 +181,8 @@ fn find_missed(state: &FleetState) -> Vec<AttentionItem> {
             ),
             href: format!("/runs/{}#criteria", row.id),
             detail: join_some(&missed.criteria, 2),
+            place: None,
+            finding: None,
             machines: machine_name(row).map(machine_link).into_iter().collect(),
             more: 0,
             when: Some(TimeView::new(row.started)),
@@ -163,6 +215,8 @@ fn find_shift(recent: &RecentShift) -> Option<AttentionItem> {
             short_name(&series.key.plan),
             short_name(&series.key.target)
         ),
+        place: None,
+        finding: None,
         machines: series
             .key
             .machine
@@ -193,6 +247,8 @@ fn find_failed(state: &FleetState) -> Vec<AttentionItem> {
             title: format!("The newest run of {} failed", short_name(&row.plan)),
             href: format!("/runs/{}", row.id),
             detail: format!("{} of {} samples are stored", row.samples, row.planned),
+            place: None,
+            finding: None,
             machines: vec![machine_link(&machine.name)],
             more: 0,
             when: Some(TimeView::new(row.started)),
@@ -222,6 +278,8 @@ fn find_waiting(state: &FleetState) -> Vec<AttentionItem> {
             title: format!("{} helps and is not kept", short_name(&trial.advice)),
             href: format!("/trials/{}", trial.id),
             detail: super::trial_row::describe_change(trial),
+            place: None,
+            finding: None,
             machines: trial
                 .machine
                 .as_deref()
@@ -253,6 +311,8 @@ fn find_silent(state: &FleetState) -> Vec<AttentionItem> {
             title: "Not checked while others were".to_owned(),
             href: machine_link(&machine.name).href,
             detail: format!("the newest check of another machine is {days} days newer"),
+            place: None,
+            finding: None,
             machines: vec![machine_link(&machine.name)],
             more: 0,
             when: Some(TimeView::new(last)),

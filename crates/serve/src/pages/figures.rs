@@ -78,12 +78,17 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     });
     let is_chosen = query.get("metric").is_some();
     let window = read_window(query.get("from"), query.get("to"));
-    let charts: Vec<Chart> = all
+    let charts: Vec<ZoomChart> = all
         .iter()
         .take(if is_chosen { MOST_CHARTS } else { 0 })
         .map(|series| cut_window(series, window))
         .enumerate()
-        .map(|(number, series)| figure_chart::draw_series(&series, FULL_WIDTH, number))
+        .map(|(number, series)| ZoomChart {
+            ends: find_ends(&series),
+            left: plot_share(0),
+            right: plot_share(1),
+            chart: figure_chart::draw_series(&series, FULL_WIDTH, number),
+        })
         .collect();
     let shifts: Vec<String> = all
         .iter()
@@ -118,8 +123,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
                 state.runs.iter().filter_map(machine_name).map(short_host),
                 machine,
             )),
-            from => query.get("from"),
-            to => query.get("to"),
+            from => query.get("from").map(only_day),
+            to => query.get("to").map(only_day),
             all_href => format!("/figures?{}", query.with("metric", None)),
             hidden => ["machine", "plan", "workload", "target", "metric"]
                 .into_iter()
@@ -128,6 +133,29 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         },
     );
     Ok(Answer::page(page))
+}
+
+/// A chart in which a time can be marked with the pointer.
+#[derive(Serialize)]
+struct ZoomChart {
+    chart: Chart,
+    /// Times at the ends of the drawn axis, in seconds.
+    ends: Option<[i64; 2]>,
+    /// Where the axis begins and ends, as shares of the width.
+    left: f64,
+    right: f64,
+}
+
+fn plot_share(end: usize) -> f64 {
+    assay_render::svg::timeline::plot_ends(FULL_WIDTH)[end] / FULL_WIDTH
+}
+
+/// Returns the times at the ends of the axis.
+fn find_ends(series: &Series) -> Option<[i64; 2]> {
+    let [first, last] = [series.points.first()?, series.points.last()?];
+    let [first, last] = [first, last].map(|point| point.at.as_second() as f64);
+    let [from, to] = assay_render::svg::timeline::axis_ends(first, last);
+    Some([from as i64, to as i64])
 }
 
 fn describe_series(series: &Series) -> SeriesView {
@@ -171,15 +199,20 @@ fn tell_shift(series: &Series, shift: &assay_judge::shift::FigureShift) -> Strin
     format!("{}{range}{when}", describe_shift(series, shift))
 }
 
-/// Reads the days of `from` and `to`; a day that is none counts as missing.
+/// Returns the day of a time, as the fields of the form take it.
+fn only_day(text: &str) -> String {
+    text.chars().take(10).collect()
+}
+
+/// Reads the times of `from` and `to`; a day that is none counts as missing.
 fn read_window(from: Option<&str>, to: Option<&str>) -> (Option<Timestamp>, Option<Timestamp>) {
     let start = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
     let day = |text: &str| text.parse::<Date>().ok();
+    // A marked time is exact; a day is that of UTC, whole.
+    let exact = |text: &str| text.parse::<Timestamp>().ok();
     (
-        from.and_then(day).and_then(start),
-        to.and_then(day)
-            .and_then(|date| date.tomorrow().ok())
-            .and_then(start),
+        from.and_then(|text| exact(text).or_else(|| day(text).and_then(start))),
+        to.and_then(|text| exact(text).or_else(|| day(text)?.tomorrow().ok().and_then(start))),
     )
 }
 

@@ -24,8 +24,10 @@ const MACHINES: usize = 12;
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let template = include_str!("../templates/overview.html");
-    let items = attention::find_items(site, &state);
-    let shown: Vec<_> = items.iter().take(MOST_ITEMS).collect();
+    let mut items = attention::find_items(site, &state);
+    let left_out = items.len().saturating_sub(MOST_ITEMS);
+    items.truncate(MOST_ITEMS);
+    attention::add_causes(site, &state, &mut items);
     let running = state
         .runs
         .iter()
@@ -38,6 +40,11 @@ pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let trials: Vec<_> = trials
         .map(|trial| super::trial_row::TrialRowView::new(trial))
         .collect();
+    let is_tuning = |one: &assay_tune::TuneRecord| one.state == assay_tune::TuneState::Running;
+    let tuning = site
+        .store
+        .read(|store| super::tuning::list_sessions(store, is_tuning))?
+        .unwrap_or_default();
     let newest: Vec<RunView> = state
         .runs
         .iter()
@@ -57,13 +64,14 @@ pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
         context! {
             is_empty => state.machines.is_empty() && state.runs.is_empty() && state.trials.is_empty(),
             store => site.store.shown(),
-            items => Serde(&shown),
-            left_out => items.len().saturating_sub(MOST_ITEMS),
+            items => Serde(&items),
+            left_out,
             summary => summarize(&state),
             newest_time => Serde(state.newest.map(TimeView::new)),
             is_partial => state.is_partial,
             running => Serde(running),
             trials => Serde(trials),
+            tuning => Serde(tuning),
             machines => Serde(&rows),
             more_machines => state.machines.len().saturating_sub(MACHINES),
             runs => Serde(newest),

@@ -143,6 +143,8 @@ fn build_toolbar(site: &Site, run: &Run, other: Option<&Run>) -> Result<String, 
         is_compared => other.is_some(),
         figures => format!("/figures?{}", encode(&figures)),
         json => format!("/api/v1/runs/{}", run.id),
+        stop_job => super::actions::find_job_of(site, "run", run.started),
+        form_token => super::actions::form_token(site),
         live => (run.state == RunState::Running).then(|| format!("/live/runs/{}", run.id)),
         live_text => "running",
     };

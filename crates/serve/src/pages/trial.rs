@@ -28,6 +28,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         machine => Serde(machine),
         advice => format!("/advice/{}", encode_segment(&trial.plan.advice)),
         json => format!("/api/v1/trials/{}", trial.id),
+        stop_job => super::actions::find_job_of(site, "trial", trial.started),
+        form_token => super::actions::form_token(site),
         live => (trial.state == TrialState::Running).then(|| format!("/live/trials/{}", trial.id)),
         live_text => assay_report::trial::format_verdict_line(&stored.view()),
     });

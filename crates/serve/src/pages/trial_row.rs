@@ -3,6 +3,7 @@
 use super::{LinkView, TimeView, machine_link, short_name};
 use crate::stored_trial::TrialSummary;
 use assay_model::trial::{Kept, TrialState, Verdict};
+use assay_pool::Pooled;
 use assay_render::html::{Chart, ChartTable};
 use assay_render::svg::forest_plot::{ForestMark, ForestPlot, ForestRow, draw_forest};
 use assay_render::units::NONE;
@@ -106,8 +107,8 @@ pub(super) fn format_signed(ratio: f64) -> String {
     }
 }
 
-/// Draws the effects of trials with their intervals, better to the right.
-pub(super) fn draw_effects(trials: &[&TrialSummary]) -> Option<Chart> {
+/// Draws the effects of trials with their intervals, better to the right. Means of shared trials follow.
+pub(super) fn draw_effects(trials: &[&TrialSummary], elsewhere: &[Pooled]) -> Option<Chart> {
     let shown: Vec<&&TrialSummary> = trials
         .iter()
         .filter(|trial| trial.improvement.is_some_and(f64::is_finite) && !trial.is_aa)
@@ -135,6 +136,29 @@ pub(super) fn draw_effects(trials: &[&TrialSummary]) -> Option<Chart> {
         },
         text: format!("{}: {}", verdict_name(trial), describe_change(trial)),
     });
+    let shared: Vec<(&Pooled, &assay_pool::Effect)> = elsewhere
+        .iter()
+        .filter_map(|one| Some((one, one.effect.as_ref()?)))
+        .collect();
+    let shared_label = |one: &Pooled| {
+        format!(
+            "elsewhere: {} machines of {} owners",
+            one.machines, one.owners
+        )
+    };
+    let shared_rows = shared.iter().map(|(one, effect)| ForestRow {
+        label: shared_label(one),
+        effect: Some(effect.mean.ln_1p()),
+        interval: Some((
+            effect.mean_interval.low.ln_1p(),
+            effect.mean_interval.high.ln_1p(),
+        )),
+        least: None,
+        margin: Some(effect.worthwhile.ln_1p()),
+        shape: ForestMark::Plain,
+        text: format!("{} {}", one.metric, format_signed(1.0 + effect.mean)),
+    });
+    let rows = rows.chain(shared_rows);
     let title = "Effects of trials with their intervals";
     let plot = ForestPlot {
         id: "effects".to_owned(),
@@ -142,7 +166,7 @@ pub(super) fn draw_effects(trials: &[&TrialSummary]) -> Option<Chart> {
         description: format!(
             "One row for each of {} trials: its improvement with the interval, better to the right; the band is what \
              does not matter.",
-            shown.len()
+            shown.len() + shared.len()
         ),
         rows: rows.collect(),
         falls: false,
@@ -156,7 +180,20 @@ pub(super) fn draw_effects(trials: &[&TrialSummary]) -> Option<Chart> {
             interval(trial),
         ]
     });
-    (!shown.is_empty()).then(|| Chart {
+    let shared_table = shared.iter().map(|(one, effect)| {
+        vec![
+            shared_label(one),
+            "mean".to_owned(),
+            format_signed(1.0 + effect.mean),
+            format!(
+                "{} to {}",
+                format_signed(1.0 + effect.mean_interval.low),
+                format_signed(1.0 + effect.mean_interval.high)
+            ),
+        ]
+    });
+    let table = table.chain(shared_table);
+    (!shown.is_empty() || !shared.is_empty()).then(|| Chart {
         title: title.to_owned(),
         svg: draw_forest(&plot),
         table: ChartTable {

@@ -45,7 +45,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         include_str!("../templates/trials.html"),
         context! {
             is_empty => all.is_empty(),
-            effects => Serde(draw_effects(cut)),
+            effects => Serde(draw_effects(cut, &[])),
             trials => Serde(views),
             pager => Serde(pager),
             advice => Serde(filter_options(all.iter().map(|trial| trial.advice.as_str()), advice)),

@@ -38,11 +38,11 @@ pub(super) struct Remove {
 
 /// A file that was written, or was about to be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Written {
+pub(in crate::verbs) struct Written {
     #[serde(with = "assay_host::path_json")]
-    path: PathBuf,
+    pub(in crate::verbs) path: PathBuf,
     /// BLAKE3 of its content.
-    hash: String,
+    pub(in crate::verbs) hash: String,
 }
 
 impl Install {
@@ -54,7 +54,7 @@ impl Install {
         );
         let place = match &self.dir {
             Some(dir) => std::path::absolute(dir)?,
-            None => place()?,
+            None => units_dir()?,
         };
         let program =
             std::env::current_exe().context("the program file of assay cannot be found")?;
@@ -88,7 +88,7 @@ impl Install {
             .iter()
             .map(|(path, text)| Written {
                 path: path.clone(),
-                hash: hash(text),
+                hash: hash_text(text),
             })
             .collect();
         // Includes files of an earlier installation with other options, which belong to assay too.
@@ -96,13 +96,13 @@ impl Install {
         known.extend(written);
         save(&list()?, &serde_json::to_vec(&known)?)?;
         for (path, text) in &files {
-            write(path, text)?;
+            write_unit(path, text)?;
             eprintln!("written: {}", path.display());
         }
-        match systemd(&place) {
+        match has_systemd(&place) {
             true => {
-                systemctl(&["daemon-reload"])?;
-                systemctl(&["enable", "--now", &format!("{}.timer", units::NAME)])?;
+                run_systemctl(&["daemon-reload"])?;
+                run_systemctl(&["enable", "--now", &format!("{}.timer", units::NAME)])?;
                 eprintln!(
                     "the timer runs: `systemctl list-timers {}.timer`",
                     units::NAME
@@ -171,10 +171,10 @@ impl Remove {
         }
         let read = known
             .iter()
-            .any(|one| one.path.parent().is_some_and(systemd));
+            .any(|one| one.path.parent().is_some_and(has_systemd));
         if read {
             // The timer may never have run.
-            let _ = systemctl(&["disable", "--now", &format!("{}.timer", units::NAME)]);
+            let _ = run_systemctl(&["disable", "--now", &format!("{}.timer", units::NAME)]);
         }
         let mut left: Vec<Written> = Vec::new();
         let mut paths: Vec<&PathBuf> = known.iter().map(|one| &one.path).collect();
@@ -185,9 +185,9 @@ impl Remove {
             let Ok(found) = LiveHost.read_text(path) else {
                 continue;
             };
-            let ours = hashes.clone().any(|one| one.hash == hash(&found));
+            let ours = hashes.clone().any(|one| one.hash == hash_text(&found));
             if ours || (self.force && units::is_ours(&found)) {
-                remove(path)?;
+                remove_file(path)?;
                 eprintln!("removed: {}", path.display());
             } else {
                 left.extend(hashes.cloned());
@@ -199,7 +199,7 @@ impl Remove {
         }
         save(&list()?, &serde_json::to_vec(&left)?)?;
         if read {
-            systemctl(&["daemon-reload"])?;
+            run_systemctl(&["daemon-reload"])?;
         }
         Ok(match left.is_empty() {
             true => Status::Ok,
@@ -224,12 +224,12 @@ fn list() -> anyhow::Result<PathBuf> {
     Ok(dir()?.join("installed.json"))
 }
 
-fn hash(text: &str) -> String {
+pub(in crate::verbs) fn hash_text(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_string()
 }
 
 /// Returns the directory of units: the system's for root, else the user's.
-fn place() -> anyhow::Result<PathBuf> {
+pub(in crate::verbs) fn units_dir() -> anyhow::Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok("/etc/systemd/system".into());
     }
@@ -239,11 +239,11 @@ fn place() -> anyhow::Result<PathBuf> {
 }
 
 /// Whether systemd runs (sd_booted(3)) and reads units of this directory.
-fn systemd(dir: &Path) -> bool {
-    Path::new("/run/systemd/system").is_dir() && place().is_ok_and(|place| place == dir)
+pub(in crate::verbs) fn has_systemd(dir: &Path) -> bool {
+    Path::new("/run/systemd/system").is_dir() && units_dir().is_ok_and(|place| place == dir)
 }
 
-fn systemctl(words: &[&str]) -> anyhow::Result<()> {
+pub(in crate::verbs) fn run_systemctl(words: &[&str]) -> anyhow::Result<()> {
     let mut all = vec!["systemctl"];
     if !rustix::process::geteuid().is_root() {
         all.push("--user");
@@ -261,7 +261,7 @@ fn systemctl(words: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Writes a unit atomically.
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(in crate::verbs) fn write_unit(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         assay_host::open_own_directory(parent).map_err(context::unwritten)?;
     }
@@ -272,6 +272,6 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     clippy::disallowed_methods,
     reason = "a file that assay wrote and whose content it knows"
 )]
-fn remove(path: &Path) -> anyhow::Result<()> {
+pub(in crate::verbs) fn remove_file(path: &Path) -> anyhow::Result<()> {
     std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
 }

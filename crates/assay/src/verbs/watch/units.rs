@@ -47,7 +47,7 @@ pub(super) fn timer(every: Nanos) -> String {
 
 /// Quotes a word for systemd (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"):
 /// escapes quotation marks, backslashes and specifiers, and on a command line also variables.
-fn quoted(word: &str, command_line: bool) -> String {
+pub(in crate::verbs) fn quoted(word: &str, command_line: bool) -> String {
     let mut text = String::from("\"");
     for c in word.chars() {
         match c {

@@ -42,11 +42,16 @@ pub fn options(dir: &Path) -> SiteOptions {
     SiteOptions {
         store: dir.join("s.db"),
         history: dir.join("fleet"),
+        accept: Some(dir.join("accept.toml")),
+        duplicates: Some(dir.join("dups.db")),
+        pool: Some(dir.join("s.db.pool")),
         catalogue: Catalogue::builtin().unwrap(),
         read_facts: Box::new(|| (Facts::default(), None)),
         token: None,
         names: vec!["box.example".to_owned()],
         version: "0.0.0",
+        machine: None,
+        actions: None,
         notice: None,
     }
 }

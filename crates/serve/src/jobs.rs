@@ -1,0 +1,324 @@
+//! Commands of assay that visitors started: each is a child process with an argument vector, stopped as by Ctrl-C, and
+//! written to a log before it begins. When the server is killed, the kernel sends its children SIGTERM, and they undo
+//! what they changed.
+
+use crate::action_request::ActionRequest;
+use assay_host::process::{Dies, Running};
+use jiff::Timestamp;
+use rustix::process::Signal;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Lines of output that are kept of a job.
+const MOST_LINES: usize = 400;
+/// Bytes of a line that are kept.
+const MOST_LINE_BYTES: u64 = 4_096;
+/// Jobs that are remembered; the log has all.
+const MOST_JOBS: usize = 200;
+/// How often a job is looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What visitors may start, and with what.
+pub struct ActionOptions {
+    /// The program file of assay.
+    pub program: PathBuf,
+    /// The store that commands write to.
+    pub store: PathBuf,
+    /// Directory with the user's own advice.
+    pub advice_dir: Option<PathBuf>,
+    /// File that records who started and stopped what.
+    pub log: PathBuf,
+}
+
+/// A command that runs, or ran.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) id: usize,
+    pub(crate) kind: &'static str,
+    pub(crate) subject: String,
+    /// The whole command line, for people.
+    pub(crate) command: String,
+    pub(crate) started: Timestamp,
+    output: Mutex<JobOutput>,
+    /// Times that somebody asked it to stop.
+    stops: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct JobOutput {
+    lines: VecDeque<String>,
+    /// Lines that came so far.
+    count: usize,
+    ended: Option<(Timestamp, String)>,
+}
+
+impl Job {
+    /// Returns the number of lines so far, the last ones, and when and how it ended.
+    pub(crate) fn output(&self) -> (usize, Vec<String>, Option<(Timestamp, String)>) {
+        let output = lock(&self.output);
+        (
+            output.count,
+            output.lines.iter().cloned().collect(),
+            output.ended.clone(),
+        )
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        lock(&self.output).ended.is_none()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stops.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether it measures or changes the machine: only one such job runs at a time.
+    fn is_exclusive(&self) -> bool {
+        self.kind != "why"
+    }
+}
+
+/// All jobs of a server.
+pub(crate) struct JobTable {
+    options: ActionOptions,
+    /// Secret in every form: a page of another site cannot know it.
+    pub(crate) form_token: String,
+    jobs: Mutex<Vec<Arc<Job>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Why a job did not start.
+#[derive(Debug)]
+pub(crate) enum StartRefusal {
+    /// Another one runs.
+    Busy(Arc<Job>),
+    /// The log cannot be written, or the program not be started.
+    Failed(String),
+}
+
+#[derive(Serialize)]
+struct LogLine<'a> {
+    at: String,
+    event: &'a str,
+    job: usize,
+    from: &'a str,
+    command: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<&'a str>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl JobTable {
+    /// Prepares for jobs.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes, or the log cannot be opened.
+    pub(crate) fn new(options: ActionOptions) -> io::Result<Self> {
+        let mut secret = [0; 32];
+        File::open("/dev/urandom")?.read_exact(&mut secret)?;
+        open_log(&options.log)?;
+        Ok(Self {
+            options,
+            form_token: blake3::hash(&secret).to_hex().to_string(),
+            jobs: Mutex::default(),
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Returns the jobs, the newest first.
+    pub(crate) fn list(&self) -> Vec<Arc<Job>> {
+        lock(&self.jobs).iter().rev().cloned().collect()
+    }
+
+    /// Returns a job.
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Job>> {
+        let id: usize = id.parse().ok()?;
+        lock(&self.jobs).iter().find(|job| job.id == id).cloned()
+    }
+
+    /// Returns the job of a kind that runs.
+    pub(crate) fn running(&self, kind: &str) -> Option<Arc<Job>> {
+        let jobs = lock(&self.jobs);
+        jobs.iter()
+            .find(|job| job.kind == kind && job.is_running())
+            .cloned()
+    }
+
+    /// Starts a command. `from` is the address of the visitor.
+    ///
+    /// # Errors
+    /// Another one measures, or it cannot be logged or started.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        request: ActionRequest,
+        from: &str,
+    ) -> Result<Arc<Job>, StartRefusal> {
+        let mut jobs = lock(&self.jobs);
+        let mut words: Vec<std::ffi::OsString> = Vec::new();
+        let mut own = request.words.iter();
+        // Options that belong to the verb stand before `--`.
+        words.extend(own.next().map(Into::into));
+        words.extend(["--color".into(), "never".into()]);
+        words.extend(["--store".into(), self.options.store.clone().into()]);
+        if let (Some(dir), "trial" | "tune") = (&self.options.advice_dir, request.kind) {
+            words.extend(["--advice-dir".into(), dir.clone().into()]);
+        }
+        words.extend(own.map(Into::into));
+        let shown: Vec<String> = std::iter::once("assay".to_owned())
+            .chain(request.words.iter().map(|word| quote_word(word)))
+            .collect();
+        let job = Arc::new(Job {
+            id: jobs.last().map_or(1, |job| job.id + 1),
+            kind: request.kind,
+            subject: request.subject,
+            command: shown.join(" "),
+            started: Timestamp::now(),
+            output: Mutex::default(),
+            stops: AtomicUsize::new(0),
+        });
+        let busy = jobs
+            .iter()
+            .find(|one| one.is_running() && one.is_exclusive() && job.is_exclusive());
+        if let Some(busy) = busy {
+            return Err(StartRefusal::Busy(busy.clone()));
+        }
+        self.log("start", &job, from, None)
+            .map_err(|error| StartRefusal::Failed(format!("cannot write the log: {error}")))?;
+        if jobs.len() >= MOST_JOBS {
+            let oldest = jobs.iter().position(|job| !job.is_running());
+            oldest.map(|at| jobs.remove(at));
+        }
+        let (table, this) = (self.clone(), job.clone());
+        // The kernel signals the child when the thread that started it ends: this one lives as long as the child.
+        let thread = std::thread::Builder::new()
+            .name(format!("job-{}", job.id))
+            .spawn(move || table.carry_out(&this, &words))
+            .map_err(|error| StartRefusal::Failed(format!("cannot start a thread: {error}")))?;
+        jobs.push(job.clone());
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(job)
+    }
+
+    /// Asks a job to stop, as Ctrl-C does.
+    pub(crate) fn stop(&self, job: &Job, from: &str) {
+        job.stops.fetch_add(1, Ordering::SeqCst);
+        // The stop happens even if the disk with the log is full.
+        let _ = self.log("stop", job, from, None);
+    }
+
+    /// Stops all jobs and waits for their ends.
+    pub(crate) fn end_all(&self) {
+        for job in self.list().iter().filter(|job| job.is_running()) {
+            self.stop(job, "the end of the server");
+        }
+        let threads: Vec<_> = lock(&self.threads).drain(..).collect();
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    fn carry_out(&self, job: &Job, words: &[std::ffi::OsString]) {
+        let end = match self.run_child(job, words) {
+            Ok(end) => end,
+            Err(error) => format!("cannot start assay: {error}"),
+        };
+        let _ = self.log("end", job, "", Some(&end));
+        lock(&job.output).ended = Some((Timestamp::now(), end));
+    }
+
+    fn run_child(&self, job: &Job, words: &[std::ffi::OsString]) -> io::Result<String> {
+        let (reader, writer) = io::pipe()?;
+        let mut command = Command::new(&self.options.program);
+        command
+            .args(words)
+            .stdout(OwnedFd::from(writer.try_clone()?))
+            .stderr(OwnedFd::from(writer));
+        let mut running = Running::start(command, Dies::Asked)?;
+        std::thread::scope(|scope| {
+            scope.spawn(|| read_lines(reader, &job.output));
+            let mut signalled = 0;
+            while !running.wait(INTERVAL)? {
+                let stops = job.stops.load(Ordering::SeqCst);
+                if stops > signalled {
+                    signalled = stops;
+                    running.signal(Signal::INT);
+                }
+            }
+            let end = running.reap()?;
+            Ok(end.to_string())
+        })
+    }
+
+    fn log(&self, event: &str, job: &Job, from: &str, end: Option<&str>) -> io::Result<()> {
+        let line = LogLine {
+            at: Timestamp::now().to_string(),
+            event,
+            job: job.id,
+            from,
+            command: &job.command,
+            end,
+        };
+        let mut text = serde_json::to_string(&line)?;
+        text.push('\n');
+        let mut file = open_log(&self.options.log)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    }
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    options.open(path)
+}
+
+/// Quotes a word as shells read it, for people who copy it.
+fn quote_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+fn read_lines(reader: io::PipeReader, output: &Mutex<JobOutput>) {
+    let mut reader = BufReader::new(reader);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let read = reader
+            .by_ref()
+            .take(MOST_LINE_BYTES)
+            .read_until(b'\n', &mut bytes);
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let mut output = lock(output);
+        output
+            .lines
+            .push_back(assay_render::text::escape_line(text.trim_end()));
+        output.count += 1;
+        if output.lines.len() > MOST_LINES {
+            output.lines.pop_front();
+        }
+    }
+}
