@@ -8,9 +8,9 @@ use assay_model::trial::PairOutcome;
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Load, Nanos, Workload};
 use assay_tune::{
-    Acts, Allowed, Applicability, Candidate, CandidateChange, Costs, Driver, Goal, Incident,
-    KeptState, LoadShape, PairOrder, Prior, Row, StepOutcome, Toggle, TunePlan, TuneRecord,
-    TuneSession, TuneState, Unexpected, Visit, Want, carry_out,
+    Acts, Allowed, Applicability, Candidate, CandidateChange, Costs, Diagnosis, Driver, Goal,
+    Incident, KeptState, LoadShape, PairOrder, Prior, Row, StepOutcome, Toggle, TunePlan,
+    TuneRecord, TuneSession, TuneState, Unexpected, Visit, Want, carry_out,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -84,6 +84,10 @@ impl Driver for Formula<'_> {
             .map(|_| (0..rounds).map(|_| round()).collect())
             .collect();
         Ok(Visit { figures })
+    }
+
+    fn diagnose(&mut self, _: &Want, _: u32) -> Result<Diagnosis, Unexpected> {
+        Ok(Diagnosis::default())
     }
 
     fn try_alone(&mut self, _: usize) -> Result<Option<String>, Unexpected> {
@@ -181,6 +185,7 @@ fn build_plan(goal: &str, seed: u64) -> Result<TunePlan, Box<dyn std::error::Err
         },
         limit: None,
         bottom: None,
+        diagnose: false,
         anyway: false,
         costs: Costs {
             slot: Nanos(4 * SECOND),
