@@ -35,7 +35,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
     for path in all {
         let own_site = !MAINS.contains(&path.as_str()) && !path.contains("/mods-enabled/");
-        for section in sections(read(g, "apache", &path)) {
+        for section in parse_sections(read(g, "apache", &path)) {
             number += 1;
             section.note(g, &number.to_string(), own_site);
         }
@@ -44,7 +44,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 
 /// Returns the sections of a file about directories or locations; of nested sections only the inner
 /// one.
-fn sections(lines: Vec<Line>) -> Vec<Section> {
+fn parse_sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();
     for line in lines {

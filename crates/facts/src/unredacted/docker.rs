@@ -14,13 +14,13 @@ const DROP_INS: &str = "/etc/systemd/system/docker.service.d";
 const MOST: usize = 500;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    daemon(g);
-    containers(g);
+    note_daemon(g);
+    note_containers(g);
 }
 
 /// Notes whether any client on the network gets root rights: a TCP address without client
 /// certificates.
-fn daemon(g: &mut Gather<'_>) {
+fn note_daemon(g: &mut Gather<'_>) {
     if let Some(text) = g.read("docker.daemon", DAEMON) {
         let Ok(said) = serde_json::from_str::<Value>(&text) else {
             g.facts
@@ -34,7 +34,7 @@ fn daemon(g: &mut Gather<'_>) {
             FactPlace::from(format!("{DAEMON}:{}", at + 1))
         });
         note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
-        settings(g, &text, &said);
+        note_settings(g, &text, &said);
     }
     let files = super::lines_of_files::files(g, "docker.daemon", DROP_INS, ".conf");
     for (number, path) in files.into_iter().enumerate() {
@@ -61,7 +61,7 @@ fn daemon(g: &mut Gather<'_>) {
 }
 
 /// Notes settings of daemon.json that disable a protection of all containers or images.
-fn settings(g: &mut Gather<'_>, text: &str, said: &Value) {
+fn note_settings(g: &mut Gather<'_>, text: &str, said: &Value) {
     let registries = said["insecure-registries"].as_array();
     let insecure = registries
         .into_iter()
@@ -93,7 +93,7 @@ fn is_open(host: &str) -> bool {
     address.is_some_and(|address| !is_loopback(address))
 }
 
-fn containers(g: &mut Gather<'_>) {
+fn note_containers(g: &mut Gather<'_>) {
     let names = g.list("docker.container", CONTAINERS);
     for name in names.iter().take(MOST).map(|name| lossy(name)) {
         let read = |file: &str| -> Option<Value> {

@@ -33,15 +33,15 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 std::mem::take(&mut section).note(g, number);
             }
             section.take(&words, &line);
-            tls(g, &words, &line, number);
-            socket(g, &words, &line, number);
+            note_tls(g, &words, &line, number);
+            note_socket(g, &words, &line, number);
         }
         section.note(g, number + 1);
     }
 }
 
 /// Notes the lowest TLS version of a line if it is below 1.2.
-fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let speaks =
         words[0] == "ssl-default-bind-options" || (words[0] == "bind" && words.contains(&"ssl"));
     if !speaks {
@@ -66,7 +66,7 @@ fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
 
 /// Notes whether the control socket gives administrator rights to every local user or to the
 /// network.
-fn socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;
     };
