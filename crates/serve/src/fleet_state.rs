@@ -133,7 +133,7 @@ impl Site {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn fleet_state(&self) -> Result<Arc<FleetState>, StoreError> {
-        // Requests that come meanwhile wait for this one.
+        // Requests that arrive during this time wait for this one.
         let mut last = self
             .fleet
             .last

@@ -4,7 +4,7 @@ use crate::candidate::{Acts, Applicability, Candidate, LoadShape, Prior, Toggle}
 use assay_model::advice::{RiskLevel, Standing};
 use assay_model::{Bytes, Nanos};
 
-/// A candidate that may be tried.
+/// Returns a candidate that may be tried.
 pub(crate) fn candidate(id: &str) -> Candidate {
     Candidate {
         id: id.to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn candidate(id: &str) -> Candidate {
     }
 }
 
-/// Durable direct writes.
+/// Returns a load of durable direct writes.
 pub(crate) fn load() -> LoadShape {
     LoadShape {
         kind: "fio".to_owned(),

@@ -126,7 +126,7 @@ impl MachineReader {
                     .and_then(|path| path.strip_prefix("/proc/"))
                     .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
                 match is_of_process {
-                    // A process that ends meanwhile is no fault; a file that only root may read is one.
+                    // A process that has ended since is no error; a file that only root may read is one.
                     true if !rustix::process::geteuid().is_root()
                         && error.to_string().contains("denied") =>
                     {

@@ -82,7 +82,7 @@ impl WatchWindow {
             for entity in &look.entities {
                 let key = (entity.kind, entity.id.as_str());
                 let gathered = entities.entry(key).or_default();
-                // A process that began meanwhile counted from zero.
+                // A process that started within the window counted from zero.
                 let is_new = boot
                     .zip(entity.numbers.get("started"))
                     .is_some_and(|(boot, started)| *started > boot);
