@@ -1,4 +1,4 @@
-//! Trials as the store has them, judged by the rules of today.
+//! Trials of the store, judged by the current rules.
 
 use assay_judge::trial::{JudgedSlots, forecast, judge_slots_for_display, judge_trial};
 use assay_model::advice::RiskLevel;

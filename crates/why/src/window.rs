@@ -1,4 +1,4 @@
-//! Looks over time: rates of counters, means of levels, and what follows from them. Pure.
+//! Values over several looks: rates of counters, means of levels, and values derived from them. Pure.
 
 mod curves;
 mod derived;
@@ -9,7 +9,7 @@ use crate::WatchSubject;
 use crate::machine_look::{EntityKind, MachineLook, Numbers, TOTAL};
 use std::collections::BTreeMap;
 
-/// An entity over the whole time.
+/// An entity over the whole window.
 #[derive(Clone, Debug)]
 pub struct WatchedEntity {
     /// What it is.
@@ -18,11 +18,11 @@ pub struct WatchedEntity {
     pub id: String,
     /// Name, not escaped.
     pub name: String,
-    /// Rates per second and mean levels; `NAME.max` and `NAME.last` of a level.
+    /// Rates per second and mean levels. A level also has `NAME.max` and `NAME.last`.
     pub numbers: Numbers,
     /// Its last texts, not escaped.
     pub texts: BTreeMap<String, String>,
-    /// Whether it belongs to what is asked about.
+    /// Whether it belongs to the subject of the user.
     pub is_asked: bool,
 }
 
@@ -34,7 +34,8 @@ impl WatchedEntity {
     }
 }
 
-/// A value over time: seconds since the first look, and the value of the interval that ends there.
+/// A value over time: pairs of seconds since the first look and the value of the interval that ends
+/// there.
 pub type Curve = Vec<(f64, f64)>;
 
 /// A machine over some time.
@@ -44,22 +45,22 @@ pub struct WatchWindow {
     pub seconds: f64,
     /// Number of looks.
     pub looks: usize,
-    /// The machine as a whole; `kind` is [`EntityKind::Machine`].
+    /// The whole machine; `kind` is [`EntityKind::Machine`].
     pub machine: WatchedEntity,
     /// What it has.
     pub entities: Vec<WatchedEntity>,
-    /// Waiting by class in task-seconds per second, of what is asked about.
+    /// Waiting of the subject by class, in task-seconds per second.
     pub waiting: BTreeMap<String, f64>,
     /// Curves of the machine by name.
     pub curves: BTreeMap<String, Curve>,
     /// What could not be read.
     pub missing: Vec<String>,
-    /// Groups of what is asked about.
+    /// Control groups of the subject.
     pub groups: Vec<String>,
 }
 
 impl WatchWindow {
-    /// Puts looks together. There must be two or more; with fewer, all is zero.
+    /// Computes a window from looks. With fewer than two looks, all values are zero.
     #[must_use]
     pub fn new(looks: &[MachineLook], thing: &WatchSubject) -> Self {
         let first = looks.first().map_or(0, |look| look.at_ms);
@@ -120,7 +121,7 @@ impl WatchWindow {
     }
 }
 
-/// A number over several looks.
+/// A level over several looks.
 #[derive(Default)]
 struct Level {
     sum: f64,
@@ -140,7 +141,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a look. `is_new`: counters that were not seen before began at zero.
+    /// Adds a look. `is_new`: counters that appear for the first time started from zero.
     fn add(&mut self, numbers: &Numbers, is_new: bool) {
         for (key, value) in numbers {
             if !value.is_finite() {
@@ -148,7 +149,7 @@ impl Gathered {
             }
             match key.strip_suffix(TOTAL) {
                 Some(name) => {
-                    // A counter that began anew grew by nobody knows how much.
+                    // A counter that was reset has an unknown increase.
                     let base = self.counters.insert(key.clone(), *value);
                     let base = base.or(is_new.then_some(0.0)).unwrap_or(*value);
                     *self.growth.entry(name.to_owned()).or_default() += (value - base).max(0.0);
@@ -170,7 +171,7 @@ impl Gathered {
             numbers.insert(key, if seconds > 0.0 { growth / seconds } else { 0.0 });
         }
         for (key, level) in self.levels {
-            // Who waited in few of the looks waited little.
+            // A task that waited in few of the looks waited little: missing looks count as zero.
             let count = match key.starts_with("wait.") || key == "ready" {
                 true => looks as f64,
                 false => level.count,

@@ -1,5 +1,5 @@
-//! Processes: all of them seldom when there are many, and the busy ones and those that wait at each look, with
-//! their threads, transfers, control group, and what they wait for.
+//! Processes. If there are many, all of them are listed rarely; the busy and the waiting ones are read at each look,
+//! with threads, transfers, control group and cause of waiting.
 
 mod lasting;
 mod stat_line;
@@ -16,16 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most processes of a look.
 const MOST: usize = 64;
-/// Most threads of a process that are looked at.
+/// Largest number of threads that are read for a process.
 const MOST_THREADS: usize = 64;
-/// Threads of a process whose state is sampled at once.
+/// Number of threads of a process whose states are sampled at a time.
 const SAMPLED_THREADS: usize = 16;
-/// Lists of all processes through which an idle process is still looked at closely.
+/// Number of lists after which an idle process is no longer read at each look.
 const PATIENCE: u32 = 10;
-/// Share of one CPU that listing all processes may take.
+/// Share of one CPU that listing all processes may use.
 const SCAN_SHARE: f64 = 0.01;
 
-/// What was last seen of a process.
+/// Last known values of a process.
 #[derive(Clone, Debug)]
 struct Last {
     start: u64,
@@ -33,19 +33,19 @@ struct Last {
     busy: u64,
 }
 
-/// All processes, and those that are looked at closely.
+/// All processes, and those that are read at each look.
 #[derive(Default)]
 pub(super) struct ProcessTable {
     all: BTreeMap<u32, Last>,
     tracked: BTreeSet<u32>,
-    /// Lists since a process was last busy.
+    /// Number of lists since a process was last busy.
     idle: BTreeMap<u32, u32>,
     lasting: BTreeMap<u32, Lasting>,
-    /// Looks until all processes are listed again.
+    /// Number of looks until all processes are listed again.
     pause: u32,
-    /// Waits that were sampled since the last look: process, class, function.
+    /// Sampled waits since the last look: process, class, function.
     waits: BTreeMap<(u32, &'static str), (f64, String)>,
-    /// Threads of each process that were ready to run in the samples since the last look.
+    /// Number of runnable threads of each process in the samples since the last look.
     ready: BTreeMap<u32, f64>,
     /// Children of each process at the last look, and whether they change.
     children: BTreeMap<u32, (String, bool)>,
@@ -54,12 +54,13 @@ pub(super) struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Looks at the threads of the processes that are looked at closely: which of them wait, and for what.
+    /// Samples the threads of the processes that are read at each look: which of them wait, and for
+    /// what.
     pub(super) fn sample_states(&mut self, reader: &mut MachineReader) {
         self.samples += 1.0;
         for pid in self.tracked.clone() {
             let threads = list_threads(reader, pid);
-            // A part of many threads stands for all.
+            // If there are many threads, a part of them represents all.
             let part = threads.len().min(SAMPLED_THREADS);
             let weight = threads.len() as f64 / part.max(1) as f64;
             let first = self.samples as usize % threads.len().max(1);
@@ -80,7 +81,8 @@ impl ProcessTable {
         }
     }
 
-    /// Looks at the children of a process that starts many: what they wait for counts as its own waiting.
+    /// Samples the children of a process that starts many. Their waiting counts as waiting of the
+    /// process.
     fn sample_children(&mut self, reader: &mut MachineReader, pid: u32) {
         let children = reader.text(&format!("/proc/{pid}/task/{pid}/children"));
         let children = children.unwrap_or_default();
@@ -102,7 +104,7 @@ impl ProcessTable {
         }
     }
 
-    /// Notes whether the children of a process change from look to look.
+    /// Notes whether the children of a process change between looks.
     fn note_children(&mut self, reader: &mut MachineReader, pid: u32) {
         let now = reader
             .text(&format!("/proc/{pid}/task/{pid}/children"))
@@ -134,7 +136,7 @@ impl ProcessTable {
         entry.1 = function;
     }
 
-    /// Reads the processes of a look.
+    /// Reads the processes for a look.
     pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         self.sample_states(reader);
         match self.pause {
@@ -159,7 +161,7 @@ impl ProcessTable {
         self.samples = 0.0;
     }
 
-    /// Lists all processes and chooses those that are looked at closely.
+    /// Lists all processes and selects those that are read at each look.
     fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let begin = thread_seconds();
         let mut all = BTreeMap::new();
@@ -185,7 +187,8 @@ impl ProcessTable {
                 ('D', _) => 1 << 40 | delta,
                 ('R', _) => 1 << 20 | delta,
                 ('T', _) => 1,
-                // At the first look, what a process did since it started says little.
+                // At the first look, the totals since the start of a process say little about the
+                // present.
                 (_, true) => 0,
                 _ => delta,
             };
@@ -203,7 +206,7 @@ impl ProcessTable {
         let is_first = self.all.is_empty();
         self.all = all;
         ranked.sort_unstable_by(|a, b| b.cmp(a));
-        // Those that were busy before stay, so that their counters have no gaps.
+        // Processes that were busy before stay selected, so that their counters have no gaps.
         let busy: BTreeSet<u32> = ranked.iter().map(|(_, pid)| *pid).collect();
         let (all, idle) = (&self.all, &mut self.idle);
         self.tracked.retain(|pid| {
@@ -228,7 +231,7 @@ impl ProcessTable {
             look.set(format!("states.{state}"), count);
         }
         let cost = thread_seconds() - begin;
-        // What a process did is known at its second look only.
+        // The activity of a process is known only from the second look on.
         self.pause = match is_first {
             true => 0,
             false => (cost / SCAN_SHARE).min(60.0) as u32,
@@ -324,7 +327,8 @@ impl ProcessTable {
         Some(entity)
     }
 
-    /// Numbers of the processes above one, and its own, in brackets: ` 12 1 `.
+    /// Returns the numbers of the ancestors of a process and of itself, each between spaces: ` 12 1
+    /// `.
     fn list_ancestors(&self, pid: u32, parent: u32) -> String {
         let mut text = format!("{pid}");
         let mut next = parent;
@@ -338,7 +342,8 @@ impl ProcessTable {
         text
     }
 
-    /// Groups of the processes that are looked at closely, with those above them, and the group that is asked about.
+    /// Returns the groups of the selected processes with their parent groups, and the group in
+    /// question.
     pub(super) fn group_paths(&self, thing: &WatchSubject) -> BTreeSet<String> {
         let mut paths = BTreeSet::new();
         let asked = match thing {
@@ -362,7 +367,7 @@ fn list_threads(reader: &mut MachineReader, pid: u32) -> Vec<u32> {
     threads.take(MOST_THREADS).collect()
 }
 
-/// CPU time of this thread in seconds.
+/// Returns the CPU time of this thread in seconds.
 fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

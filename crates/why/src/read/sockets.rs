@@ -1,11 +1,10 @@
-//! Sockets: how many there are, accept queues that fill, questions to name servers and connections that wait for an
-//! answer.
+//! Sockets: their number, filled accept queues, unanswered DNS queries, and connections without an answer.
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
 
-/// With more sockets than this, the kernel's list of them takes too long to read.
+/// With more sockets than this, reading the kernel's list takes too long.
 const MOST: f64 = 5000.0;
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
@@ -83,9 +82,9 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
 
 #[derive(Default)]
 struct Seen {
-    /// Connections that are being opened: SYN sent, no answer.
+    /// Connections in state SYN-SENT: no answer yet.
     connecting: f64,
-    /// UDP sockets that are connected to a name server: questions without an answer yet.
+    /// UDP sockets that are connected to a name server: queries without an answer.
     questions: f64,
     /// Accept queues that are not empty.
     listeners: BTreeMap<u16, f64>,
@@ -93,7 +92,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// A line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
+    /// Adds a line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
     fn add(&mut self, line: &str, is_udp: bool) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(5).collect();
         let [_, local, remote, state, queues] = words[..] else {
@@ -127,7 +126,7 @@ impl Seen {
     }
 }
 
-/// `0100007F:0016` as `127.0.0.1:22`; addresses of IPv6 only by their port.
+/// Formats `0100007F:0016` as `127.0.0.1:22`; of IPv6 addresses only the port.
 fn format_peer(address: &str) -> Option<String> {
     let (ip, port) = address.rsplit_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
