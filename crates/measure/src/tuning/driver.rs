@@ -1,4 +1,4 @@
-//! The machine as the planner's driver: visits, slots and pairs under the load of the goal, with rows of
+//! Executes the planner's steps on this machine: visits, slots and pairs under the load of the goal, with rows of
 //! candidates switched on.
 
 use super::error::TuneError;
@@ -27,14 +27,15 @@ use assay_tune::{
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Pairs in a row whose load failed on both sides, after which the load counts as broken.
+/// Number of consecutive pairs with a failed load on both sides after which the load counts as
+/// broken.
 const BROKEN: u32 = 3;
-/// How long the guard command may take.
+/// Longest run time of the guard command.
 const GUARD_LIMIT: Duration = Duration::from_secs(60);
-/// How long after a failure the guard command is asked again.
+/// Time after which a failed guard command is run again.
 const GUARD_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a session lends to its driver.
+/// References that a session lends to its driver.
 pub(super) struct Lent<'a> {
     pub(super) env: Environment<'a>,
     pub(super) session: &'a ChangeSession,
@@ -46,20 +47,20 @@ pub(super) struct Lent<'a> {
     pub(super) tell: &'a mut TellTune<'a>,
 }
 
-/// This machine, ready for the steps of a session.
+/// The driver of a session on this machine.
 pub(super) struct MachineDriver<'a> {
     lent: Lent<'a>,
-    /// Describes the load and the figures to the judge.
+    /// Trial that describes the load and the figures to the judge.
     trial: Trial,
     board: SwitchBoard<'a>,
-    /// Once the load was made ready.
+    /// Loader and target, once the load is prepared.
     ready: Option<(Loader<'a>, LoadTarget)>,
     began: Duration,
-    /// Pairs measured so far: each has offsets and data of its own.
+    /// Number of pairs measured so far: each has separate offsets and data.
     pairs: u32,
-    /// Pairs in a row whose load failed.
+    /// Number of consecutive pairs whose load failed.
     broken: u32,
-    /// It ended from outside: what is done from now on is no part of a later resume.
+    /// Whether an event ended the session. Later outcomes are not stored for a resume.
     stopped: bool,
 }
 
@@ -78,7 +79,7 @@ impl<'a> MachineDriver<'a> {
         }
     }
 
-    /// Notes what ended the session; from now on nothing is recorded that a resume would read.
+    /// Notes what ended the session. Later outcomes are not stored for a resume.
     pub(super) fn stop(&mut self, incident: &Incident) {
         self.lent.record.incident = Some(incident.clone());
         self.stopped = true;
@@ -88,7 +89,7 @@ impl<'a> MachineDriver<'a> {
         self.lent.env.cancel.is_cancelled()
     }
 
-    /// Makes the load ready: finds its tools, lays out the scratch file.
+    /// Prepares the load: finds its tools and creates the scratch file.
     fn make_ready(&mut self) -> Result<(), TuneError> {
         if self.ready.is_some() {
             return Ok(());
@@ -110,7 +111,7 @@ impl<'a> MachineDriver<'a> {
         Ok(())
     }
 
-    /// Runs the load once; the row is in effect.
+    /// Runs the load once with the row in effect.
     fn slot(
         &mut self,
         pair: u32,
@@ -147,7 +148,7 @@ impl<'a> MachineDriver<'a> {
         Clocks::read(self.lent.env.now)
     }
 
-    /// One alternation: both sides once. Returns its outcome, and the figure on both sides.
+    /// Measures one alternation: each side once. Returns its outcome, and the figure on both sides.
     fn alternation(
         &mut self,
         order: &PairOrder,
@@ -185,7 +186,7 @@ impl<'a> MachineDriver<'a> {
         Ok((outcome, figures))
     }
 
-    /// The deciding figure of A and B.
+    /// Returns the deciding figure of A and B.
     fn figures_of(&self, slots: &[Slot]) -> Option<[f64; 2]> {
         let judged = judge_slots_for_display(&self.trial, slots, &[]).samples;
         let of = |side| {
@@ -195,7 +196,8 @@ impl<'a> MachineDriver<'a> {
         Some([of(Side::Now)?, of(Side::Changed)?])
     }
 
-    /// A change that cannot be made is a failure of its side; one that somebody else made ends the session.
+    /// Handles an error of a switch. A change that fails is a failure of its side; a change by
+    /// another program ends the session.
     fn failed_switch(&mut self, error: ChangeError, side: Side) -> Result<PairOutcome, TuneError> {
         if let Some(incident) = find_meddling(&error) {
             return Err(TuneError::Stopped(incident));
@@ -211,7 +213,7 @@ impl<'a> MachineDriver<'a> {
         })
     }
 
-    /// Ends the session when the load failed without the change several times in a row.
+    /// Ends the session if the load failed without the change in several consecutive pairs.
     fn count_broken(&mut self, outcome: &PairOutcome) -> Result<(), TuneError> {
         let PairOutcome::Failed { error } = outcome else {
             self.broken = 0;
@@ -226,7 +228,8 @@ impl<'a> MachineDriver<'a> {
         }
     }
 
-    /// Runs the user's guard command, and once more where it fails; returns how it failed twice.
+    /// Runs the guard command of the user, and again after a failure. Returns the error of the
+    /// second failure.
     fn ask_guard_command(&self) -> Result<Option<String>, TuneError> {
         let Some(argv) = &self.lent.record.guard_command else {
             return Ok(None);
@@ -247,7 +250,7 @@ impl<'a> MachineDriver<'a> {
         Ok(failure)
     }
 
-    /// Waits, and checks for a signal.
+    /// Waits, and checks for signals.
     fn wait(&self, time: Nanos) -> Result<(), TuneError> {
         let until = monotonic_time() + Duration::from(time);
         loop {
@@ -268,7 +271,7 @@ impl<'a> MachineDriver<'a> {
     }
 }
 
-/// The load in its place; the row was entered before.
+/// The load, ready to run; the row is already in effect.
 struct SlotBench<'b, 'a> {
     loader: &'b Loader<'a>,
     place: &'b LoadTarget,
@@ -298,7 +301,7 @@ fn void(reason: &str) -> PairOutcome {
     }
 }
 
-/// Runs a guard command; returns how it failed.
+/// Runs a guard command; returns its error.
 fn run_guard_command(host: &dyn Host, argv: &[String]) -> Option<String> {
     let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let limits = Limits {
@@ -443,7 +446,7 @@ fn as_incident(error: ChangeError) -> TuneError {
     }
 }
 
-/// Names of figures for an error.
+/// Formats names of figures for an error.
 fn name_figures(metrics: impl Iterator<Item = Metric>) -> String {
     let all = metrics.filter(|metric| metric.direction == Direction::All);
     let mut names: Vec<String> = all.map(|metric| metric.to_string()).collect();
@@ -452,8 +455,8 @@ fn name_figures(metrics: impl Iterator<Item = Metric>) -> String {
     names.join(", ")
 }
 
-/// The trial that describes the load of a session to the judge: the deciding figure and the guardrails are
-/// those of each pair.
+/// Returns the trial that describes the load of a session to the judge. Each pair has the deciding
+/// figure and the guardrails.
 pub(super) fn describe_to_judge(record: &TuneRecord) -> Trial {
     let plan = &record.plan;
     let load = record.load.clone();
