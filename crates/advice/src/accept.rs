@@ -37,10 +37,11 @@ impl Entry {
     }
 }
 
-/// Moves what the text accepts out of the findings that count. An entry that is malformed, that has
-/// expired by `today`, or that means nothing which was found accepts nothing and becomes a remark;
-/// so does a text that is no TOML. `machine` is the name by which another machine was asked: entries that name
-/// another one are passed over, and so is that one means nothing, which may be about others.
+/// Moves accepted findings out of the findings that count. `text` is the content of the file `path`. Adds a remark
+/// if the text is not TOML, and for each entry that is malformed, has expired by `today`, or matches no finding;
+/// such an entry accepts nothing. `machine` is the name of the checked machine if it is another one. Entries for
+/// other machines are then ignored, and an entry that names no machine and matches no finding causes no
+/// remark, because it may be about another machine.
 pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machine: Option<&str>) {
     let table: toml::Table = match toml::from_str(text) {
         Ok(table) => table,

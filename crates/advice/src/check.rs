@@ -93,7 +93,7 @@ fn rule(rule: &Check) -> Result<(), Found> {
         )),
         (None, Some((0, _) | (_, 0))) => Err(found(
             &["check", "remedy"],
-            "a remedy has at least one step, and says how it is taken back",
+            "a remedy has at least one step, and says how it is reverted",
         )),
         _ => Ok(()),
     }

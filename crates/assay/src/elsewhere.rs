@@ -109,7 +109,7 @@ impl Elsewhere {
         let script = assay_facts::script_for(env!("CARGO_PKG_VERSION"), paths)
             .map_err(anyhow::Error::msg)?;
         let sent = session.run(&script, &mut |passed| {
-            // After two seconds the user is told what is running.
+            // After two seconds, show the user what is running.
             if passed >= Duration::from_secs(2)
                 && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
             {

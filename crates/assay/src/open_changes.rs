@@ -60,7 +60,7 @@ fn tell(journal: &Journal) {
         Ok(pending) => {
             for left in pending {
                 eprintln!(
-                    "note: {} on {} was cut off, or could not set back, and left {}; `assay trial --recover` tries it",
+                    "note: {} on {} was cut off, or could not revert, and left {}; `assay trial --recover` tries it",
                     left.label,
                     left.target.escape_debug(),
                     left.left.join(", ")

@@ -286,7 +286,7 @@ fn acting_is_dry_until_told_and_can_be_taken_back() {
     assert_ne!(ino(&a), ino(&b));
     let runs = place.text(&["undo"], 0);
     let (_, counts) = runs.split_once(", ").unwrap();
-    insta::assert_snapshot!(counts, @"hardlink: 0 done, 0 left alone, 1 taken back");
+    insta::assert_snapshot!(counts, @"hardlink: 0 done, 0 left alone, 1 undone");
     // Changed since the scan: left alone and reported.
     place.text(&["refresh"], 0);
     std::fs::write(&b, "edited").unwrap();

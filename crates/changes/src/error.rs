@@ -55,7 +55,7 @@ pub enum ChangeError {
     /// The saved copy of a configuration file is damaged or missing, and the original contents cannot be
     /// reconstructed.
     #[error(
-        "{}: {reason}, so {} was left as it is; compare the two (diff), then `assay trial --recover --force` sets back assay's own line alone, --accept leaves the file as it is",
+        "{}: {reason}, so {} was left as it is; compare the two (diff), then `assay trial --recover --force` reverts only assay's own line, --accept leaves the file as it is",
         saved.display(),
         file.display()
     )]
@@ -105,7 +105,7 @@ pub enum ChangeError {
     },
     /// Another program changed the setting in the meantime. It is left unchanged.
     #[error(
-        "{what}: reads {found:?}, which assay did not set: somebody else changed it meanwhile, so it is left alone (it was {original:?} before)"
+        "{what}: reads {found:?}, which assay did not set: another program changed it in the meantime, so it is left unchanged (it was {original:?} before)"
     )]
     Meanwhile {
         /// The setting.

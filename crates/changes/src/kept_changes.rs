@@ -181,7 +181,7 @@ impl Journal {
             };
             if let Some(damage) = found.damage.first() {
                 let reason = format!(
-                    "{damage}; nothing was taken back. Files ending in .saved in {} are configuration files as they were found",
+                    "{damage}; nothing was reverted. Files ending in .saved in {} are configuration files as they were found",
                     dir.display()
                 );
                 return Err(ChangeError::refused(found.header.label, reason));

@@ -135,7 +135,7 @@ impl Journal {
 
 fn doubtful_session(session: &ChangeSession, damage: &str) -> Recovered {
     let what = format!(
-        "{damage}; what could be read was taken back. What else was done is not known: look at what the session worked on; files ending in .saved in {} are configuration files as they were found",
+        "{damage}; the readable part was reverted. What else was done is not known: look at what the session worked on; files ending in .saved in {} are configuration files as they were found",
         session.dir().display()
     );
     Recovered {

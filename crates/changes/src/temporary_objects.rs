@@ -258,7 +258,7 @@ impl Made {
             )),
             Ok(Removed::Emptied) => Err(ChangeError::refused(
                 self.to_string(),
-                "it was moved away, and its present name cannot be told; it was emptied, so that it takes \
+                "it was moved away, and its present name is unknown; it was emptied, so that it takes \
                  no space: look for it, remove it, and then let assay forget it with \
                  `assay trial --recover --accept`",
             )),

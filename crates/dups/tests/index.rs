@@ -64,7 +64,7 @@ fn only_what_changed_is_read_again() {
     assert_eq!(third.cost.opens, 0);
 }
 
-/// An edit that other programs' caches miss: same size, with the mtime set back.
+/// An edit that other programs' caches miss: same size, with the old mtime restored.
 #[test]
 fn an_edit_with_its_time_set_back_is_no_duplicate() {
     let dir = tempfile::tempdir().unwrap();

@@ -67,7 +67,7 @@ fn look(host: &dyn Host, path: &Path, held: Option<&Path>) -> Result<(), DeviceI
         mounts,
         btrfs,
         swaps,
-        loops,
+        find_loops,
         blkid,
         wipefs,
         open_handles,
@@ -308,7 +308,7 @@ fn swaps(check: &Check<'_>) -> Found {
 
 /// Finds loop devices that are backed by the device: the kernel does not hold it exclusively for
 /// them.
-fn loops(check: &Check<'_>) -> Found {
+fn find_loops(check: &Check<'_>) -> Found {
     let mut found = Vec::new();
     let base = Path::new("/sys/block");
     for name in check.host.list(base).map_err(words)? {

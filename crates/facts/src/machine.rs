@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use assay_host::Root;
 
-    fn of(machine_id: Option<&str>, name: &str) -> Option<Machine> {
+    fn build_machine(machine_id: Option<&str>, name: &str) -> Option<Machine> {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);
@@ -56,11 +56,14 @@ mod tests {
     #[test]
     fn the_id_is_the_same_each_time_and_does_not_tell_the_machine_id() {
         const ID: &str = "0123456789abcdef0123456789abcdef";
-        let one = of(Some(&format!("{ID}\n")), "box\n").unwrap();
+        let one = build_machine(Some(&format!("{ID}\n")), "box\n").unwrap();
         assert_eq!(one.name.as_deref(), Some("box"));
         assert_eq!(one.id, "ffd352ed0f83376a2482d56ea5ea12e2");
-        assert_eq!(of(Some(ID), "other").unwrap().id, one.id);
-        assert_ne!(of(Some(&"1".repeat(32)), "box").unwrap().id, one.id);
+        assert_eq!(build_machine(Some(ID), "other").unwrap().id, one.id);
+        assert_ne!(
+            build_machine(Some(&"1".repeat(32)), "box").unwrap().id,
+            one.id
+        );
         assert!(Machine::is_id(&one.id) && !one.id.contains(&ID[..8]));
     }
 
@@ -72,7 +75,7 @@ mod tests {
             Some("uninitialized\n"),
             Some(&"0".repeat(32)[..]),
         ] {
-            assert_eq!(of(id, "box"), None, "{id:?}");
+            assert_eq!(build_machine(id, "box"), None, "{id:?}");
         }
     }
 }

@@ -50,7 +50,7 @@ fn with_words(version: &str, words: &str) -> String {
         .replace("@@CGROUP@@", &table::CGROUP.join(" "))
         .replace("@@ZFS_ASKED@@", crate::collectors::zfs::ASKED)
         .replace("@@LVM@@\n", &lvm())
-        .replace("@@RPM@@", &self::words(&packages::RPM))
+        .replace("@@RPM@@", &self::join_words(&packages::RPM))
         .replace("@@DEPENDENCIES@@", &not_asked::DEPENDENCIES.join(" "))
         .replace("@@MODE_OF@@", &table::mode_of().join(" "))
         .replace("@@SECONDS@@", &seconds)
@@ -93,19 +93,19 @@ fn collect() -> String {
     for want in WANTS {
         let _ = match want {
             Want::File(class, paths) => {
-                writeln!(out, "    file {} {}", class, words(paths))
+                writeln!(out, "    file {} {}", class, join_words(paths))
             }
             Want::Files(class, dir, patterns) => {
-                let patterns: Vec<String> = patterns.iter().map(|one| quoted(one)).collect();
+                let patterns: Vec<String> = patterns.iter().map(|one| quote_word(one)).collect();
                 writeln!(out, "    files {} {dir} {}", class, patterns.join(" "))
             }
             Want::Tree(class, dir) => writeln!(out, "    tree {} {dir}", class),
-            Want::Dir(dirs) => writeln!(out, "    dir {}", words(dirs)),
-            Want::Present(paths) => writeln!(out, "    present {}", words(paths)),
+            Want::Dir(dirs) => writeln!(out, "    dir {}", join_words(dirs)),
+            Want::Present(paths) => writeln!(out, "    present {}", join_words(paths)),
         };
     }
     for argv in crate::collectors::tools::commands() {
-        let _ = writeln!(out, "    ask version {}", words(argv));
+        let _ = writeln!(out, "    ask version {}", join_words(argv));
     }
     for which in ["--vm", "--container"] {
         let _ = writeln!(out, "    ask word systemd-detect-virt {which}");
@@ -124,17 +124,17 @@ fn lvm() -> String {
         &crate::lvm::HEALTH[..],
     ];
     asks.iter()
-        .map(|argv| format!("        ask report {}\n", words(argv)))
+        .map(|argv| format!("        ask report {}\n", join_words(argv)))
         .collect()
 }
 
-fn words(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+fn join_words(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote_word(word)).collect();
     words.join(" ")
 }
 
 /// Quotes a word for the shell if it contains special characters.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-,:=+@".contains(&byte);
     match !word.is_empty() && word.bytes().all(plain) {
         true => word.to_owned(),

@@ -12,7 +12,11 @@ use std::path::Path;
 pub fn siblings(host: &dyn Host) -> (Vec<Siblings>, Vec<String>) {
     let mut unknown = Vec::new();
     let mut all = Vec::new();
-    for (what, found) in [("ZFS", zfs(host)), ("md", md(host)), ("btrfs", btrfs(host))] {
+    for (what, found) in [
+        ("ZFS", find_zfs_siblings(host)),
+        ("md", find_md_siblings(host)),
+        ("btrfs", find_btrfs_siblings(host)),
+    ] {
         match found {
             Ok(found) => all.extend(found),
             Err(error) => unknown.push(format!("{what}: {error}")),
@@ -22,14 +26,14 @@ pub fn siblings(host: &dyn Host) -> (Vec<Siblings>, Vec<String>) {
     (all, unknown)
 }
 
-fn zfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
+fn find_zfs_siblings(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     let argv = ["zpool", "status", "-LP"].map(OsStr::new);
     let output = match host.run(&argv, Limits::default()) {
         Ok(output) => output,
         Err(error) if error.is_absent() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut groups = vdevs(&output.text());
+    let mut groups = parse_vdevs(&output.text());
     for group in &mut groups {
         // The name in /dev may differ from the kernel name; leaves that are files have no counters.
         let kernel = |node: &String| Device::of_node(host, Path::new(node)).ok().flatten();
@@ -46,7 +50,7 @@ fn zfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
 /// Returns the vdevs of all pools in `zpool status -LP` with the device nodes of their online
 /// leaves. Offline and faulted leaves are left out, and so are all vdevs during a resilver, because
 /// their load differs. Single disks form one group; caches and spares form none.
-fn vdevs(status: &str) -> Vec<Siblings> {
+fn parse_vdevs(status: &str) -> Vec<Siblings> {
     let mut groups: Vec<Siblings> = Vec::new();
     for one in status.split("  pool: ").skip(1) {
         let pool = one.lines().next().unwrap_or_default();
@@ -78,7 +82,7 @@ fn vdevs(status: &str) -> Vec<Siblings> {
 }
 
 /// Returns the md arrays with their members from sysfs.
-fn md(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
+fn find_md_siblings(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     let mut groups = Vec::new();
     for name in host.list(Path::new("/sys/block"))? {
         let array = Path::new("/sys/block").join(&name);
@@ -87,19 +91,19 @@ fn md(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
         }
         groups.push(Siblings {
             name: name.to_string_lossy().into_owned(),
-            disks: names(host, &array.join("slaves"))?,
+            disks: list_names(host, &array.join("slaves"))?,
         });
     }
     Ok(groups)
 }
 
 /// Returns the mounted btrfs file systems with their members.
-fn btrfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
+fn find_btrfs_siblings(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     let base = Path::new("/sys/fs/btrfs");
     let mut groups = Vec::new();
     for uuid in or_none(host.list(base))? {
         // `features` is a directory beside the file systems.
-        let disks = names(host, &base.join(&uuid).join("devices"))?;
+        let disks = list_names(host, &base.join(&uuid).join("devices"))?;
         if let Some(first) = disks.first() {
             groups.push(Siblings {
                 name: format!("btrfs {first}"),
@@ -110,7 +114,7 @@ fn btrfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     Ok(groups)
 }
 
-fn names(host: &dyn Host, dir: &Path) -> Result<Vec<String>, HostError> {
+fn list_names(host: &dyn Host, dir: &Path) -> Result<Vec<String>, HostError> {
     let names = or_none(host.list(dir))?;
     let text = |name: &std::ffi::OsString| name.to_string_lossy().into_owned();
     Ok(names.iter().map(text).collect())
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn leaves_that_work_are_siblings() {
         let status = include_str!("../fixtures/zpool-status-LP-2.1.11.txt");
-        let found: Vec<_> = vdevs(status)
+        let found: Vec<_> = parse_vdevs(status)
             .into_iter()
             .map(|group| (group.name, group.disks.join(" ")))
             .collect();
@@ -152,9 +156,9 @@ mod tests {
                       progress since Sat Nov 21 10:00:00 2026\nconfig:\n\n\tNAME  STATE READ WRITE CKSUM\n\
                       \tb  ONLINE 0 0 0\n\t  mirror-0  ONLINE 0 0 0\n\t    /dev/sde  ONLINE 0 0 0\n\
                       \t    /dev/sdf  ONLINE 0 0 0\n\nerrors: No known data errors\n";
-        let found = vdevs(status);
+        let found = parse_vdevs(status);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].disks, ["/dev/sda1", "/dev/sdb1"]);
-        assert!(vdevs("no pools available\n").is_empty());
+        assert!(parse_vdevs("no pools available\n").is_empty());
     }
 }

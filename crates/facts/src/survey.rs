@@ -40,11 +40,11 @@ impl Survey {
     /// Keeps the facts that explain a measurement on these targets.
     #[must_use]
     pub fn about(self, targets: &[TargetInfo]) -> Facts {
-        relevant(self.facts, targets)
+        keep_relevant(self.facts, targets)
     }
 }
 
-fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
+fn keep_relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
     let devices: BTreeSet<&str> = targets
         .iter()
         .flat_map(|target| target.devices.iter().chain(&target.disks))
@@ -73,7 +73,7 @@ fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
         match (parts.next(), parts.next()) {
             (Some("mount"), Some(number)) => mounts.contains(&format!("mount.{number}")),
             (Some("fstab"), Some(number)) => lines.contains(&format!("fstab.{number}")),
-            (Some("disk"), Some(name)) => devices.contains(name) || !attached(name),
+            (Some("disk"), Some(name)) => devices.contains(name) || !is_temporary(name),
             (Some(kind @ ("btrfs" | "xfs")), _) => kinds.contains(kind),
             (Some("ext4"), Some(name)) => devices.contains(name),
             _ => true,
@@ -83,7 +83,7 @@ fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
 }
 
 /// Whether a device is temporary: a loop device, RAM disk or network block device.
-fn attached(name: &str) -> bool {
+fn is_temporary(name: &str) -> bool {
     ["loop", "ram", "zram", "nbd"].iter().any(|prefix| {
         name.strip_prefix(prefix)
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -130,7 +130,7 @@ mod tests {
             size: Bytes(1),
             free: None,
         };
-        let kept = relevant(facts, &[target]);
+        let kept = keep_relevant(facts, &[target]);
         let keys: Vec<&str> = kept.map.keys().map(String::as_str).collect();
         assert_eq!(
             keys,

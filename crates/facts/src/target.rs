@@ -93,7 +93,7 @@ pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
         vec![device]
     } else {
         let real = host.realpath(path).map_err(unreadable)?;
-        let mounts = mounts(host, path)?;
+        let mounts = read_mounts(host, path)?;
         let mount = mountinfo::of(&mounts, &real);
         let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
         if let Some(mount) = mount {
@@ -112,7 +112,7 @@ pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
             // The root directory of a chroot need not be a mount, so its file system is unknown. If
             // the file system has a device, the number of the directory is the number of that
             // device.
-            None if stat.dev.major != 0 => numbered(host, stat.dev).map_err(below)?,
+            None if stat.dev.major != 0 => find_numbered_device(host, stat.dev).map_err(below)?,
             None => Vec::new(),
         }
     };
@@ -130,7 +130,7 @@ pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
     Ok(info)
 }
 
-fn mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
+fn read_mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
     let text = host
         .read(Path::new(MOUNTINFO))
         .map_err(|error| TargetError::Unreadable {
@@ -144,7 +144,7 @@ fn mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
 }
 
 /// Returns the device with this number; empty if sysfs is not mounted, as in a bare root directory.
-fn numbered(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Device>, HostError> {
+fn find_numbered_device(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Device>, HostError> {
     let without_sysfs = || {
         matches!(
             host.stat(Path::new("/sys/dev")),
@@ -168,7 +168,7 @@ pub(crate) fn devices_of(
         return Ok(Vec::new());
     }
     if mount.dev.major != 0 {
-        return numbered(host, mount.dev);
+        return find_numbered_device(host, mount.dev);
     }
     match mount.fs_type.as_str() {
         "zfs" => pool_devices(host, &mount.source),
@@ -188,7 +188,7 @@ pub(crate) fn devices_of(
             }
         }
         "btrfs" => {
-            let Some(device) = node(host, &mount.source)? else {
+            let Some(device) = find_node(host, &mount.source)? else {
                 return Ok(Vec::new());
             };
             btrfs_members(host, device)
@@ -198,14 +198,14 @@ pub(crate) fn devices_of(
             let sources = mount.source.as_bytes().split(|&byte| byte == b':');
             let nodes = sources.filter(|source| source.starts_with(b"/dev/"));
             let found = nodes
-                .map(|source| node(host, OsStr::from_bytes(source)))
+                .map(|source| find_node(host, OsStr::from_bytes(source)))
                 .collect::<Result<Vec<_>, _>>()?;
             Ok(found.into_iter().flatten().collect())
         }
     }
 }
 
-fn node(host: &dyn Host, source: &OsStr) -> Result<Option<Device>, HostError> {
+fn find_node(host: &dyn Host, source: &OsStr) -> Result<Option<Device>, HostError> {
     match Device::of_node(host, Path::new(source)) {
         Err(error) if error.is_absent() => Ok(None),
         other => other,

@@ -390,7 +390,7 @@ fn ended(pair: &Pair, script: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// If the ssh server that started the script is gone, or the script is told to end, it ends
+/// If the ssh server that started the script is gone, or the script is asked to end, it ends
 /// together with all its children.
 #[test]
 fn attack_a_link_that_dies_leaves_nothing_behind() {

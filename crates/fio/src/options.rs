@@ -172,7 +172,7 @@ pub struct JobOptions {
     pub sync: SyncOption,
     /// `fsync`: flush after this many writes; 0 = never.
     pub fsync: u64,
-    /// `fdatasync`, in the same way.
+    /// `fdatasync`: flush the data after this many writes; 0 = never.
     pub fdatasync: u64,
     /// `end_fsync` or `fsync_on_close`.
     pub end_fsync: bool,

@@ -67,7 +67,7 @@ pub enum InventoryError {
         source: Cause,
     },
     /// No machine or group has this name.
-    #[error("{what}: no machine and no group is called so; there are {known}")]
+    #[error("{what}: unknown machine or group; known are {known}")]
     Unknown {
         /// The given name.
         what: String,
@@ -393,7 +393,7 @@ sudo = false
             (Some(true), Some(false), Some(120))
         );
         assert_eq!(db[0].address, "root@10.0.0.7");
-        insta::assert_snapshot!(choose(&["mail"]).unwrap_err(), @"mail: no machine and no group is called so; there are db, web, db1, db2, root@web2.example.org, web1");
+        insta::assert_snapshot!(choose(&["mail"]).unwrap_err(), @"mail: unknown machine or group; known are db, web, db1, db2, root@web2.example.org, web1");
     }
 
     #[test]

@@ -116,8 +116,8 @@ fn pump(
     });
 }
 
-/// Writes standard input on a thread of its own: a command that does not read must not block the
-/// port. assay sends no more before it is told that the last piece was taken.
+/// Writes standard input on a separate thread, so that a command that does not read cannot block the
+/// port. assay sends the next piece only after the agent has confirmed the previous one.
 fn feed(mut stdin: std::process::ChildStdin, answer: Answer) -> Sender<Vec<u8>> {
     let (sender, received) = channel::<Vec<u8>>();
     std::thread::spawn(move || {

@@ -328,7 +328,7 @@ pub(crate) fn remove_file(
             Err(LabError::io(file)(io::Error::other(reason)))
         }
         Removed::Emptied => {
-            let reason = "moved away, and its present name cannot be told; it was emptied, so that it \
+            let reason = "moved away, and its present name is unknown; it was emptied, so that it \
                 takes no space: look for it and remove it";
             Err(LabError::io(file)(io::Error::other(reason)))
         }

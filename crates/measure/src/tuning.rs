@@ -1,8 +1,8 @@
-//! Carries a session of tuning out on this machine: [`find_candidates`] looks at what could be changed,
-//! [`execute`] is the driver of [`assay_tune::TuneSession`].
+//! Executes a tuning session on this machine: [`find_candidates`] lists possible changes, and [`execute`]
+//! is the driver of [`assay_tune::TuneSession`].
 //!
-//! What is measured next is decided in `assay-tune`, what a pair shows in `assay-judge`. Nothing is printed:
-//! whoever calls is told by [`TuneEvent`]s.
+//! `assay-tune` decides what is measured next, and `assay-judge` judges the pairs. Nothing is printed: the
+//! caller receives [`TuneEvent`]s.
 
 mod candidates;
 mod confirm;
@@ -26,20 +26,20 @@ pub use goal_load::find_goal_workload;
 use crate::engine::MeasureEvent;
 use assay_tune::{Step, StepOutcome};
 
-/// What happens in a session.
+/// Event of a session.
 #[derive(Debug)]
 pub enum TuneEvent<'a> {
     /// The session is stored under this number.
     Stored(assay_tune::TuneId),
     /// A step begins.
     Step(&'a Step),
-    /// What was seen of a step is stored.
+    /// The outcome of a step is stored.
     Seen(&'a StepOutcome),
-    /// Something within a step.
+    /// An event of the measurement within a step.
     Measuring(MeasureEvent<'a>),
-    /// Something to know.
+    /// A remark for the user.
     Remark(&'a str),
 }
 
-/// Who is told.
+/// Callback for events.
 pub type TellTune<'a> = dyn FnMut(TuneEvent<'_>) + 'a;

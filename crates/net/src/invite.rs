@@ -59,7 +59,7 @@ impl Invitation {
         let (url, secret) = text
             .trim()
             .split_once('#')
-            .ok_or_else(|| format!("nothing stands behind #; {how}"))?;
+            .ok_or_else(|| format!("the token after # is missing; {how}"))?;
         let url = Url::parse(url).map_err(|why| format!("{why}; {how}"))?;
         if !url.is_tls() {
             return Err(format!("it does not begin with https://; {how}"));

@@ -205,7 +205,7 @@ pub fn size_caches(
             );
         } else if counters.ghost_ratio > 0.2 {
             answer.advice.push(format!(
-                "{:.0} % of the misses ask for blocks that were thrown out a moment ago: more memory for the ARC would help before an L2ARC does",
+                "{:.0} % of the misses are for blocks that were evicted a moment ago: more memory for the ARC would help before an L2ARC does",
                 counters.ghost_ratio * 100.0
             ));
         } else if counters.hit_ratio < 0.8 {

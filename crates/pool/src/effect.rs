@@ -51,7 +51,7 @@ pub struct Funnel {
     pub started: usize,
     /// Trials that reached their stopping rule.
     pub done: usize,
-    /// Were stopped.
+    /// Trials that the user, the budget or an error stopped.
     pub stopped: usize,
     /// Trials that were cut off or are still running.
     pub cut_off: usize,

@@ -332,7 +332,7 @@ fn judge(report: &Report) -> Vec<Remark> {
         out.push(Remark::new(
             "smb-signing",
             Weak,
-            "messages need not be signed: whoever is on the way can take over a session or pass a login on",
+            "messages need not be signed: an attacker on the path can take over a session or relay a login",
             "[MS-SMB2] section 3.1.1.1; Microsoft, Overview of Server Message Block signing",
             "Samba: `server signing = mandatory`; Windows: RequireSecuritySignature. Not for speed: see \
              the advice on signing",

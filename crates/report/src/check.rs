@@ -194,7 +194,7 @@ impl Group {
 }
 
 /// Returns the unreadable sources, each with the rules that need it.
-pub(crate) fn unknowns(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
+pub(crate) fn list_unknown_sources(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in Group::Unknown.members(checked) {
         match found.iter_mut().find(|(text, _)| *text == finding.text) {
@@ -223,7 +223,7 @@ pub(crate) const NOT_ASKED: &str = "Not asked from here: run assay check on the 
 
 /// Describes the result of a trial on this machine: `tried here: no practical difference on /srv
 /// (2026-11-23; …)`.
-pub(crate) fn verdict(tried: &Tried) -> String {
+pub(crate) fn describe_verdict(tried: &Tried) -> String {
     let word = match tried.verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
@@ -238,7 +238,7 @@ pub(crate) fn verdict(tried: &Tried) -> String {
 }
 
 /// Formats the number of violations: `2 high, 1 low`; `nothing` without violations.
-pub(crate) fn counts(checked: &Checked) -> String {
+pub(crate) fn format_counts(checked: &Checked) -> String {
     let counts: Vec<String> = Severity::ALL
         .into_iter()
         .map(|severity| (severity, checked.count(severity)))
@@ -252,10 +252,10 @@ pub(crate) fn counts(checked: &Checked) -> String {
 }
 
 /// Formats [`counts`], and that some rules were not evaluated.
-pub(crate) fn found(checked: &Checked) -> String {
+pub(crate) fn format_result(checked: &Checked) -> String {
     let found = match checked.nothing_read {
         true => NOTHING_READ.to_owned(),
-        false => format!("Found: {}", counts(checked)),
+        false => format!("Found: {}", format_counts(checked)),
     };
     match checked.not_asked.len() {
         0 => found,
@@ -265,7 +265,7 @@ pub(crate) fn found(checked: &Checked) -> String {
 }
 
 /// Describes the extent of the check, to which `nothing found` refers.
-pub(crate) fn scope(checked: &Checked) -> String {
+pub(crate) fn describe_scope(checked: &Checked) -> String {
     let asked: usize = checked.services.iter().map(|service| service.asked).sum();
     let services = match checked.services.len() {
         1 => "1 service".to_owned(),
@@ -305,7 +305,7 @@ pub(crate) const WITHOUT_RULES: &str = "Running here, and assay has no rules for
 pub(crate) const NOTHING_READ: &str = "Nothing was asked: no service was found that assay has rules for, or its files could not be read";
 
 /// Returns the subject of a finding for people; empty for the machine.
-pub(crate) fn subject(finding: &Finding) -> String {
+pub(crate) fn format_subject(finding: &Finding) -> String {
     match finding.subject.is_machine() {
         true => String::new(),
         false => finding.subject.label(),

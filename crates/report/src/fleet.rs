@@ -54,7 +54,7 @@ struct Row<'a> {
 /// Renders the whole report for a terminal.
 #[must_use]
 pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
-    let checked = checked(all);
+    let checked = list_checked(all);
     let mut out = String::new();
     let mut rules: BTreeMap<&str, Row<'_>> = BTreeMap::new();
     let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -81,14 +81,14 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     }
     let mut rows: Vec<(&str, Row<'_>)> = rules.into_iter().collect();
     rows.sort_by_key(|(rule, row)| (std::cmp::Reverse((row.severity, row.machines.len())), *rule));
-    let _ = writeln!(out, "{}", summary(all, rows.len()));
+    let _ = writeln!(out, "{}", summarize_fleet(all, rows.len()));
     for severity in Severity::ALL {
         let mut of_it = rows
             .iter()
             .filter(|(_, row)| row.severity == severity)
             .peekable();
         if of_it.peek().is_some() {
-            let _ = writeln!(out, "\n{}", style.bold(&capital(severity.name())));
+            let _ = writeln!(out, "\n{}", style.bold(&capitalize(severity.name())));
         }
         for (rule, row) in of_it {
             let text = format!("{} ({rule})", escape_line(row.title));
@@ -97,8 +97,8 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
                 1 => escape_line(name),
                 many => format!("{} ({many} times)", escape_line(name)),
             });
-            let many = machines(row.machines.len());
-            style.write_paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
+            let many = count_machines(row.machines.len());
+            style.write_paragraph(&mut out, "", 6, &format!("{many}: {}", list_names(names)));
         }
     }
     if !unknown.is_empty() {
@@ -107,9 +107,9 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
         rows.sort_by_key(|(text, names)| (std::cmp::Reverse(names.len()), *text));
         for (text, names) in rows {
             style.write_paragraph(&mut out, "", 2, &escape_line(text));
-            let many = machines(names.len());
+            let many = count_machines(names.len());
             let names = names.into_iter().map(escape_line);
-            style.write_paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
+            style.write_paragraph(&mut out, "", 6, &format!("{many}: {}", list_names(names)));
         }
     }
     let accepted: Vec<String> = checked
@@ -119,7 +119,7 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
         .collect();
     if !accepted.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("Accepted findings, by accept.toml"));
-        style.write_paragraph(&mut out, "", 2, &listed(accepted.into_iter()));
+        style.write_paragraph(&mut out, "", 2, &list_names(accepted.into_iter()));
     }
     let remarks: std::collections::BTreeSet<&String> = checked
         .iter()
@@ -136,7 +136,7 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
         let _ = writeln!(out, "\n{}", style.bold(crate::check::NOT_ASKED));
         let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for ((why, rule), count) in not_asked {
-            let rule = format!("{rule} ({})", machines(count));
+            let rule = format!("{rule} ({})", count_machines(count));
             reasons.entry(why).or_default().push(rule);
         }
         for (why, rules) in reasons {
@@ -201,7 +201,7 @@ pub fn line(one: &AskedMachine<'_>, style: Style) -> String {
                 (false, 0) => format!(": {}", rules.join(", ")),
                 (false, more) => format!(": {} and {more} more", rules.join(", ")),
             };
-            format!("{}{rules}", crate::check::counts(found))
+            format!("{}{rules}", crate::check::format_counts(found))
         }
         MachineAnswer::Same(other) => format!("is {}", escape_line(other)),
         // The text follows at the end, with the way out.
@@ -213,7 +213,7 @@ pub fn line(one: &AskedMachine<'_>, style: Style) -> String {
     out.trim_start().to_owned()
 }
 
-fn checked<'a>(all: &'a [AskedMachine<'a>]) -> Vec<(&'a str, &'a Checked)> {
+fn list_checked<'a>(all: &'a [AskedMachine<'a>]) -> Vec<(&'a str, &'a Checked)> {
     all.iter()
         .filter_map(|one| match one.answer {
             MachineAnswer::Checked(found) => Some((one.name, found)),
@@ -222,16 +222,16 @@ fn checked<'a>(all: &'a [AskedMachine<'a>]) -> Vec<(&'a str, &'a Checked)> {
         .collect()
 }
 
-fn summary(all: &[AskedMachine<'_>], rules: usize) -> String {
+fn summarize_fleet(all: &[AskedMachine<'_>], rules: usize) -> String {
     let count =
         |is: fn(&MachineAnswer<'_>) -> bool| all.iter().filter(|one| is(&one.answer)).count();
     let done = count(|answer| matches!(answer, MachineAnswer::Checked(_)));
     let failed = count(|answer| matches!(answer, MachineAnswer::Failed(..)));
-    let mut text = format!("{}: {done} checked", machines(all.len()));
+    let mut text = format!("{}: {done} checked", count_machines(all.len()));
     if failed > 0 {
         let _ = write!(text, ", {failed} could not be asked");
     }
-    let left_out = checked(all)
+    let left_out = list_checked(all)
         .iter()
         .any(|(_, found)| !found.not_asked.is_empty());
     let found = match rules {
@@ -245,17 +245,17 @@ fn summary(all: &[AskedMachine<'_>], rules: usize) -> String {
     format!("{text}. {found}")
 }
 
-fn machines(count: usize) -> String {
+fn count_machines(count: usize) -> String {
     format_plural(count as u64, "machine", "machines")
 }
 
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-fn listed(names: impl Iterator<Item = String>) -> String {
+fn list_names(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
     match names.len().checked_sub(NAMES) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..NAMES].join(", ")),
@@ -331,11 +331,11 @@ struct Line<'a> {
 pub fn json(all: &[AskedMachine<'_>]) -> Value {
     json!(Document {
         schema: SCHEMA_VERSION,
-        machines: all.iter().map(entry).collect(),
+        machines: all.iter().map(build_entry).collect(),
     })
 }
 
-fn entry<'a>(one: &AskedMachine<'a>) -> Entry<'a> {
+fn build_entry<'a>(one: &AskedMachine<'a>) -> Entry<'a> {
     let mut entry = Entry {
         name: one.name,
         worst: None,
@@ -398,31 +398,35 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
         let _ = writeln!(
             out,
             "{name}  {} to {} UTC",
-            minute(one.from),
-            minute(one.to)
+            format_minute(one.from),
+            format_minute(one.to)
         );
         for change in &one.changes {
-            let (sign, text) = words(change);
+            let (sign, text) = describe_change(change);
             style.write_paragraph(&mut out, &format!("  {sign} "), 4, &escape_line(&text));
             let cause = change.cause.as_deref().unwrap_or("the cause is not known");
             style.write_paragraph(&mut out, "", 6, &escape_line(cause));
             if let Some(when) = one.when.get(&change.what) {
-                style.write_paragraph(&mut out, "", 6, &between(*when));
+                style.write_paragraph(&mut out, "", 6, &format_interval(*when));
             }
         }
     }
     out
 }
 
-fn minute(time: Timestamp) -> String {
+fn format_minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-fn between([after, since]: [Timestamp; 2]) -> String {
-    format!("between {} and {} UTC", minute(after), minute(since))
+fn format_interval([after, since]: [Timestamp; 2]) -> String {
+    format!(
+        "between {} and {} UTC",
+        format_minute(after),
+        format_minute(since)
+    )
 }
 
-fn words(change: &Change) -> (char, String) {
+fn describe_change(change: &Change) -> (char, String) {
     let severity = change.severity.map_or("", Severity::name);
     let title = change.title.as_deref();
     let title = title.map_or_else(String::new, |title| format!(": {title}"));
@@ -431,17 +435,24 @@ fn words(change: &Change) -> (char, String) {
         (Kind::FindingGone, ..) => ('-', format!("gone: {severity} {}{title}", change.what)),
         (Kind::Fact, Some(before), Some(after)) => (
             '~',
-            format!("{}: {} → {}", change.what, cut(before), cut(after)),
+            format!(
+                "{}: {} → {}",
+                change.what,
+                shorten_text(before),
+                shorten_text(after)
+            ),
         ),
-        (Kind::Fact, None, Some(after)) => ('+', format!("{}: {}", change.what, cut(after))),
+        (Kind::Fact, None, Some(after)) => {
+            ('+', format!("{}: {}", change.what, shorten_text(after)))
+        }
         (Kind::Fact, before, None) => {
             let before = before.as_deref().unwrap_or_default();
-            ('-', format!("{}: {}", change.what, cut(before)))
+            ('-', format!("{}: {}", change.what, shorten_text(before)))
         }
     }
 }
 
-fn cut(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     const LONGEST: usize = 120;
     match text.chars().count() > LONGEST {
         true => text.chars().take(LONGEST).chain(['…']).collect(),

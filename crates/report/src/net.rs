@@ -111,7 +111,7 @@ pub fn verdict(
     zone: &TimeZone,
 ) -> String {
     let said = person_sentences::headline(person, roles, None, &|us| time_of_day(began, us, zone));
-    format!("{}: {said}", grade(person.grade))
+    format!("{}: {said}", grade_word(person.grade))
 }
 
 fn time_of_day(began: jiff::Timestamp, us: u64, zone: &TimeZone) -> String {
@@ -121,7 +121,7 @@ fn time_of_day(began: jiff::Timestamp, us: u64, zone: &TimeZone) -> String {
 }
 
 /// Returns the word of a grade.
-fn grade(grade: Grade) -> &'static str {
+fn grade_word(grade: Grade) -> &'static str {
     match grade {
         Grade::Good => "good",
         Grade::Tolerable => "tolerable",
@@ -130,11 +130,11 @@ fn grade(grade: Grade) -> &'static str {
     }
 }
 
-fn ms(us: Option<u64>) -> String {
+fn format_ms(us: Option<u64>) -> String {
     us.map_or_else(|| NONE.to_owned(), |us| format_latency(us as f64 * 1e3))
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         p if p < 0.1 => "<0.1 %".to_owned(),
@@ -143,7 +143,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-fn mbit(bit_per_s: f64) -> String {
+fn format_mbit(bit_per_s: f64) -> String {
     format!(
         "{} Mbit/s",
         assay_model::units::format_significant(bit_per_s / 1e6)
@@ -163,14 +163,14 @@ const HEAD: [&str; 10] = [
     "rate",
 ];
 
-fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
+fn format_cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
     let worst = role.worst.map_or_else(
         || NONE.to_owned(),
         |second| match second.due {
             0 => format!(
                 "{} {}",
                 net.clock(u64::from(second.at) * 1_000_000),
-                mbit(second.bytes as f64 * 8.0)
+                format_mbit(second.bytes as f64 * 8.0)
             ),
             due => format!(
                 "{} {}/{due}",
@@ -183,27 +183,27 @@ fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
         0 => NONE.to_owned(),
         n => format!(
             "{} of {}",
-            percent(role.share_over().unwrap_or(0.0)),
+            format_percent(role.share_over().unwrap_or(0.0)),
             format_grouped(n)
         ),
     };
     vec![
         escape_line(&role.role),
-        grade(role.grade).to_owned(),
+        grade_word(role.grade).to_owned(),
         counted,
         role.lost
-            .map_or_else(|| NONE.to_owned(), link_sentences::lost),
-        ms(role.latency.p50),
-        ms(role.latency.p99),
-        ms(role.latency.p999),
-        ms(role.latency.max),
+            .map_or_else(|| NONE.to_owned(), link_sentences::format_loss),
+        format_ms(role.latency.p50),
+        format_ms(role.latency.p99),
+        format_ms(role.latency.p999),
+        format_ms(role.latency.max),
         worst,
-        role.bit_per_s.map_or_else(|| NONE.to_owned(), mbit),
+        role.bit_per_s.map_or_else(|| NONE.to_owned(), format_mbit),
     ]
 }
 
 /// Returns the sentences about the whole run.
-fn sentences(net: &Net) -> Vec<String> {
+fn describe_run(net: &Net) -> Vec<String> {
     let of = experience(net.judged);
     let people = |n: usize| format_plural(n as u64, "person", "people");
     let mut out = Vec::new();
@@ -226,7 +226,7 @@ fn sentences(net: &Net) -> Vec<String> {
             format_latency(spread.error_us as f64 * 1e3)
         ));
     }
-    out.extend(link_sentences::congestion(net.run));
+    out.extend(link_sentences::describe_congestion(net.run));
     if net.run.aborted {
         out.push("The run was ended early: this is what was measured until then.".to_owned());
     }
@@ -251,32 +251,36 @@ pub fn terminal(net: &Net, style: Style) -> String {
             Grade::Bad => "31",
             Grade::Unknown => "2",
         };
-        let said = format!("{}: {said}", grade(person.grade));
+        let said = format!("{}: {said}", grade_word(person.grade));
         let mut text = String::new();
         style.write_paragraph(&mut text, &label, indent, &said);
-        let word = grade(person.grade);
+        let word = grade_word(person.grade);
         out.push_str(&text.replacen(word, &style.paint(colour, word), 1));
     }
     out.push('\n');
-    figures(&mut out, net, style);
+    write_figures(&mut out, net, style);
     out.push('\n');
-    radio::table(&mut out, net, style);
-    for sentence in sentences(net) {
+    radio::write_table(&mut out, net, style);
+    for sentence in describe_run(net) {
         style.write_paragraph(&mut out, "", 0, &sentence);
     }
     out
 }
 
-fn figures(out: &mut String, net: &Net, style: Style) {
+fn write_figures(out: &mut String, net: &Net, style: Style) {
     let mut rows: Vec<Vec<String>> =
         vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
     for person in net.judged {
         for role in &person.roles {
             let name = escape_line(&person.person);
-            rows.push(std::iter::once(name).chain(cells(net, role)).collect());
+            rows.push(
+                std::iter::once(name)
+                    .chain(format_cells(net, role))
+                    .collect(),
+            );
         }
     }
-    fitted(
+    write_fitting_table(
         out,
         &mut rows,
         "lllrrrrrrrr",
@@ -286,7 +290,13 @@ fn figures(out: &mut String, net: &Net, style: Style) {
 }
 
 /// Writes a table without the columns that do not fit; the first named column is dropped first.
-fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&str], style: Style) {
+fn write_fitting_table(
+    out: &mut String,
+    rows: &mut [Vec<String>],
+    sides: &str,
+    may_go: &[&str],
+    style: Style,
+) {
     let mut left_out = Vec::new();
     for dropped in may_go {
         if TableColumns::fit(sides, &*rows).width() + 2 <= style.columns() {

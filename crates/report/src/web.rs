@@ -147,7 +147,7 @@ pub fn json(web: &Web) -> String {
 }
 
 /// Returns the name of a step: `4 connections`, `50 %: 5,000/s`.
-fn name(step: &StepResult) -> String {
+fn step_name(step: &StepResult) -> String {
     let rate = |per_s: f64| format!("{}/s", format_significant(per_s));
     match (step.pace, step.share) {
         (Pace::Closed, _) => {
@@ -162,19 +162,19 @@ fn name(step: &StepResult) -> String {
 }
 
 /// Formats a latency of a step; in parentheses if no round is valid.
-fn percentile(step: &StepResult, value: Option<Nanos>) -> String {
+fn format_percentile(step: &StepResult, value: Option<Nanos>) -> String {
     match (value, step.rounds) {
-        (Some(_), 0) => format!("({})", nanos(value)),
-        _ => nanos(value),
+        (Some(_), 0) => format!("({})", format_nanos(value)),
+        _ => format_nanos(value),
     }
 }
 
-fn nanos(value: Option<Nanos>) -> String {
+fn format_nanos(value: Option<Nanos>) -> String {
     value.map_or_else(|| NONE.to_owned(), |nanos| format_latency(nanos.0 as f64))
 }
 
 /// Formats a rate with the half-width of its interval: `5,000 ±2 %`.
-fn rate(step: &StepResult) -> String {
+fn format_rate(step: &StepResult) -> String {
     let Some(estimate) = step.rate else {
         return "void".to_owned();
     };
@@ -209,15 +209,15 @@ const HEAD: [&str; 10] = [
     "per CPU s",
 ];
 
-fn cells(step: &StepResult) -> Vec<String> {
+fn format_cells(step: &StepResult) -> Vec<String> {
     let Percentiles {
         p50,
         p90,
         p99,
         p999,
     } = step.latency;
-    let mut cells = vec![rate(step), mb_per_s(step.bytes_per_s)];
-    cells.extend([p50, p90, p99, p999].map(|value| percentile(step, value)));
+    let mut cells = vec![format_rate(step), mb_per_s(step.bytes_per_s)];
+    cells.extend([p50, p90, p99, p999].map(|value| format_percentile(step, value)));
     cells.extend([
         match step.failed {
             0 => "0".to_owned(),
@@ -235,7 +235,7 @@ fn cells(step: &StepResult) -> Vec<String> {
 }
 
 /// Returns the conclusions as sentences: capacity, ranks.
-fn sentences(web: &Web) -> Vec<String> {
+fn describe_results(web: &Web) -> Vec<String> {
     let mut out = Vec::new();
     let url = |target: usize| escape_line(web.urls.get(target).map_or("?", String::as_str));
     for (target, capacity) in web.judged.capacity.iter().enumerate() {
@@ -257,7 +257,7 @@ fn sentences(web: &Web) -> Vec<String> {
         web.judged
             .rankings
             .iter()
-            .map(|ranking| ranked(ranking, &url)),
+            .map(|ranking| format_ranking(ranking, &url)),
     );
     if web.interrupted {
         out.push("Interrupted: this is what was measured until then.".to_owned());
@@ -354,7 +354,7 @@ fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
     ))
 }
 
-fn ranked(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
+fn format_ranking(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
     let (by, unit) = match ranking.by {
         RankedBy::Capacity => ("capacity", "/s"),
         RankedBy::Efficiency => ("efficiency", " per CPU second"),
@@ -391,14 +391,14 @@ pub fn terminal(web: &Web, style: Style) -> String {
         for remark in web.remarks.get(target).into_iter().flatten() {
             style.write_paragraph(&mut out, "", 2, &escape_line(remark));
         }
-        table(&mut out, &steps, style);
+        write_table(&mut out, &steps, style);
         describe_void(&mut out, &steps, style);
         out.push('\n');
-        generators(&mut out, &steps, style);
-        limits(&mut out, &steps, style);
+        write_generators(&mut out, &steps, style);
+        write_limits(&mut out, &steps, style);
         out.push('\n');
     }
-    for sentence in sentences(web) {
+    for sentence in describe_results(web) {
         style.write_paragraph(&mut out, "", 0, &sentence);
     }
     out
@@ -412,11 +412,15 @@ fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
     }
 }
 
-fn table(out: &mut String, steps: &[&StepResult], style: Style) {
+fn write_table(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut rows: Vec<Vec<String>> =
         vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
     for step in steps {
-        rows.push(std::iter::once(name(step)).chain(cells(step)).collect());
+        rows.push(
+            std::iter::once(step_name(step))
+                .chain(format_cells(step))
+                .collect(),
+        );
     }
     // A narrow terminal shows what matters most.
     let mut left_out = Vec::new();
@@ -429,7 +433,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
         "p90",
         "failed",
     ] {
-        if TableColumns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
+        if TableColumns::fit(&column_sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
             break;
         }
         if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
@@ -439,7 +443,7 @@ fn table(out: &mut String, steps: &[&StepResult], style: Style) {
             left_out.push(dropped);
         }
     }
-    let columns = TableColumns::fit(&sides(rows[0].len()), &rows);
+    let columns = TableColumns::fit(&column_sides(rows[0].len()), &rows);
     for (at, row) in rows.iter().enumerate() {
         let line = columns.format_row(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
@@ -455,12 +459,12 @@ pub(crate) fn name_left_out(out: &mut String, columns: &[&str], style: Style) {
     }
 }
 
-fn sides(columns: usize) -> String {
+fn column_sides(columns: usize) -> String {
     format!("l{}", "r".repeat(columns.saturating_sub(1)))
 }
 
 /// Formats the contribution of one of several generators: `db1 5,000/s (33 %), 2 failed`.
-fn given(one: &Given) -> String {
+fn format_contribution(one: &Given) -> String {
     let failed = match one.failed {
         0 => String::new(),
         failed => format!(", {} failed", format_grouped(failed)),
@@ -474,12 +478,17 @@ fn given(one: &Given) -> String {
 }
 
 /// Writes the contributions of several generators to each step.
-fn generators(out: &mut String, steps: &[&StepResult], style: Style) {
+fn write_generators(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut any = false;
     for step in steps.iter().filter(|step| !step.generators.is_empty()) {
         any = true;
-        let each: Vec<String> = step.generators.iter().map(given).collect();
-        style.write_paragraph(out, "", 2, &format!("{}: {}", name(step), each.join("; ")));
+        let each: Vec<String> = step.generators.iter().map(format_contribution).collect();
+        style.write_paragraph(
+            out,
+            "",
+            2,
+            &format!("{}: {}", step_name(step), each.join("; ")),
+        );
     }
     if any {
         out.push('\n');
@@ -487,7 +496,7 @@ fn generators(out: &mut String, steps: &[&StepResult], style: Style) {
 }
 
 /// Writes the limiting causes, once for consecutive steps with the same cause, and the doubts.
-fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
+fn write_limits(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut at = 0;
     while at < steps.len() {
         // Closed and open loops answer different questions.
@@ -498,8 +507,8 @@ fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
             end += 1;
         }
         let which = match end == at {
-            true => name(steps[at]),
-            false => format!("{} to {}", name(steps[at]), name(steps[end])),
+            true => step_name(steps[at]),
+            false => format!("{} to {}", step_name(steps[at]), step_name(steps[end])),
         };
         let text = format!(
             "{which}: limited by {}: {}",
@@ -509,11 +518,11 @@ fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
         style.write_paragraph(out, "", 2, &text);
         at = end + 1;
     }
-    doubts(out, steps, style);
+    write_doubts(out, steps, style);
 }
 
 /// Writes the doubts without duplicates, with their steps and the evidence of the first.
-fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
+fn write_doubts(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut told: Vec<(&Doubt, Vec<String>)> = Vec::new();
     for step in steps {
         for doubt in &step.doubts {
@@ -521,8 +530,8 @@ fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
                 (&own.0.code, own.0.severity) == (&doubt.code, doubt.severity)
             };
             match told.iter_mut().find(same) {
-                Some((_, names)) => names.push(name(step)),
-                None => told.push((doubt, vec![name(step)])),
+                Some((_, names)) => names.push(step_name(step)),
+                None => told.push((doubt, vec![step_name(step)])),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a request gets: a page, a document, an asset, a redirection, or the reason why not.
+//! Answers to requests: a page, a document, an asset, a redirection, or a refusal.
 
 use assay_store::StoreError;
 use axum::body::Body;
@@ -17,11 +17,11 @@ pub(crate) struct Answer {
     pub(crate) kind: &'static str,
     pub(crate) cache: &'static str,
     pub(crate) body: String,
-    /// Where the browser shall go instead.
+    /// Target of a redirection.
     pub(crate) location: Option<String>,
 }
 
-/// Always asked for again: it shows the store as it is.
+/// Cache header of pages: the browser always requests them again, because the store changes.
 const FRESH: &str = "no-store";
 
 impl Answer {
@@ -101,7 +101,7 @@ fn compress_body(bytes: &[u8]) -> Option<Vec<u8>> {
     encoder.finish().ok()
 }
 
-/// Why a request gets nothing.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -120,7 +120,7 @@ impl Refusal {
         }
     }
 
-    /// There is no such page or record.
+    /// The page or record does not exist.
     pub(crate) fn missing(text: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not found", text)
     }

@@ -1,4 +1,4 @@
-//! A connection that ends when its client stops reading: no answer waits for a slow reader without end.
+//! A connection that is closed if its client stops reading, so that no answer waits for a slow reader forever.
 
 use std::future::Future as _;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long a client may take no byte of an answer.
+/// Longest time in which a client accepts no byte of an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A stream whose writes have a time-out.

@@ -1,4 +1,4 @@
-//! The state of all machines at a moment: what the overview, the lists and Prometheus show.
+//! State of all machines at one time, for the overview, the lists and Prometheus.
 
 use crate::figure_series::{Series, SeriesCache};
 use crate::site::Site;
@@ -36,7 +36,7 @@ pub(crate) struct StandingFinding {
     pub(crate) is_new: bool,
 }
 
-/// A machine with what is known of it.
+/// A machine with everything known about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineState {
     pub(crate) name: String,
@@ -133,7 +133,7 @@ impl Site {
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn fleet_state(&self) -> Result<Arc<FleetState>, StoreError> {
-        // Requests that come meanwhile wait for this one.
+        // Requests that arrive during this time wait for this one.
         let mut last = self
             .fleet
             .last

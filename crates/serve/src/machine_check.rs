@@ -1,4 +1,4 @@
-//! What the catalogue finds on a machine, with its evidence: judged from the newest bundle that was kept of it.
+//! Findings of the catalogue on a machine, with evidence, from its newest stored bundle.
 
 use crate::site::Site;
 use assay_advice::{accept, findings};

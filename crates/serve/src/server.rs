@@ -23,9 +23,9 @@ const PAGE_THREADS: usize = 4;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest head of a request.
 const MOST_HEAD_BYTES: usize = 32 << 10;
-/// How often the server looks whether it shall end.
+/// Interval at which the server checks whether to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(250);
-/// What a client gets when there are too many connections.
+/// Answer if there are too many connections.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n\
     Retry-After: 5\r\nConnection: close\r\n\r\ntoo many connections; try again in a moment\n";

@@ -132,7 +132,8 @@ impl Site {
         }
     }
 
-    /// Runs a page function on a thread, within the limits. Whatever happens there, there is an answer.
+    /// Runs a page function on a thread, within the limits. Even if the function panics, there is
+    /// an answer.
     pub(crate) async fn draw(
         self: &Arc<Self>,
         function: PageFunction,

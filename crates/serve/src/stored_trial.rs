@@ -1,4 +1,4 @@
-//! Trials as the store has them, judged by the rules of today.
+//! Trials of the store, judged by the current rules.
 
 use assay_judge::trial::{JudgedSlots, forecast, judge_slots_for_display, judge_trial};
 use assay_model::advice::RiskLevel;
@@ -121,7 +121,7 @@ pub(crate) struct TrialSummary {
     pub(crate) pairs: u32,
     pub(crate) most_pairs: u32,
     pub(crate) kept: Option<Kept>,
-    /// The change is better, may be kept, and was taken back.
+    /// The change is better and may be kept, but was reverted.
     pub(crate) waits_for_keep: bool,
     /// Name of the machine.
     pub(crate) machine: Option<String>,

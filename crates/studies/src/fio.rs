@@ -41,7 +41,7 @@ fn default_true() -> bool {
     true
 }
 
-/// Value of fio's result.
+/// Which value of fio's result a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Of {

@@ -15,7 +15,7 @@
 //! - [`postfix::Postfix`]: a queue of its own that empties into a sink.
 //! - [`postgres::Postgres`], [`mariadb::MariaDb`]: databases that listen on a socket alone.
 //! - [`sshd::Sshd`]: OpenSSH in a network namespace whose only resolver, [`dns::SlowDns`], takes
-//!   as long as it is told, so that `UseDNS` costs something.
+//!   a configured time, so that `UseDNS` costs something.
 //!
 //! Each gives the file to change, the argument vectors that check it and make the service read it,
 //! and what a load needs.

@@ -1,8 +1,9 @@
-//! Is the goal met already, and can it be reached at all? The two cheapest answers of a session.
+//! Decides from the baseline whether the goal is met already and whether it can be reached at all.
 //!
-//! A *visit* is some rounds in a row. Rounds in a row hang together on a restless machine: with five
-//! of them "met with 95 %" was wrong in 39 of 100 simulated sessions on recorded foreign load. So a
-//! goal counts as met only after spaced visits, each of which is one observation.
+//! A *visit* is several consecutive rounds. Consecutive rounds of a machine with other load are correlated: in
+//! simulations on recorded foreign load, a decision "met with 95 %" from five such rounds was wrong in 39 of 100
+//! sessions. A goal therefore counts as met only after several visits with pauses between them; each visit is one
+//! observation.
 
 use crate::goal::Want;
 use assay_judge::{is_steady, probability_met};
@@ -10,46 +11,47 @@ use assay_model::criterion::{Comparison, Criterion};
 use assay_model::result::Interval;
 use serde::{Deserialize, Serialize};
 
-/// Probability from which a goal counts as met.
+/// Probability from which a goal counts as met, 0 to 1.
 pub const SURE: f64 = 0.95;
-/// Visits that settle "met" on a machine whose rounds are not steady.
+/// Number of visits needed to decide "met" if the rounds of a visit are not in a steady state.
 pub const VISITS: usize = 6;
-/// Visits that settle "met" where the rounds of each visit are in SNIA's steady state.
+/// Number of visits needed to decide "met" if the rounds of each visit are in the steady state of
+/// SNIA.
 pub const STEADY_VISITS: usize = 3;
-/// Rounds of a visit. SNIA's window is five.
+/// Rounds of a visit. SNIA's window has five.
 pub const ROUNDS: u32 = 8;
 
-/// What one visit measured: per wish, the figure of each round in base units.
+/// Result of one visit: for each wish, the figure of each round in base units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
-    /// Per wish, per round.
+    /// For each wish, the figure of each round in base units.
     pub figures: Vec<Vec<f64>>,
 }
 
-/// How a wish stands before anything is changed.
+/// State of a wish before anything is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Standing {
-    /// Met; the probability.
+    /// The wish is met.
     Met {
-        /// 0 to 1.
+        /// Probability that it is met, 0 to 1.
         probability: f64,
     },
-    /// It looks met, but the visits do not settle it.
+    /// The wish seems met, but there are too few visits to decide.
     MetForNow {
-        /// 0 to 1.
+        /// Probability that it is met, 0 to 1.
         probability: f64,
     },
-    /// Missed, or on the edge; the probability that it is met.
+    /// The wish is missed, or it is too close to the threshold.
     Missed {
-        /// 0 to 1.
+        /// Probability that it is met, 0 to 1.
         probability: f64,
     },
-    /// `more` and `less` have no end.
+    /// The wish is `more` or `less`, which is never met.
     Open,
 }
 
-/// Returns how a wish stands after these visits; `index` is its place among the wishes.
+/// Returns the state of a wish after these visits; `index` is its position in the goal.
 #[must_use]
 pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> Standing {
     let Some(criterion) = want.criterion() else {
@@ -67,7 +69,8 @@ pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> Standing {
     }
 }
 
-/// One visit: its rounds are the observations. Several: each visit is one, by its geometric mean.
+/// Returns the probability that the criterion is met. With one visit, its rounds are the
+/// observations; with several, each visit is one observation, by its geometric mean.
 fn probability_of(criterion: &Criterion, visits: &[Vec<f64>]) -> Option<f64> {
     match visits {
         [rounds] => probability_met(criterion, rounds),
@@ -78,8 +81,8 @@ fn probability_of(criterion: &Criterion, visits: &[Vec<f64>]) -> Option<f64> {
     }
 }
 
-/// Every visit is steady by itself, and so are the visits among each other: five values of SNIA's
-/// window, the means of the visits repeated as far as needed.
+/// Returns whether each visit is steady, and the means of the visits too. SNIA's window needs five
+/// values, so the means are repeated if there are fewer.
 fn is_steady_across(visits: &[Vec<f64>]) -> bool {
     let means: Vec<f64> = visits.iter().filter_map(|rounds| mean(rounds)).collect();
     let window: Vec<f64> = means
@@ -91,13 +94,13 @@ fn is_steady_across(visits: &[Vec<f64>]) -> bool {
     visits.iter().all(|rounds| is_steady(rounds)) && is_steady(&window)
 }
 
-/// Geometric mean; None for no values.
+/// Returns the geometric mean; None without values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().map(|value| value.ln()).sum();
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// What the bottom rung alone reaches, under the same load: no setting above it gets further.
+/// What the lowest layer reaches alone under the same load. No setting above it can reach more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BottomRung {
     /// What was measured: `vda alone`, `the flush of vda`.

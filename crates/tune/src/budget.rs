@@ -1,36 +1,37 @@
-//! Time: what a step takes, what is spent, what has to be left for the end.
+//! Time of a session: expected costs of the steps, spent time, and the reserve for the end.
 
 use crate::candidate::Candidate;
 use assay_model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Candidates that are on, by their index.
+/// Indexes of the candidates that are switched on.
 pub type Row = BTreeSet<usize>;
 
-/// What steps take, as far as it is known before the first one.
+/// Expected costs of the steps, before the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     /// Measured time of a slot.
     pub slot: Nanos,
-    /// Load before a slot is measured.
+    /// Time the load runs before a slot is measured.
     pub washout: Nanos,
-    /// Starting and ending the load.
+    /// Time to start and end the load.
     pub start: Nanos,
-    /// Scratch files, journal, stand-by process.
+    /// Time to create scratch files, open the journal and start the stand-by process.
     pub set_up: Nanos,
-    /// Reverting everything and removing scratch files.
+    /// Time to revert everything and to remove scratch files.
     pub set_back: Nanos,
 }
 
 impl Costs {
-    /// One slot without any switch.
+    /// Returns the time of one slot without a switch.
     #[must_use]
     pub fn slot(&self) -> Nanos {
         add(self.slot, add(self.washout, self.start))
     }
 
-    /// A pair of so many alternations between rows that differ in these candidates.
+    /// Returns the time of a pair with this number of alternations between rows that differ in
+    /// these candidates.
     #[must_use]
     pub fn pair(&self, candidates: &[Candidate], differ: &Row, alternations: u32) -> Nanos {
         let switches = differ.iter().map(|at| candidates[*at].switch.0).sum();
@@ -39,19 +40,19 @@ impl Costs {
     }
 }
 
-/// The budget and what is spent of it.
+/// The budget and how much of it is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// All that may be spent, set-up and setting back included.
+    /// Whole budget, including set-up and reverting.
     pub budget: Nanos,
-    /// Spent so far.
+    /// Time spent so far.
     pub spent: Nanos,
-    /// Spent on steps whose time was foreseen, and what was foreseen for them.
+    /// Steps with an expected time: the time spent on them and the time that was expected.
     foreseen: [Nanos; 2],
 }
 
 impl Clock {
-    /// Nothing is spent.
+    /// Starts with nothing spent.
     #[must_use]
     pub fn new(budget: Nanos) -> Self {
         Self {
@@ -61,14 +62,14 @@ impl Clock {
         }
     }
 
-    /// Counts a step that took so long where `expected` was foreseen.
+    /// Adds a step that took `took` and was expected to take `expected`.
     pub fn count(&mut self, took: Nanos, expected: Nanos) {
         self.spent = add(self.spent, took);
         self.foreseen[0] = add(self.foreseen[0], took);
         self.foreseen[1] = add(self.foreseen[1], expected);
     }
 
-    /// How much longer steps take than foreseen; at least 1.
+    /// Returns how many times longer than expected the steps take; at least 1.
     #[must_use]
     pub fn pace(&self) -> f64 {
         let [took, expected] = self.foreseen.map(|time| time.0 as f64);
@@ -79,7 +80,7 @@ impl Clock {
         }
     }
 
-    /// What is left when `reserve` is set aside, in time as it was foreseen.
+    /// Returns the time that is left if `reserve` is kept for the end, in units of expected time.
     #[must_use]
     pub fn left(&self, reserve: Nanos) -> Nanos {
         let left = self.budget.0.saturating_sub(self.spent.0) as f64 / self.pace();
@@ -87,12 +88,12 @@ impl Clock {
     }
 }
 
-/// Sum that does not overflow.
+/// Adds without overflow.
 pub(crate) fn add(one: Nanos, other: Nanos) -> Nanos {
     Nanos(one.0.saturating_add(other.0))
 }
 
-/// Product that does not overflow.
+/// Multiplies without overflow.
 pub(crate) fn times(one: Nanos, n: u32) -> Nanos {
     Nanos(one.0.saturating_mul(u64::from(n)))
 }

@@ -1,5 +1,5 @@
-//! What could be changed: a page of the catalogue with one value, as the planner sees it.
-//! Why one is not tried is in `left_out.rs`.
+//! A candidate: one advice page with one value, as the planner needs it. `left_out.rs` decides which candidates are
+//! not tried.
 
 use assay_model::advice::{MovedOperation, MovedOperations, RiskLevel, Standing};
 use assay_model::criterion::{Direction, Metric};
@@ -13,63 +13,63 @@ use serde::{Deserialize, Serialize};
 /// One change that may be tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// The page, with its value where the page has several: `io-scheduler=none`.
+    /// Name of the page, with the value if the page has several: `io-scheduler=none`.
     pub id: String,
-    /// A few words.
+    /// Short title.
     pub title: String,
     /// Whether the page applies to this machine and target.
     pub state: Applicability,
-    /// What it touches, by names that are equal where two candidates touch the same:
-    /// `queue/sda/scheduler`. Two that touch the same are alternatives.
+    /// Names of the settings that it changes: `queue/sda/scheduler`. Two candidates with a common
+    /// name are alternatives.
     pub touches: Vec<String>,
-    /// Candidates that must not be on beside it, besides alternatives, by id.
+    /// Ids of candidates that must not be on at the same time, in addition to alternatives.
     #[serde(default)]
     pub excludes: Vec<String>,
     /// What can go wrong.
     pub risk: RiskLevel,
-    /// Why it may be tried but never kept, or has no undo.
+    /// Reason why it may be tried but never kept, or why it cannot be undone.
     #[serde(default)]
     pub never_kept: Option<String>,
-    /// What the literature says for these versions, with its reason.
+    /// Assessment of the literature for these versions.
     pub literature: Standing,
-    /// The literature in words.
+    /// The assessment as a sentence.
     #[serde(default)]
     pub literature_text: String,
     /// What it acts on.
     pub acts: Acts,
-    /// Share of an operation that it can act on, where that was measured.
+    /// Measured share of an operation that it can influence, if measured.
     #[serde(default)]
     pub share: Option<OperationShare>,
-    /// The verdict of an earlier session for the same page, value, load and kernel.
+    /// Verdict of an earlier session for the same page, value, load and kernel.
     #[serde(default)]
     pub before: Option<Before>,
-    /// What was expected before anything was measured.
+    /// Expectation before anything is measured.
     pub prior: Prior,
     /// How it is switched on and off.
     pub toggle: Toggle,
-    /// How long one switch takes.
+    /// Time of one switch.
     pub switch: Nanos,
 }
 
-/// Whether a page applies.
+/// Whether a page applies to this machine and target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Applicability {
     /// It applies, and the value differs.
     Applies,
-    /// It is about something else.
+    /// It does not apply to this machine or target.
     DoesNotApply {
-        /// The page's `otherwise`, with the facts.
+        /// The text `otherwise` of the page, with facts inserted.
         why: String,
     },
-    /// The machine has the value.
+    /// The machine already has the value.
     AlreadySo {
         /// The value.
         value: String,
     },
 }
 
-/// What a change acts on; the order and the filters come from here.
+/// What a change acts on. It determines the order of the candidates and which of them are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acts {
     /// Limits that it relieves.
@@ -78,7 +78,7 @@ pub struct Acts {
     /// Kinds of loads for which it makes sense: `fio`, `http`, `command`; empty for all.
     #[serde(default)]
     pub loads: Vec<String>,
-    /// Operations that it moves; all when nothing is restricted.
+    /// Operations whose performance it changes; all operations if nothing is restricted.
     #[serde(default)]
     pub moves: MovedOperations,
 }
@@ -92,15 +92,15 @@ pub struct LoadShape {
     pub reads: bool,
     /// It writes.
     pub writes: bool,
-    /// It asks for durable writes.
+    /// It requests durable writes.
     pub flushes: bool,
-    /// It goes around the page cache.
+    /// It bypasses the page cache.
     pub direct: bool,
-    /// Its operations on storage are unknown: those of a command or of a server. Then nothing is left out
-    /// for its operations.
+    /// Whether its storage operations are unknown, as those of a command or a server. No candidate
+    /// is then left out because of its operations.
     #[serde(default)]
     pub opaque: bool,
-    /// Its offsets are random; None when that is unknown.
+    /// Whether its offsets are random; None if unknown.
     #[serde(default)]
     pub random: Option<bool>,
     /// Size of one operation.
@@ -130,7 +130,7 @@ impl LoadShape {
             reads: workload.pattern.reads(),
             writes: workload.pattern.writes(),
             flushes: workload.durability != Durability::None && workload.pattern.writes(),
-            // Whether an NBD server uses the page cache is not the load's to say.
+            // The server decides whether an NBD export uses the page cache, not the load.
             direct: workload.direct && workload.engine != Engine::Nbd,
             opaque: false,
             random: Some(workload.pattern.random()),
@@ -139,7 +139,7 @@ impl LoadShape {
         }
     }
 
-    /// Whether this load does an operation, and the metric counts it.
+    /// Returns whether this load performs the operation and the metric counts it.
     #[must_use]
     pub fn counts(&self, operation: MovedOperation, metric: Metric) -> bool {
         let counted = |direction: Direction, done: bool| {
@@ -147,7 +147,7 @@ impl LoadShape {
         };
         match operation {
             MovedOperation::Read => counted(Direction::Read, self.reads),
-            // A write's latency contains its flush.
+            // The latency of a write includes its flush.
             MovedOperation::Write => counted(Direction::Write, self.writes),
             MovedOperation::Flush => {
                 counted(Direction::Flush, self.flushes) || counted(Direction::Write, self.flushes)
@@ -156,20 +156,20 @@ impl LoadShape {
     }
 }
 
-/// The part of an operation that a change can act on.
+/// The part of an operation that a change can influence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationShare {
     /// Its name: `encryption`, `start of the process`.
     pub part: String,
-    /// Time of the part.
+    /// Duration of the part.
     pub takes: Nanos,
-    /// Time of the whole operation.
+    /// Duration of the whole operation.
     pub of: Nanos,
 }
 
 impl OperationShare {
-    /// Largest gain, 0.25 for 25 %, if the part took no time at all: 1 ÷ (1 − s) − 1 (Amdahl 1967).
-    /// None when the part is the whole.
+    /// Returns the largest possible gain, 0.25 for 25 %: if the part took no time at all, 1 ÷ (1 −
+    /// s) − 1 (Amdahl 1967). None if the part is the whole operation.
     #[must_use]
     pub fn ceiling(&self) -> Option<f64> {
         let rest = self
@@ -184,39 +184,39 @@ impl OperationShare {
 /// An earlier verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Before {
-    /// What it was.
+    /// The verdict.
     pub verdict: Verdict,
     /// When and where, for people: `session 3, 12 November`.
     pub when: String,
 }
 
-/// How a change is made.
+/// How a change is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Toggle {
-    /// Written to the kernel, in effect at once.
+    /// Written to the kernel; effective at once.
     Cheap,
     /// A service reads its configuration again.
     Reload,
     /// A service is restarted.
     Restart,
-    /// Two things are made and measured side by side.
+    /// Two objects are created and measured side by side.
     Remake,
-    /// Takes effect at the next boot only.
+    /// Takes effect only at the next boot.
     Reboot,
 }
 
-/// What is expected of a candidate. It decides the order and nothing else.
+/// Expected effect of a candidate. It determines only the order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prior {
     /// Probability that it helps, 0 to 1.
     pub helps: f64,
-    /// Gain if it does, 0.1 for 10 %.
+    /// Gain if it helps, 0.1 for 10 %.
     pub gain: f64,
 }
 
 impl Prior {
-    /// What the literature alone lets expect.
+    /// Returns the expectation from the literature alone.
     #[must_use]
     pub fn by_literature(standing: Standing) -> Self {
         let helps = match standing {
@@ -228,13 +228,13 @@ impl Prior {
     }
 }
 
-/// Whether `excluded` is the id of a candidate, or of its page with any value.
+/// Returns whether `excluded` is the id of a candidate, or of its page with any value.
 fn names_page(excluded: &str, id: &str) -> bool {
     excluded == id || id.split_once('=').is_some_and(|(page, _)| page == excluded)
 }
 
 impl Candidate {
-    /// Whether both cannot be on at once.
+    /// Returns whether the two cannot be on at the same time.
     #[must_use]
     pub fn collides(&self, other: &Self) -> bool {
         self.touches.iter().any(|what| other.touches.contains(what))
@@ -242,8 +242,9 @@ impl Candidate {
             || other.excludes.iter().any(|id| names_page(id, &self.id))
     }
 
-    /// Expected gain in logarithms: the prior, three times as likely where the candidate relieves the
-    /// limit that was found and a third where it does not, capped by the ceiling.
+    /// Returns the expected gain as a natural logarithm. The prior is multiplied by 3 if the
+    /// candidate relieves the limit that was found and divided by 3 if it does not; the ceiling
+    /// limits the result.
     #[must_use]
     pub fn worth(&self, limit: Option<LimitKind>) -> f64 {
         let factor = match limit {

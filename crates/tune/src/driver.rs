@@ -1,4 +1,4 @@
-//! Who carries steps out: what the planner needs from the machine, and the loop around it.
+//! The interface to whatever executes the steps, and the loop that executes them.
 
 use crate::baseline::Visit;
 use crate::budget::Row;
@@ -12,26 +12,26 @@ use assay_model::advice::Guard;
 use assay_model::criterion::Metric;
 use assay_model::trial::PairOutcome;
 
-/// A machine with a load, or a stand-in with a known truth.
+/// Executes steps on a machine with a load, or on a simulation with known effects.
 ///
-/// Every method leaves the machine with nothing on but what was kept. A row names candidates by their
-/// index in the plan; the driver holds a reversible switch for each and puts a row into effect by
-/// setting every candidate of the pair, also the ones that are so already, so that both sides have the
-/// same history.
+/// Every method leaves the machine with only the kept changes switched on. A row contains indexes
+/// of candidates of the plan. The driver holds a reversible switch for each candidate; to apply a
+/// row, it sets every candidate of the pair, including those that already have the right state, so
+/// that both sides have the same history.
 pub trait Driver {
-    /// What makes going on impossible.
+    /// Error that ends the session.
     type Error: From<Unexpected>;
 
-    /// Time since the session began, pauses excluded.
+    /// Returns the time since the session began, without pauses.
     fn elapsed(&self) -> Nanos;
 
-    /// Creates scratch files, opens the journal, starts the stand-by process.
+    /// Creates scratch files, opens the journal and starts the stand-by process.
     ///
     /// # Errors
     /// The target cannot be used.
     fn set_up(&mut self) -> Result<(), Self::Error>;
 
-    /// Waits, then measures all wishes with nothing on.
+    /// Waits for `wait`, then measures all wishes with nothing switched on.
     ///
     /// # Errors
     /// The load cannot be started.
@@ -49,11 +49,12 @@ pub trait Driver {
     /// The candidate cannot be switched off again.
     fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, Self::Error>;
 
-    /// Measures one pair. [`crate::combine`] joins its alternations. Returns the outcome with the
-    /// worsening of each guardrail in this order, and `metric` on both sides.
+    /// Measures one pair. Returns the outcome, with the worsening of each guardrail in the given
+    /// order, and the value of `metric` on both sides. Alternations are joined with
+    /// [`crate::combine`].
     ///
     /// # Errors
-    /// A row cannot be put into effect or taken out of it.
+    /// A row cannot be applied or reverted.
     fn measure(
         &mut self,
         order: &PairOrder,
@@ -61,33 +62,34 @@ pub trait Driver {
         guards: &[Guard],
     ) -> Result<(PairOutcome, Option<[f64; 2]>), Self::Error>;
 
-    /// Applies a row permanently, as one session that one command undoes.
+    /// Applies a row permanently, as one session that one command reverts.
     ///
     /// # Errors
-    /// It cannot be kept; then it was reverted.
+    /// The row cannot be kept; it was reverted.
     fn keep(&mut self, row: &Row) -> Result<(), Self::Error>;
 
     /// Reverts everything and removes scratch files.
     ///
     /// # Errors
-    /// Something cannot be reverted; the journal holds it.
+    /// Something cannot be reverted; it stays in the journal.
     fn revert(&mut self) -> Result<(), Self::Error>;
 
-    /// Looks between steps for what ends a session: a signal, the guard command, a setting that
-    /// somebody else changed.
+    /// Called between steps: returns what ends the session, such as a signal, a failed guard
+    /// command, or a setting that another program changed.
     fn incident(&mut self) -> Option<Incident>;
 
-    /// Stores what was seen before the next step begins; a resume replays it.
+    /// Stores the outcome of a step before the next step begins, so that the session can be
+    /// resumed.
     ///
     /// # Errors
     /// It cannot be stored.
     fn record(&mut self, seen: &StepOutcome) -> Result<(), Self::Error>;
 }
 
-/// Carries a session out to its end.
+/// Executes a session to its end.
 ///
 /// # Errors
-/// The driver's. The session can be resumed from what was recorded.
+/// The driver failed. The session can be resumed from the stored outcomes.
 pub fn carry_out<D: Driver>(session: &mut TuneSession, driver: &mut D) -> Result<Ending, D::Error> {
     loop {
         if let Some(incident) = driver.incident() {
@@ -138,6 +140,6 @@ pub fn carry_out<D: Driver>(session: &mut TuneSession, driver: &mut D) -> Result
         driver.record(&seen)?;
         session.observe(seen)?;
     }
-    // Every way into `Done` passes an ending.
+    // `Done` is only reached after an ending was set.
     Ok(session.ending().cloned().unwrap_or(Ending::NothingProved))
 }

@@ -1,5 +1,5 @@
-//! What the user wants: a criterion of `assay run`, or `more FIGURE`, `less FIGURE`.
-//! How a criterion is held against measurements is in `baseline.rs`.
+//! The goal of the user: a criterion as in `assay run`, or `more FIGURE`, or `less FIGURE`. `baseline.rs` compares
+//! criteria with measurements.
 
 use assay_model::advice::Guard;
 use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Three goals that can be read; errors show them.
+/// Three valid goals, shown in error messages.
 pub const EXAMPLES: [&str; 3] = [
     "randwrite-16k-qd1-fsync.p99 <= 30ms",
     "more randrw70-4k-qd4.iops",
@@ -23,16 +23,16 @@ const ONLY_LOAD: &str = "load";
 pub enum Want {
     /// A threshold: it is met or missed.
     Criterion(Criterion),
-    /// As much as the budget allows; never met.
+    /// As much as possible within the budget; never met.
     More(Figure),
-    /// As little as the budget allows; never met.
+    /// As little as possible within the budget; never met.
     Less(Figure),
 }
 
 /// A figure of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The workload; none for the only load of the session.
+    /// Name of the workload; None for the only workload of the session.
     pub workload: Option<String>,
     /// Its metric.
     pub metric: Metric,
@@ -41,36 +41,36 @@ pub struct Figure {
 /// Why a goal cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GoalError {
-    /// Neither a criterion nor a direction.
+    /// The text is neither a criterion nor `more` or `less` with a figure.
     #[error(
         "cannot read the goal `{text}`: {why}. Goals that can be read: `{}`, `{}`, `{}`",
         EXAMPLES[0], EXAMPLES[1], EXAMPLES[2]
     )]
     Unreadable {
-        /// As written.
+        /// The text of the user.
         text: String,
-        /// What is wrong with it.
+        /// The cause.
         why: CriterionError,
     },
-    /// Nothing is wanted.
+    /// The goal contains no wish.
     #[error("no goal is given: name one, such as `{}`", EXAMPLES[0])]
     Empty,
-    /// No figure fulfils both.
+    /// Two wishes contradict each other.
     #[error("`{one}` and `{other}` contradict each other: no value fulfils both")]
     Contradiction {
-        /// The first.
+        /// One wish.
         one: Box<Want>,
-        /// The second.
+        /// The other wish.
         other: Box<Want>,
     },
-    /// Every candidate is measured under one load.
+    /// The wishes concern two loads, but all candidates are measured under one load.
     #[error(
         "`{one}` and `{other}` need two loads: tune one load at a time, or write one load that mixes them"
     )]
     TwoLoads {
-        /// A workload.
+        /// Name of a workload.
         one: String,
-        /// Another one.
+        /// Name of another workload.
         other: String,
     },
 }
@@ -164,7 +164,7 @@ impl<'de> Deserialize<'de> for Want {
 }
 
 impl Want {
-    /// The metric it speaks of.
+    /// Returns the metric of the wish.
     #[must_use]
     pub fn metric(&self) -> Metric {
         match self {
@@ -173,7 +173,7 @@ impl Want {
         }
     }
 
-    /// The workload it speaks of; none for the only load.
+    /// Returns the workload of the wish; None for the only workload.
     #[must_use]
     pub fn workload(&self) -> Option<&str> {
         match self {
@@ -182,7 +182,7 @@ impl Want {
         }
     }
 
-    /// The criterion, if it is one.
+    /// Returns the criterion, if the wish is one.
     #[must_use]
     pub fn criterion(&self) -> Option<&Criterion> {
         match self {
@@ -191,7 +191,7 @@ impl Want {
         }
     }
 
-    /// Whether a smaller figure is wanted.
+    /// Returns whether smaller figures are better.
     #[must_use]
     pub fn wants_less(&self) -> bool {
         match self {
@@ -228,20 +228,20 @@ fn is_upper_bound(comparison: Comparison) -> bool {
 /// The whole goal of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Wishes in the user's order. The first one that is missed is the objective; the others become
+    /// Wishes in the user's order. The first that is missed is the objective; the others become
     /// guardrails.
     pub wants: Vec<Want>,
-    /// Figures that must not get worse, judged once, on the whole.
+    /// Figures that must not get worse. They are judged once, with all accepted changes together.
     pub guards: Vec<Guard>,
-    /// Smallest ratio that matters in practice: 0.03 for 3 %.
+    /// Smallest relevant change as a ratio: 0.03 for 3 %.
     pub margin: f64,
 }
 
 impl Goal {
-    /// Checks that all wishes can hold at once under one load.
+    /// Checks that all wishes can be met together under one load.
     ///
     /// # Errors
-    /// No wish, two loads, or two wishes that exclude each other.
+    /// There is no wish, two loads are needed, or two wishes contradict each other.
     pub fn check(self) -> Result<Self, GoalError> {
         if self.wants.is_empty() {
             return Err(GoalError::Empty);

@@ -1,4 +1,5 @@
-//! Why a candidate is not tried: the first reason that holds, in a fixed order, each in one line.
+//! Decides which candidates are not tried. The reasons are checked in a fixed order; the first that applies is
+//! reported.
 
 use crate::candidate::{Applicability, Candidate, LoadShape, Toggle};
 use assay_model::Nanos;
@@ -8,14 +9,15 @@ use assay_model::trial::Verdict;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the user allows.
+/// Restrictions set by the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowed {
-    /// Highest risk: `none`, `low` or `service`. Lock-outs and data loss are never accepted.
+    /// Highest accepted risk: `none`, `low` or `service`. Changes that can lock the user out or
+    /// lose data are never accepted.
     pub risk: RiskLevel,
-    /// Settings that are never touched: a name, or its beginning followed by `*`.
+    /// Settings that are never changed: a name, or the beginning of a name followed by `*`.
     pub never: Vec<String>,
-    /// Why, as the user wrote it.
+    /// Reason given by the user.
     pub because: String,
 }
 
@@ -33,110 +35,110 @@ impl Default for Allowed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum LeftOut {
-    /// The page is about something else.
+    /// The page does not apply to this machine or target.
     DoesNotApply {
-        /// In the page's words.
+        /// The reason, from the page.
         because: String,
     },
-    /// Nothing would change.
+    /// The machine already has the value.
     AlreadySo {
         /// The value.
         value: String,
     },
-    /// The user does not want it touched.
+    /// The user excluded the setting.
     Never {
         /// The setting.
         setting: String,
         /// The user's reason.
         because: String,
     },
-    /// More risk than allowed.
+    /// The risk is higher than accepted.
     Risk {
-        /// Its risk.
+        /// Risk of the candidate.
         level: RiskLevel,
     },
-    /// Kept by nobody, so not tried.
+    /// The change must never be kept, so trying it is useless.
     NeverKept {
-        /// In words.
+        /// The reason.
         because: String,
     },
     /// It cannot be switched while a session runs.
     NeedsReboot,
-    /// False, obsolete or dangerous by the literature.
+    /// The literature calls it false, obsolete or dangerous.
     Literature {
-        /// What the literature says.
+        /// Assessment of the literature.
         standing: Standing,
-        /// In words.
+        /// The assessment as a sentence.
         because: String,
     },
-    /// It makes sense under another kind of load.
+    /// It is useful only for other kinds of loads.
     OtherLoad {
-        /// Its kinds.
+        /// Kinds of loads for which it is useful.
         loads: Vec<String>,
-        /// That of the session.
+        /// Kind of the load of the session.
         kind: String,
     },
-    /// It moves other figures.
+    /// It influences other figures than the objective.
     OtherFigure {
-        /// Its figures.
+        /// Figures that it influences.
         figures: Vec<String>,
         /// The objective.
         wanted: String,
     },
-    /// It acts on the page cache; the load goes around it.
+    /// It changes the page cache, which the load bypasses.
     CacheOnly,
-    /// It moves operations of another shape.
+    /// It influences operations that the load does not perform.
     OtherOperations {
-        /// What it acts on, and what the load does.
+        /// What it influences, and what the load does.
         because: String,
     },
-    /// Even at its best it gains less than what matters.
+    /// Even its largest possible gain is smaller than the margin.
     Ceiling {
-        /// The part it acts on.
+        /// The part that it influences.
         part: String,
-        /// Time of the part.
+        /// Duration of the part.
         takes: Nanos,
-        /// Time of the whole.
+        /// Duration of the whole operation.
         of: Nanos,
         /// Largest possible gain, 0.02 for 2 %.
         gain: f64,
-        /// What matters.
+        /// Smallest relevant gain.
         margin: f64,
     },
-    /// Measured on this machine before.
+    /// An earlier session on this machine decided.
     MeasuredBefore {
         /// The verdict.
         verdict: Verdict,
         /// When.
         when: String,
     },
-    /// It failed the load by itself.
+    /// The load failed with this change alone.
     FailsLoad {
-        /// What the load reported.
+        /// Message of the load.
         error: String,
     },
-    /// The screen gives no reason to prove it.
+    /// The screen found no sign of a gain.
     ScreenedOut {
-        /// Estimated ln gain.
+        /// Estimated gain as a natural logarithm.
         effect: f64,
         /// Its standard error.
         error: f64,
     },
-    /// Something that was accepted excludes it.
+    /// An accepted change excludes it.
     Excluded {
         /// The accepted candidate.
         by: String,
     },
-    /// The budget is too short.
+    /// The remaining budget is too short.
     NoTime {
-        /// What it would take.
+        /// Time that it needs.
         needs: Nanos,
-        /// What is left for it.
+        /// Time that is left for it.
         left: Nanos,
     },
 }
 
-/// Returns why a candidate is left out before anything is measured; None for one that may be tried.
+/// Returns why a candidate is left out before anything is measured; None if it may be tried.
 #[must_use]
 pub fn leave_out(
     candidate: &Candidate,
@@ -244,7 +246,7 @@ fn by_load(candidate: &Candidate, load: &LoadShape, objective: Metric) -> Option
     by_operations(moves, load)
 }
 
-/// Compares the shape of the load with that of the operations which the change moves.
+/// Compares the operations of the load with the operations that the change influences.
 fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
     if load.opaque {
         return None;
@@ -311,7 +313,7 @@ fn by_ceiling(candidate: &Candidate, margin: f64) -> Option<LeftOut> {
     })
 }
 
-/// What helped before is tried again; it was taken back, or the machine is another one.
+/// A change that helped before is tried again: it was reverted, or this is another machine.
 fn by_history(candidate: &Candidate) -> Option<LeftOut> {
     let before = candidate.before.as_ref()?;
     let settled = !matches!(before.verdict, Verdict::Better | Verdict::Undecided);
@@ -321,7 +323,7 @@ fn by_history(candidate: &Candidate) -> Option<LeftOut> {
     })
 }
 
-/// The word of `--may` for a risk, or what the change may cost.
+/// Returns the value of `--may` for a risk, or what the change can destroy.
 fn risk_word(level: RiskLevel) -> &'static str {
     match level {
         RiskLevel::None => "none",
@@ -339,7 +341,7 @@ fn first_sentence(text: &str) -> &str {
     }
 }
 
-/// At most about two lines of a text.
+/// Shortens a text to about two lines.
 fn shorten(text: &str) -> String {
     const LONGEST: usize = 150;
     match text.char_indices().nth(LONGEST) {

@@ -1,5 +1,6 @@
-//! The tuning loop as a planner: a session and what was seen, then the next step. Pure: no I/O, no
-//! clock; randomness comes from the plan's seed. Estimates and tests are those of `assay_judge`.
+//! The planner of the tuning loop: from a session and the outcomes so far, it computes the next step. It
+//! has no I/O and no clock; random choices come from the seed of the plan. `assay_judge` contains the
+//! estimates and tests.
 //!
 //! ```text
 //! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole → keep or revert
@@ -15,13 +16,12 @@
 //! - *Whole*: all accepted against the machine as it was, in fresh pairs whose number is settled before,
 //!   with the guardrails. Its centre is the gain that is shown (`outcome.rs`).
 //!
-//! # How it is carried out
-//! [`carry_out`] asks [`Session::next`] for a step, has a [`Driver`] do it, stores what was seen, and gives
-//! it to [`Session::observe`]. A session that was killed is read back with [`Session::replay`]; the step
-//! that was cut is measured again with the same order of sides, and nothing else.
+//! # Execution
+//! [`carry_out`] takes a step from [`TuneSession::next`], lets a [`Driver`] execute it, stores the outcome,
+//! and passes it to [`TuneSession::observe`]. [`TuneSession::replay`] rebuilds a session whose process was
+//! killed. Only the interrupted step is measured again, with the same order of sides.
 //!
-//! The driver for a real machine is `assay_measure::tuning`. What is stored of a session is a
-//! [`TuneRecord`].
+//! The driver for a real machine is `assay_measure::tuning`. A session is stored as a [`TuneRecord`].
 
 mod baseline;
 mod budget;

@@ -1,4 +1,4 @@
-//! How a session ends, and the gain that is shown.
+//! How a session ends, and the reported gain.
 
 use crate::budget::Row;
 use crate::step::Incident;
@@ -12,53 +12,55 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ending")]
 pub enum Ending {
-    /// Every wish is met. Nothing was touched.
+    /// All wishes are met. Nothing was changed.
     Met {
         /// Smallest probability among the wishes.
         probability: f64,
     },
-    /// Every wish looks met, but the visits that would settle it do not fit. Nothing was touched.
+    /// All wishes seem met, but the visits needed to decide do not fit into the budget. Nothing was
+    /// changed.
     MetForNow {
         /// Smallest probability among the wishes.
         probability: f64,
-        /// Time that would settle it.
+        /// Time that is needed to decide.
         needs: Nanos,
     },
-    /// Even the bottom rung misses the goal. Nothing was touched.
+    /// Even the lowest layer misses the goal. Nothing was changed.
     Beyond {
         /// What was measured.
         what: String,
         /// Its figure, base units.
         figure: Interval,
     },
-    /// Nobody may be tried: see the reasons.
+    /// No candidate may be tried; each has a reason.
     NoCandidate,
-    /// Nothing was proved. The machine is as it was.
+    /// Nothing was proved. All changes were reverted.
     NothingProved,
-    /// Each was better by itself; together it is not proved. The machine is as it was.
+    /// Each accepted change was proved alone, but not all of them together. All changes were
+    /// reverted.
     WholeNotProved,
-    /// Kept as one session.
+    /// The accepted changes are kept as one session.
     Kept {
-        /// What.
+        /// Kept changes.
         row: Row,
     },
-    /// Ended from outside. The machine is as it was.
+    /// The session was interrupted. All changes were reverted.
     Stopped {
-        /// Why.
+        /// The cause.
         incident: Incident,
     },
 }
 
-/// What an administrator is shown of the kept changes together.
+/// Reported gain of all kept changes together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Gain of the whole, 0.2 for 20 %, from fresh pairs whose number was settled before.
+    /// Gain of all accepted changes, 0.2 for 20 %, from new pairs whose number was fixed before.
     pub said: f64,
-    /// Its interval of 90 %, as gains; none when the pairs exclude nothing.
+    /// Interval of 90 %, as gains; None if the pairs exclude nothing.
     pub interval: Option<Interval>,
-    /// Pairs it rests on.
+    /// Number of pairs behind the estimate.
     pub pairs: u32,
-    /// What the accepted changes promised one by one, multiplied.
+    /// Product of the gains of the single accepted changes.
     pub promised: f64,
 }
 
@@ -76,7 +78,8 @@ impl Gain {
         }
     }
 
-    /// Whether the changes overlap: the whole is less than its parts promised, clearly.
+    /// Returns whether the changes overlap: together they gain clearly less than the product of the
+    /// single gains.
     #[must_use]
     pub fn is_less_than_its_parts(&self) -> bool {
         self.interval
@@ -84,7 +87,7 @@ impl Gain {
     }
 }
 
-/// The error statement of every session, in plain words.
+/// States the error probability of every session in one paragraph.
 pub const ERROR_STATEMENT: &str = "Nothing is kept that was not proved twice: by itself, against everything kept \
 before it, and together with all the rest against the machine as it was, each time in new pairs in randomised \
 order. Of sessions on a machine that nothing helps at most one in twenty keeps anything, and of all sessions at \

@@ -1,4 +1,4 @@
-//! A page of the catalogue as a candidate. Whether the page applies is the caller's question.
+//! Makes a candidate from an advice page. The caller decides whether the page applies.
 
 use crate::candidate::{Acts, Applicability, Candidate, Prior, Toggle};
 use assay_model::Nanos;
@@ -6,12 +6,12 @@ use assay_model::advice::{ActsOn, Advice, ExpectedGain, ToggleCost, TrialSpec};
 use assay_model::change::{Arm, Change, ConfigKey, ImageArm, Setting};
 use std::collections::BTreeMap;
 
-/// Why a comparison of two made things is not kept.
+/// Reason why a comparison of two created objects is not kept.
 const ONLY_COMPARED: &str = "compares two things that are made for the trial; how the change is kept is not part \
      of the page";
 
-/// Makes a candidate of a page and its resolved trial. `id` is the page's, with the value where it has
-/// several. What was measured before and the share of the operation are left to the caller.
+/// Makes a candidate from a page and its resolved trial. `id` is the name of the page, with the
+/// value if it has several. The caller adds earlier verdicts and the share of the operation.
 #[must_use]
 pub fn candidate_of_page(
     id: &str,
@@ -47,7 +47,7 @@ pub fn candidate_of_page(
 }
 
 impl Acts {
-    /// Takes over what a page says.
+    /// Converts the values of the page.
     #[must_use]
     pub fn of_page(acts: &ActsOn) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Acts {
 }
 
 impl Prior {
-    /// Takes over what a page expects: the geometric mean of its two gains.
+    /// Converts the expectation of the page: the geometric mean of its two gains.
     #[must_use]
     pub fn of_page(expected: &ExpectedGain) -> Self {
         let logs = expected.gain.map(f64::ln_1p);
@@ -75,7 +75,7 @@ impl Prior {
 }
 
 impl Toggle {
-    /// The planner's kind of a cost.
+    /// Converts the cost of a switch.
     #[must_use]
     pub fn of_cost(cost: ToggleCost) -> Self {
         match cost {
@@ -88,7 +88,7 @@ impl Toggle {
     }
 }
 
-/// The cost of a change whose page does not name it.
+/// Returns the usual cost of a change if the page does not name it.
 fn usual_cost(change: &Change) -> ToggleCost {
     match change {
         Change::SideBySide { .. } => ToggleCost::Recreate,
@@ -100,7 +100,7 @@ fn usual_cost(change: &Change) -> ToggleCost {
     }
 }
 
-/// How long a switch usually takes, until the session has measured it.
+/// Returns the usual duration of a switch; used until the session has measured it.
 fn usual_duration(cost: ToggleCost) -> Nanos {
     Nanos(match cost {
         ToggleCost::Live => 20_000_000,
@@ -111,7 +111,8 @@ fn usual_duration(cost: ToggleCost) -> Nanos {
     })
 }
 
-/// Names what a change touches; two changes that touch the same have a name in common.
+/// Returns names of the settings that a change touches. Two changes of the same setting have a name
+/// in common.
 #[must_use]
 pub fn touched_settings(change: &Change) -> Vec<String> {
     match change {
@@ -146,7 +147,7 @@ fn name_settings(setting: &Setting) -> Vec<String> {
     }
 }
 
-/// The file comes first, so that a rule such as `/etc/nginx/*` covers its keys.
+/// The file is first, so that a rule such as `/etc/nginx/*` covers its keys.
 fn name_key(file: &str, section: &[String], key: &str) -> String {
     let mut path = section.to_vec();
     path.push(key.to_owned());

@@ -1,4 +1,4 @@
-//! All that is settled before a session begins, and why one cannot begin.
+//! The plan: everything that is fixed before a session begins, and the errors of a plan.
 
 use crate::baseline::{BottomRung, ROUNDS};
 use crate::budget::{Costs, Row, add, times};
@@ -10,40 +10,40 @@ use assay_model::result::LimitKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Pairs without which nothing is proved: a proof that decides at its first looks.
+/// Fewest pairs that can prove anything, in a proof that decides at its first looks.
 const LEAST_PROOF: u32 = 11;
-/// Pairs that are set aside for the whole before it is known what it takes.
+/// Pairs reserved for the proof of all accepted changes, before its size is known.
 pub(crate) const RESERVED: u32 = 20;
 
-/// A session, settled.
+/// Plan of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TunePlan {
     /// What is wanted.
     pub goal: Goal,
-    /// Everything that the catalogue has a trial for.
+    /// All changes for which the catalogue has a trial.
     pub candidates: Vec<Candidate>,
-    /// What the user allows.
+    /// Restrictions set by the user.
     pub allowed: Allowed,
     /// What the load does.
     pub load: LoadShape,
-    /// What limits the load, as the diagnosis found.
+    /// What limits the load, according to the diagnosis.
     pub limit: Option<LimitKind>,
-    /// What the bottom rung alone reaches, when it was measured.
+    /// What the lowest layer reaches alone, if it was measured.
     pub bottom: Option<BottomRung>,
     /// Measure what limits the load after the baseline; sessions of earlier versions did not.
     #[serde(default)]
     pub diagnose: bool,
     /// Go on although the bottom rung misses the goal.
     pub anyway: bool,
-    /// What steps take.
+    /// Expected costs of the steps.
     pub costs: Costs,
-    /// All the time there is.
+    /// Whole time of the session.
     pub budget: Nanos,
-    /// Time between visits that settle whether the goal is met.
+    /// Time between two visits of the baseline.
     pub between_visits: Nanos,
-    /// Screen before proving, where there are enough candidates.
+    /// Whether a screen precedes the proofs if there are enough candidates.
     pub screen: bool,
-    /// Source of all randomness.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -53,29 +53,29 @@ pub enum TunePlanError {
     /// The goal cannot be used.
     #[error(transparent)]
     Goal(#[from] GoalError),
-    /// A margin, guard or prior is no number.
+    /// A margin, guardrail or prior is not a finite number in its range.
     #[error("{what} is {value}, which is not a share above 0")]
     Figure {
-        /// Which.
+        /// Name of the figure.
         what: String,
         /// Its value.
         value: f64,
     },
-    /// Nothing can be proved in the budget.
+    /// The budget is too short to prove anything.
     #[error("nothing can be proved within {budget}: the shortest session takes about {needs}")]
     TooShort {
-        /// As given.
+        /// Given budget.
         budget: Nanos,
-        /// What would do.
+        /// Budget that is sufficient.
         needs: Nanos,
     },
 }
 
 impl TunePlan {
-    /// Checks that a session of this plan can prove something.
+    /// Checks that a session with this plan can prove something.
     ///
     /// # Errors
-    /// The goal contradicts itself, a figure is none, the budget is too short.
+    /// The goal contradicts itself, a figure is not a number, or the budget is too short.
     pub fn check(self) -> Result<Self, TunePlanError> {
         let goal = self.goal.check()?;
         let shares = goal
@@ -101,10 +101,10 @@ impl TunePlan {
         }
     }
 
-    /// The shortest session that proves something.
+    /// Returns the duration of the shortest session that can prove something.
     #[must_use]
     pub fn shortest(&self) -> Nanos {
-        // The candidate that is switched fastest.
+        // The candidate with the fastest switch.
         let (order, _) = self.diagnose(0);
         let fastest = order
             .into_iter()
@@ -116,7 +116,8 @@ impl TunePlan {
         add(add(ends, visit), times(pairs, LEAST_PROOF + RESERVED))
     }
 
-    /// Who may be tried, the most gain expected per minute first, and why the others are left out.
+    /// Returns the candidates to try, ordered by expected gain per minute, and the reasons why the
+    /// others are left out.
     #[must_use]
     pub fn diagnose(&self, objective: usize) -> (Vec<usize>, BTreeMap<usize, LeftOut>) {
         let metric = self.goal.wants[objective].metric();
@@ -140,7 +141,7 @@ impl TunePlan {
             let pair = self.costs.pair(&self.candidates, &Row::from([at]), 1);
             self.candidates[at].worth(self.limit) / pair.as_secs_f64().max(1e-9)
         };
-        // Stable: equal ones stay in the order of the catalogue.
+        // The sort is stable: candidates with equal rates keep the order of the catalogue.
         order.sort_by(|a, b| rate(*b).total_cmp(&rate(*a)));
         (order, left_out)
     }

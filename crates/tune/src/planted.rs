@@ -8,7 +8,7 @@ use crate::plan::TunePlan;
 use assay_model::advice::{RiskLevel, Standing};
 use assay_model::{Bytes, Nanos};
 
-/// A candidate that may be tried.
+/// Returns a candidate that may be tried.
 pub(crate) fn candidate(id: &str) -> Candidate {
     Candidate {
         id: id.to_owned(),
@@ -29,7 +29,7 @@ pub(crate) fn candidate(id: &str) -> Candidate {
     }
 }
 
-/// Durable direct writes.
+/// Returns a load of durable direct writes.
 pub(crate) fn load() -> LoadShape {
     LoadShape {
         kind: "fio".to_owned(),

@@ -1,5 +1,5 @@
-//! A proof: fresh pairs of one row against another, judged by `assay_judge::trial`. What is proved
-//! next is decided in `session/`.
+//! A proof: new pairs of one row against another, judged by `assay_judge::trial`. `session/` decides what is proved
+//! next.
 
 use crate::budget::Row;
 use crate::seeds;
@@ -13,41 +13,42 @@ use assay_model::criterion::Metric;
 use assay_model::trial::{Judgement, MAX_PAIRS, PairOutcome, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Alternations from which a candidate may be given up, and pairs.
+/// Fewest alternations, and fewest pairs, before a candidate may be given up.
 const GIVE_UP_FROM: usize = 8;
 const FEWEST: usize = 5;
 /// Quantile of the normal distribution at 0.9: the upper end of an interval of about 80 %.
 const UPPER: f64 = 1.28;
-/// Pairs within which a proof should be able to decide; the last look but one.
+/// Pairs within which a proof should be able to decide; the number of its last look but one.
 pub(crate) const ENOUGH: u32 = 42;
-/// Most alternations of a pair.
+/// Largest number of alternations of a pair.
 pub(crate) const MOST_ALTERNATIONS: u32 = 16;
 
-/// A proof, going on or ended.
+/// A proof, running or ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Which one.
+    /// Stage that it belongs to.
     pub stage: Stage,
-    /// What is on in A.
+    /// Candidates that are on in side A.
     pub now: Row,
-    /// What is on in B.
+    /// Candidates that are on in side B.
     pub changed: Row,
-    /// Level of a false "better".
+    /// Probability of a false "better".
     pub alpha: f64,
-    /// Seed of the coins and of the sign flips.
+    /// Seed of the order of the sides and of the sign flips.
     pub seed: u64,
-    /// Pairs at most, settled before the first.
+    /// Largest number of pairs, fixed before the first.
     pub max_pairs: u32,
-    /// All pairs are measured and then looked at, three quarters of them first: the centre is that of a
-    /// settled number, and not of a lucky stop.
+    /// Whether all pairs are measured before the last look; the first look is after three quarters
+    /// of them. The estimate then comes from a fixed number of pairs, not from a stop at a
+    /// favourable moment.
     pub to_the_end: bool,
     /// Alternations of a pair.
     pub alternations: u32,
-    /// What was measured.
+    /// Measured pairs.
     pub pairs: Vec<PairOutcome>,
-    /// The objective in A and B of each pair that counts.
+    /// Objective in A and B, of each pair that counts.
     pub figures: Vec<[f64; 2]>,
-    /// How it ended.
+    /// How it ended; None while it runs.
     pub end: Option<ProofEnd>,
 }
 
@@ -57,39 +58,39 @@ pub struct Proof {
 pub enum ProofEnd {
     /// Proved to be better.
     Better,
-    /// Another verdict.
+    /// It ended with another verdict.
     Verdict {
-        /// Worse, no practical difference or unsafe.
+        /// Worse, no practical difference, or unsafe.
         verdict: Verdict,
     },
-    /// A gain worth having is unlikely. Nothing is claimed.
+    /// A relevant gain is unlikely. The proof claims nothing.
     GivenUp,
-    /// Better, but a guardrail looks worse by more than half its margin.
+    /// Better, but a guardrail seems worse by more than half its margin.
     GuardHarm {
-        /// Which figure.
+        /// Metric of the guardrail.
         metric: Metric,
     },
-    /// All pairs were measured, or the time for it is over.
+    /// All pairs are measured or the time is over, without a verdict.
     Open,
-    /// The load gives no figure.
+    /// The load returns no figure.
     NoFigure {
-        /// Why.
+        /// The cause.
         error: String,
     },
 }
 
-/// What judges a proof, besides its own fields.
+/// Parameters of the judgement that are not fields of the proof.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub margin: f64,
     pub guards: &'a [Guard],
     pub by_latency: bool,
-    /// Standard deviation of one alternation, as known before the proof.
+    /// Expected standard deviation of one alternation before the proof.
     pub noise: f64,
 }
 
 impl Proof {
-    /// The next pair.
+    /// Returns the next pair.
     pub(crate) fn order(&self) -> PairOrder {
         let number = self.pairs.len() as u32 + 1;
         PairOrder {
@@ -123,7 +124,7 @@ impl Proof {
         }
     }
 
-    /// ln of the improvement of each pair that counts.
+    /// Returns the improvement of each pair that counts, as a natural logarithm.
     pub(crate) fn effects(&self) -> Vec<f64> {
         let effect = |pair: &PairOutcome| match pair {
             PairOutcome::Measured { effect, .. } => Some(*effect),
@@ -132,7 +133,7 @@ impl Proof {
         self.pairs.iter().filter_map(effect).collect()
     }
 
-    /// ln of the worsening of a guardrail, per pair that counts.
+    /// Returns the worsening of a guardrail for each pair that counts, as a natural logarithm.
     pub(crate) fn worsening(&self, guard: usize) -> Vec<f64> {
         let of = |pair: &PairOutcome| match pair {
             PairOutcome::Measured { guards, .. } => guards.get(guard).copied(),
@@ -141,18 +142,18 @@ impl Proof {
         self.pairs.iter().filter_map(of).collect()
     }
 
-    /// Centre of ln of the improvement; 0 without a pair.
+    /// Returns the centre of the improvements as a natural logarithm; 0 without pairs.
     pub(crate) fn effect(&self) -> f64 {
         compute_centre(&self.effects()).unwrap_or_default()
     }
 
-    /// Standard deviation of one alternation's log ratio, not moved by a wild one.
+    /// Returns a robust standard deviation of the log ratio of one alternation.
     pub(crate) fn noise(&self) -> f64 {
         forecast::estimate_noise(&self.effects()) * f64::from(self.alternations.max(1)).sqrt()
     }
 
-    /// Looks at a proof of one candidate after its last pair; None while it goes on. Guardrails are
-    /// not proved here: they are judged once, on the whole.
+    /// Judges a proof of one candidate after its last pair; None while it continues. Guardrails are
+    /// not proved here, but once with all accepted changes together.
     pub(crate) fn examine_part(&self, terms: Terms<'_>) -> Option<ProofEnd> {
         if let Some(error) = find_reason_to_give_up(&self.pairs) {
             return Some(ProofEnd::NoFigure { error });
@@ -176,19 +177,20 @@ impl Proof {
         }
     }
 
-    /// Whether a gain worth having is unlikely. Asked after every pair: giving up accepts nothing.
+    /// Returns whether a relevant gain is unlikely. This is checked after every pair: giving up
+    /// cannot accept anything wrongly.
     fn is_hopeless(&self, terms: Terms<'_>) -> bool {
         let effects = self.effects();
         let n = effects.len();
         let alternations = n * self.alternations as usize;
-        // A handful of pairs may look quieter than they are.
+        // The spread of a few pairs can be too small by chance.
         let before = terms.noise / f64::from(self.alternations.max(1)).sqrt();
         let error = forecast::estimate_noise(&effects).max(before) / (n.max(1) as f64).sqrt();
         let upper = self.effect() + UPPER * error;
         n >= FEWEST && alternations >= GIVE_UP_FROM && upper < terms.margin.ln_1p()
     }
 
-    /// Looks at the proof of the whole, after its last pair; None while it goes on.
+    /// Judges the proof of all accepted changes after its last pair; None while it continues.
     pub(crate) fn examine_whole(&self, terms: Terms<'_>) -> Option<ProofEnd> {
         if let Some(error) = find_reason_to_give_up(&self.pairs) {
             return Some(ProofEnd::NoFigure { error });
@@ -205,7 +207,7 @@ impl Proof {
         }
     }
 
-    /// All that the pairs amount to, with an interval of 90 %.
+    /// Returns the judgement of all pairs, with an interval of 90 %.
     pub(crate) fn judgement(&self, terms: Terms<'_>) -> Judgement {
         judge_trial_pairs(
             &self.rule(terms, terms.guards, assay_judge::trial::ALPHA),
@@ -225,7 +227,7 @@ impl Proof {
         self.pairs.iter().map(strip).collect()
     }
 
-    /// The guardrail that looks worst, if by more than half its margin.
+    /// Returns the guardrail with the largest worsening, if that is more than half its margin.
     pub(crate) fn harmed_guard(&self, terms: Terms<'_>) -> Option<Metric> {
         let harm = |(at, guard): (usize, &Guard)| {
             let worse = compute_centre(&self.worsening(at))?;
@@ -238,18 +240,19 @@ impl Proof {
     }
 }
 
-/// Whether the judge looks after so many pairs.
+/// Returns whether the pairs are judged after this number of pairs.
 fn is_look(planned: u32, measured: usize) -> bool {
     let measured = measured as u32;
     measured > 0 && find_next_look(planned, measured - 1) == Some(measured)
 }
 
-/// Alternations that make pairs of this noise tell an effect (log ratio) within [`ENOUGH`] pairs.
+/// Returns the number of alternations with which pairs of this noise show an effect (log ratio)
+/// within [`ENOUGH`] pairs.
 pub(crate) fn alternations_for(noise: f64, effect: f64) -> u32 {
     let effect = effect.max(0.01);
     let told = |alternations: &u32| {
         let noise = noise / f64::from(*alternations).sqrt();
-        // Below zero: how long a gain takes to stand one slow slot more is another matter.
+        // A negative effect: the forecast for a gain also counts the pairs that compensate for one slow slot.
         forecast::forecast_pairs_for_difference(noise, -effect, 0.0) <= ENOUGH
     };
     let choices = [1, 2, 4, 8, MOST_ALTERNATIONS];

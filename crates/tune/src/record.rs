@@ -1,5 +1,5 @@
-//! A session as it is stored: the plan, and what was seen of each step. Everything else follows from these
-//! by [`TuneSession::replay`].
+//! A session as it is stored: the plan, and the outcome of each step. [`TuneSession::replay`] computes everything
+//! else from them.
 
 use crate::plan::TunePlan;
 use crate::session::{ReplayError, TuneSession};
@@ -9,7 +9,7 @@ use assay_model::{Facts, Load, Nanos, TargetInfo};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Number of a session in its store, as users name it.
+/// Number of a session in the store, as shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TuneId(pub i64);
@@ -20,53 +20,53 @@ impl std::fmt::Display for TuneId {
     }
 }
 
-/// How far a session got.
+/// Progress of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneState {
-    /// It goes on, or its process was killed.
+    /// It is running, or its process was killed.
     Running,
-    /// It ended by itself.
+    /// It is complete.
     Complete,
-    /// Something from outside, or an error, ended it; a resume continues it.
+    /// It was interrupted or failed; it can be resumed.
     Stopped,
 }
 
-/// What became of the changes.
+/// State of the changes after the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kept")]
 pub enum KeptState {
-    /// The machine is as it was.
+    /// All changes are reverted.
     #[default]
     Nothing,
-    /// They are in effect.
+    /// The changes are in effect.
     Kept {
-        /// The session of the journal that undoes them.
+        /// Session of the journal that reverts them.
         journal: String,
     },
-    /// They were in effect, and were undone.
+    /// The changes were kept and later reverted.
     Undone {
-        /// When.
+        /// Time of the revert.
         at: Timestamp,
     },
 }
 
-/// What switches a candidate on, with the value that was found.
+/// The change that switches a candidate on, and the value that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CandidateChange {
-    /// What is set.
+    /// The setting.
     pub setting: Setting,
-    /// To which value; none takes the setting away.
+    /// The new value; None removes the setting.
     pub value: Option<String>,
-    /// The setting for people: `scheduler of sda`.
+    /// Readable name of the setting: `scheduler of sda`.
     pub name: String,
-    /// The value that was found; none when it was inherited, or no line stood in the file.
+    /// Value that was found; None if it was inherited, or the file had no such line.
     pub found: Option<String>,
-    /// The same for people.
+    /// The value that was found, in a readable form.
     pub was: String,
 }
 
-/// One session with all its evidence.
+/// One session with all its outcomes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneRecord {
     /// 128-bit random name in hex.
@@ -76,51 +76,52 @@ pub struct TuneRecord {
     /// The command line that began it, without the name of the program.
     #[serde(default)]
     pub command: Vec<String>,
-    /// When it began.
+    /// Start time.
     pub started: Timestamp,
-    /// When it ended.
+    /// End time.
     pub ended: Option<Timestamp>,
-    /// How far it got.
+    /// Progress.
     pub state: TuneState,
-    /// What it is about, as the user named it; empty where the load alone says it.
+    /// Target as named by the user; empty if the load names it.
     pub target: String,
-    /// The target as it was found; none where there is none.
+    /// Properties of the target; None without a target.
     pub target_info: Option<TargetInfo>,
-    /// The machine.
+    /// Facts of the machine.
     pub facts: Facts,
-    /// What is done to the target.
+    /// The load that runs on the target.
     pub load: Load,
     /// Measured time of a slot.
     pub slot: Nanos,
-    /// Load before a slot is measured.
+    /// Time the load runs before a slot is measured.
     pub washout: Nanos,
-    /// The user's command that must succeed while changes are in effect.
+    /// Command of the user that must succeed while changes are in effect.
     pub guard_command: Option<Vec<String>>,
-    /// What was settled before the first step.
+    /// Plan, fixed before the first step.
     pub plan: TunePlan,
-    /// What switches each candidate of the plan, in its order; none for one that is not tried.
+    /// Change of each candidate of the plan, in its order; None for a candidate that is not tried.
     pub changes: Vec<Option<CandidateChange>>,
-    /// What was seen of each step, in order.
+    /// Outcome of each step, in order.
     pub seen: Vec<StepOutcome>,
-    /// What ended it from outside.
+    /// What interrupted it.
     pub incident: Option<Incident>,
-    /// What went wrong at the end, in words.
+    /// Error at the end, as a sentence.
     #[serde(default)]
     pub error: Option<String>,
-    /// The session of the journal that holds its changes while it runs.
+    /// Session of the journal that holds the changes while it runs.
     pub journal: Option<String>,
-    /// What became of the changes.
+    /// State of the changes after the session.
     pub kept: KeptState,
-    /// What a reader must know: a resume, a reboot.
+    /// Remarks for readers: a resume, a reboot.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
 
 impl TuneRecord {
-    /// The session with all that was seen. One that was stopped shows why; [`TuneRecord::resume`] goes on.
+    /// Rebuilds the session from all outcomes. An interrupted session shows the cause;
+    /// [`TuneRecord::resume`] continues it.
     ///
     /// # Errors
-    /// What was seen does not fit the plan.
+    /// An outcome does not fit the plan.
     pub fn replay(&self) -> Result<TuneSession, ReplayError> {
         let mut session = self.resume()?;
         if let Some(incident) = &self.incident {
@@ -129,10 +130,10 @@ impl TuneRecord {
         Ok(session)
     }
 
-    /// The session as it was before it was stopped.
+    /// Rebuilds the session in its state before the interruption.
     ///
     /// # Errors
-    /// What was seen does not fit the plan.
+    /// An outcome does not fit the plan.
     pub fn resume(&self) -> Result<TuneSession, ReplayError> {
         TuneSession::replay(self.plan.clone(), &self.seen)
     }

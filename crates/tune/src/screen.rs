@@ -1,9 +1,9 @@
-//! The fold-over screen: many candidates in the same pairs. It chooses what is proved, and claims nothing.
+//! The fold-over screen measures many candidates in the same pairs. It selects what is proved, and claims nothing.
 //!
-//! A pair measures a row of a Hadamard matrix against its complement (Plackett and Burman 1946 with
-//! fold-over), in an order by a coin. Drift cancels as in any pair, and so does every interaction of
-//! two: x·y is the same in a row and its complement. Unused columns are *blanks*: what they seem to
-//! gain is noise, and the yardstick for the others.
+//! A pair compares a row of a Hadamard matrix with its complement (Plackett and Burman 1946 with fold-over), in a
+//! random order. As in any pair, drift cancels. Every interaction of two candidates cancels too: x·y is the same in a
+//! row and in its complement. Unused columns are *blanks*: their apparent effects are noise, so the effects of the
+//! candidates are compared with them.
 
 use crate::budget::Row;
 use crate::seeds;
@@ -12,46 +12,47 @@ use assay_judge::trial::{compute_centre, forecast};
 use assay_model::trial::PairOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Fewest candidates that are worth a screen: fewer are proved one by one as fast.
+/// Fewest candidates of a screen: fewer are proved one by one in the same time.
 pub const LEAST_CANDIDATES: usize = 6;
-/// Most candidates.
+/// Most candidates of a screen.
 pub(crate) const MOST_CANDIDATES: usize = 30;
-/// Passes of the fit; it has converged to below the noise long before.
+/// Iterations of the fit. Long before the last one, the changes are smaller than the noise.
 const PASSES: usize = 8;
-/// Pairs without a figure that end a screen: one setting may break the load beside another.
+/// Failed pairs that end a screen: some settings may break the load only in combination.
 const FAILURES: usize = 3;
 
-/// A screen, going on or ended.
+/// A screen, running or ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screen {
     /// 0-based round.
     pub round: u32,
-    /// Candidates, a column each.
+    /// Candidates, one column each.
     pub candidates: Vec<usize>,
-    /// What stays on in both sides.
+    /// Candidates that are on in both sides.
     pub base: Row,
-    /// Seed of rows and coins.
+    /// Seed of the rows and of the order of the sides.
     pub seed: u64,
-    /// Pairs at most.
+    /// Largest number of pairs.
     pub planned: u32,
-    /// What was measured.
+    /// Measured pairs.
     pub pairs: Vec<PairOutcome>,
 }
 
-/// What a screen shows.
+/// Result of a screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screened {
-    /// ln gain per candidate, in the order of the columns.
+    /// Gain of each candidate as a natural logarithm, in the order of the columns.
     pub effects: Vec<f64>,
-    /// Standard error of each.
+    /// Standard error of each effect.
     pub error: f64,
-    /// Standard deviation of what a pair deviates from the fit by.
+    /// Standard deviation of the pairs around the fit.
     pub noise: f64,
-    /// Largest effect of a blank, without its sign; none without blanks.
+    /// Largest absolute effect of a blank; None without blanks.
     pub largest_blank: Option<f64>,
 }
 
-/// Rows of the smallest matrix that holds so many candidates and a blank; none for too many.
+/// Returns the number of rows of the smallest matrix for this number of candidates and a blank;
+/// None for too many.
 #[must_use]
 pub fn matrix_order(candidates: usize) -> Option<u32> {
     let fits = |order: &u32| candidates < *order as usize - 1;
@@ -63,7 +64,8 @@ impl Screen {
         matrix_order(self.candidates.len()).unwrap_or(8) as usize
     }
 
-    /// Whether the column is on in B, per pair (0-based) and column; blanks come after the candidates.
+    /// Returns for each pair (0-based) and column whether the column is on in B. Blanks come after
+    /// the candidates.
     fn design(&self) -> Vec<Vec<bool>> {
         let order = self.rows();
         // Column 0 of Sylvester's matrix is constant.
@@ -79,7 +81,7 @@ impl Screen {
             .collect()
     }
 
-    /// The next pair.
+    /// Returns the next pair.
     pub(crate) fn order(&self) -> PairOrder {
         let at = self.pairs.len();
         let design = self.design();
@@ -101,8 +103,8 @@ impl Screen {
         }
     }
 
-    /// Whether all pairs are measured, or enough for this standard error. A screen may end when it
-    /// likes: it claims nothing.
+    /// Returns whether all pairs are measured, or enough for this standard error. A screen may end
+    /// at any time because it claims nothing.
     pub(crate) fn is_over(&self, error: f64) -> bool {
         const STEP: usize = 8;
         let n = self.pairs.len();
@@ -110,13 +112,14 @@ impl Screen {
         n >= self.planned as usize || enough && self.fit().error <= error
     }
 
-    /// Whether the load fails too often for the screen to be of any use.
+    /// Returns whether the load fails too often for a useful screen.
     pub(crate) fn is_broken(&self) -> bool {
         let left_out = |pair: &&PairOutcome| !matches!(pair, PairOutcome::Measured { .. });
         self.pairs.iter().filter(left_out).count() >= FAILURES
     }
 
-    /// Fits additive log effects, each as a robust centre of what the others leave (backfitting).
+    /// Fits additive effects in log space. Each effect is a robust centre of the residuals of the
+    /// others (backfitting).
     #[must_use]
     pub fn fit(&self) -> Screened {
         let design = self.design();
@@ -152,7 +155,7 @@ impl Screen {
         let largest_blank = blanks.reduce(f64::max);
         let n = measured.len().max(1) as f64;
         let free = measured.len().saturating_sub(columns).max(1) as f64;
-        // What was fitted is missing from what is left.
+        // The fit uses up degrees of freedom, so the residuals are too small.
         let noise = forecast::estimate_noise(&rest) * (n / free).sqrt();
         Screened {
             effects,

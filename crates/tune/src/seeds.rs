@@ -1,11 +1,12 @@
-//! Randomness, all of it derived from the seed of the session: the order within pairs, and the rows of
-//! a screen. A stage has its own stream, so that no coin is used twice and a resume throws the same.
+//! Random choices of a session: the order within pairs, and the rows of a screen. All are derived from the seed of
+//! the session. Each stage has a separate stream, so that no random number is used twice and a resumed session makes
+//! the same choices.
 
 use assay_model::trial::Side;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Returns the seed of a stage, by its name and number.
+/// Returns the seed of a stage from its name and number.
 pub(crate) fn derive(seed: u64, stage: &str, number: u32) -> u64 {
     // FNV-1a, 64 bits.
     let stream = stage
@@ -18,8 +19,8 @@ pub(crate) fn derive(seed: u64, stage: &str, number: u32) -> u64 {
     random.random()
 }
 
-/// Returns which side of a pair is measured first; `number` counts from 1. The coins of a trial come
-/// from the same generator (`assay_measure::trials`).
+/// Returns which side of a pair is measured first; `number` counts from 1. Trials use the same
+/// generator (`assay_measure::trials`).
 pub(crate) fn first_side(seed: u64, number: u32) -> Side {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let coins = (0..number).map(|_| random.random::<bool>());
@@ -29,7 +30,7 @@ pub(crate) fn first_side(seed: u64, number: u32) -> Side {
     }
 }
 
-/// Returns the numbers 0 to `n` − 1 in an order by the seed (Fisher and Yates).
+/// Returns the numbers 0 to `n` − 1 in a random order that depends on the seed (Fisher and Yates).
 pub(crate) fn shuffle(seed: u64, n: usize) -> Vec<usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut all: Vec<usize> = (0..n).collect();

@@ -1,5 +1,5 @@
-//! The session: a state, `next` that reads the next step off it, and `observe` that takes in what was
-//! seen. Both are pure, so a session that was stored and read back goes on as if nothing had happened.
+//! The session is a state machine: `next` returns the next step, and `observe` updates the state with the outcome of
+//! a step. Neither has side effects, so a session that was stored and loaded continues in the same way.
 
 mod baseline_result;
 mod flow;
@@ -36,17 +36,18 @@ pub struct TuneSession {
     diagnosis: Option<Diagnosis>,
     /// Which wish is tuned for.
     objective: usize,
-    /// Figures that must not get worse, by the goal and by wishes that are met.
+    /// Figures that must not get worse: guardrails of the goal, and wishes that are met.
     guards: Vec<Guard>,
-    /// Who may be tried, in order.
+    /// Candidates to try, in order.
     order: Vec<usize>,
     left_out: BTreeMap<usize, LeftOut>,
-    /// Proved by itself, in the order in which it was accepted.
+    /// Candidates that were proved alone, in the order of their proofs.
     accepted: Vec<usize>,
     round: u32,
-    /// Level that no proof has spent. A proof that accepts gives its level back: only proofs of useless
-    /// pieces can accept one, and what those spend stays spent, so that all of them together accept one
-    /// with at most this probability, however they were chosen (Wiens 2003, the fallback procedure).
+    /// Part of the error level that no proof has spent. A proof that accepts returns its level:
+    /// only proofs of useless changes can accept wrongly, and what those spend stays spent. All
+    /// proofs together therefore accept a useless change with at most this probability, however the
+    /// candidates were selected (Wiens 2003, the fallback procedure).
     level_left: f64,
     screens: Vec<Screen>,
     proofs: Vec<Proof>,
@@ -54,11 +55,11 @@ pub struct TuneSession {
     ending: Option<Ending>,
 }
 
-/// What was seen does not belong to the step that was due.
+/// An outcome that does not belong to the step that was due.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("the step that is due is {due:?}; what was seen belongs to another one")]
 pub struct Unexpected {
-    /// The step.
+    /// The step that was due.
     pub due: Box<Step>,
 }
 
@@ -91,10 +92,10 @@ impl TuneSession {
         })
     }
 
-    /// A session with all that was seen so far.
+    /// Rebuilds a session from all stored outcomes.
     ///
     /// # Errors
-    /// See [`Session::begin`]; what was seen does not fit the plan.
+    /// See [`TuneSession::begin`]; or an outcome does not fit the plan.
     pub fn replay(plan: TunePlan, seen: &[StepOutcome]) -> Result<Self, ReplayError> {
         let mut session = Self::begin(plan)?;
         for seen in seen {
@@ -103,7 +104,7 @@ impl TuneSession {
         Ok(session)
     }
 
-    /// The next step. The same until something is seen.
+    /// Returns the next step. It stays the same until [`TuneSession::observe`] is called.
     #[must_use]
     pub fn next(&self) -> Step {
         match &self.phase {
@@ -133,10 +134,10 @@ impl TuneSession {
         }
     }
 
-    /// Takes in what was seen of the step that was due.
+    /// Updates the state with the outcome of the step that was due.
     ///
     /// # Errors
-    /// It belongs to another step; then nothing changes.
+    /// The outcome belongs to another step; the state is unchanged.
     pub fn observe(&mut self, seen: StepOutcome) -> Result<(), Unexpected> {
         let due = self.next();
         let expected = self.expect(&due);
@@ -189,7 +190,8 @@ impl TuneSession {
         Ok(())
     }
 
-    /// Ends the session from outside. Nothing changes once it keeps, reverts or is over.
+    /// Ends the session because of an event. It has no effect once the session keeps or reverts
+    /// changes or has ended.
     pub fn interrupt(&mut self, incident: Incident) {
         if matches!(
             self.phase,
@@ -206,7 +208,7 @@ impl TuneSession {
         }
     }
 
-    /// What the step that is due will take, as foreseen.
+    /// Returns the expected duration of the step that is due.
     #[must_use]
     pub fn foresee(&self) -> Nanos {
         self.expect(&self.next())
@@ -248,49 +250,49 @@ impl TuneSession {
         }
     }
 
-    /// What was settled before the first step.
+    /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &TunePlan {
         &self.plan
     }
 
-    /// The budget and what is spent of it.
+    /// Returns the budget and how much of it is spent.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The figure that decides.
+    /// Returns the metric of the objective.
     #[must_use]
     pub fn metric(&self) -> Metric {
         self.plan.goal.wants[self.objective].metric()
     }
 
-    /// The guardrails, in the order in which a pair has their worsening.
+    /// Returns the guardrails, in the order of the worsenings of a pair.
     #[must_use]
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
-    /// The place of the deciding wish among the wishes.
+    /// Returns the index of the objective among the wishes.
     #[must_use]
     pub fn objective(&self) -> usize {
         self.objective
     }
 
-    /// What the visits of the baseline measured.
+    /// Returns the visits of the baseline.
     #[must_use]
     pub fn visits(&self) -> &[Visit] {
         &self.visits
     }
 
-    /// Attempts at the proof of the whole.
+    /// Returns the attempts to prove all accepted changes together.
     #[must_use]
     pub fn wholes(&self) -> &[Proof] {
         &self.wholes
     }
 
-    /// What the pairs of a proof amount to, with an interval of 90 %.
+    /// Returns the judgement of a proof, with an interval of 90 %.
     #[must_use]
     pub fn judge(&self, proof: &Proof) -> Judgement {
         proof.judgement(self.terms())
@@ -308,43 +310,44 @@ impl TuneSession {
         &self.standings
     }
 
-    /// Who may be tried, in order.
+    /// Returns the candidates to try, in order.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Why the others are not tried, by index.
+    /// Returns why the other candidates are not tried, by index.
     #[must_use]
     pub fn left_out(&self) -> &BTreeMap<usize, LeftOut> {
         &self.left_out
     }
 
-    /// Proved by itself so far, in order.
+    /// Returns the candidates that were proved alone so far, in order.
     #[must_use]
     pub fn accepted(&self) -> &[usize] {
         &self.accepted
     }
 
-    /// Proofs that ended.
+    /// Returns the proofs that ended.
     #[must_use]
     pub fn proofs(&self) -> &[Proof] {
         &self.proofs
     }
 
-    /// Screens that ended.
+    /// Returns the screens that ended.
     #[must_use]
     pub fn screens(&self) -> &[Screen] {
         &self.screens
     }
 
-    /// How it ended; none while it goes on.
+    /// Returns how the session ended; None while it runs.
     #[must_use]
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// What is shown as the gain: the proof of the whole, and nothing of the search.
+    /// Returns the reported gain. It comes from the proof of all accepted changes only, not from
+    /// the search.
     #[must_use]
     pub fn gain(&self) -> Option<Gain> {
         let whole = self.wholes.last()?;
@@ -354,7 +357,7 @@ impl TuneSession {
         ))
     }
 
-    /// Product of the accepted gains one by one, as ln.
+    /// Returns the sum of the logarithms of the accepted gains.
     fn proved_one_by_one(&self) -> f64 {
         self.accepted_proofs().map(Proof::effect).sum()
     }
@@ -368,13 +371,13 @@ impl TuneSession {
     }
 }
 
-/// Why a stored session cannot be read back.
+/// Why a stored session cannot be rebuilt.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReplayError {
-    /// The plan.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] TunePlanError),
-    /// The record.
+    /// An outcome does not fit the plan.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
 }

@@ -1,4 +1,4 @@
-//! The interface between the planner and whoever carries its steps out: a step, and what was seen.
+//! The interface between the planner and the driver that executes its steps: steps and their outcomes.
 
 use crate::baseline::Visit;
 use crate::budget::Row;
@@ -7,17 +7,18 @@ use assay_model::Nanos;
 use assay_model::trial::{PairOutcome, Side};
 use serde::{Deserialize, Serialize};
 
-/// What to do next. Rows are absolute: whatever was on before, exactly these are on while measuring.
+/// The next step. Rows are absolute: exactly these candidates are on during the measurement,
+/// whatever was on before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
 pub enum Step {
-    /// Create scratch files, open the journal, start the stand-by process.
+    /// Create scratch files, open the journal and start the stand-by process.
     SetUp,
-    /// Measure all wishes with nothing changed.
+    /// Measure all wishes with nothing switched on.
     Visit {
-        /// Wait so long before.
+        /// Time to wait before.
         wait: Nanos,
-        /// Rounds.
+        /// Number of rounds.
         rounds: u32,
     },
     /// Find out what limits the load, and what its lowest layer reaches, with nothing changed.
@@ -32,36 +33,36 @@ pub enum Step {
     },
     /// Measure one pair.
     Pair(PairOrder),
-    /// Apply these permanently, as one session that one command undoes.
+    /// Apply these changes permanently, as one session that one command reverts.
     Keep {
-        /// What is kept.
+        /// Changes to keep.
         row: Row,
     },
     /// Revert everything.
     Revert,
-    /// Nothing more.
+    /// The session has ended.
     Done,
 }
 
 /// One pair to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairOrder {
-    /// Which stage it belongs to.
+    /// Stage of the pair.
     pub stage: Stage,
-    /// 1-based within the stage.
+    /// Number of the pair within the stage, from 1.
     pub number: u32,
-    /// What is on in A.
+    /// Candidates that are on in A.
     pub now: Row,
-    /// What is on in B.
+    /// Candidates that are on in B.
     pub changed: Row,
     /// Which side is measured first.
     pub first: Side,
-    /// Times both sides are measured: with 3, A B B A A B or B A A B B A.
+    /// How often both sides are measured: with 3, A B B A A B or B A A B B A.
     pub alternations: u32,
 }
 
 impl PairOrder {
-    /// The sides in the order in which they are measured.
+    /// Returns the sides in the order of measurement.
     #[must_use]
     pub fn sides(&self) -> Vec<Side> {
         let first = self.first;
@@ -74,7 +75,7 @@ impl PairOrder {
             .collect()
     }
 
-    /// What is on in a side.
+    /// Returns the candidates that are on in a side.
     #[must_use]
     pub fn row(&self, side: Side) -> &Row {
         match side {
@@ -88,39 +89,39 @@ impl PairOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "stage")]
 pub enum Stage {
-    /// All cheap candidates in the same pairs; chooses, proves nothing.
+    /// All cheap candidates in the same pairs; selects candidates, but proves nothing.
     Screen {
-        /// 0-based round.
+        /// Round, from 0.
         round: u32,
     },
-    /// One candidate against all that was accepted before.
+    /// One candidate compared with all changes accepted before.
     Proof {
-        /// 0-based round.
+        /// Round, from 0.
         round: u32,
         /// Its index.
         candidate: usize,
     },
-    /// All that was accepted against the machine as it was.
+    /// All accepted changes compared with the machine without changes.
     Whole {
-        /// 0-based attempt.
+        /// Attempt, from 0.
         attempt: u32,
     },
 }
 
-/// What was seen of a step, with the time it took.
+/// Outcome of a step, with the time it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "seen")]
 pub enum StepOutcome {
     /// `SetUp` is done.
     SetUp {
-        /// Time.
+        /// Duration.
         took: Nanos,
     },
     /// A visit was measured.
     Visit {
-        /// Its figures.
+        /// Figures of the visit.
         visit: Visit,
-        /// Time, the wait included.
+        /// Duration, including the wait.
         took: Nanos,
     },
     /// What limits the load was measured.
@@ -132,62 +133,62 @@ pub enum StepOutcome {
     },
     /// A candidate was tried alone.
     Alone {
-        /// What the load reported, if it failed.
+        /// Message of the load if it failed.
         error: Option<String>,
-        /// Time.
+        /// Duration.
         took: Nanos,
     },
     /// A pair was measured.
     Pair {
-        /// As the judge sees it: with several alternations, see [`combine`].
+        /// Outcome for the judge; [`combine`] joins several alternations.
         outcome: PairOutcome,
-        /// The objective in A and in B, base units; none where the pair is left out.
+        /// Objective in A and in B in base units; None if the pair does not count.
         figures: Option<[f64; 2]>,
-        /// Time, switching included.
+        /// Duration, including switches.
         took: Nanos,
     },
-    /// Kept.
+    /// The changes are kept.
     Kept {
-        /// Time.
+        /// Duration.
         took: Nanos,
     },
-    /// Reverted.
+    /// Everything is reverted.
     Reverted {
-        /// Time.
+        /// Duration.
         took: Nanos,
     },
 }
 
-/// What ends a session from outside. The machine is reverted after each but `Finish`.
+/// An event that ends a session. All changes are reverted, except after `Finish`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "incident")]
 pub enum Incident {
-    /// The user stops.
+    /// The user stopped the session.
     Stop,
-    /// The user wants the best that is proved, now.
+    /// The user wants to keep what is proved so far.
     Finish,
-    /// The user's guard command failed twice.
+    /// The guard command of the user failed twice.
     GuardCommand {
-        /// What it printed.
+        /// Output of the command.
         error: String,
     },
-    /// Somebody else changed a setting of the session. That setting is left alone.
+    /// Another program changed a setting of the session. That setting stays unchanged.
     Meddled {
         /// The setting.
         setting: String,
-        /// What was found.
+        /// Value that was found.
         found: String,
     },
     /// The target or the load cannot be used any more.
     TargetGone {
-        /// What happened.
+        /// Error message.
         error: String,
     },
 }
 
-/// Joins the alternations of one pair: the mean of the log ratios, the sums of the work. The coin of the
-/// pair decided the order of all of them, so the pair counts once. The first that was not measured
-/// stands for the pair.
+/// Joins the alternations of one pair: the mean of the log ratios and the sum of the work. One
+/// random choice decided the order of all alternations, so the pair counts once. If an alternation
+/// was not measured, the first such outcome is the outcome of the pair.
 #[must_use]
 pub fn combine(alternations: &[PairOutcome]) -> PairOutcome {
     let n = alternations.len() as f64;

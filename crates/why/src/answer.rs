@@ -1,4 +1,4 @@
-//! The answer: ranked suspects, the waiting that was seen and how much of it they explain. All texts are escaped.
+//! The answer: ranked suspects, the observed waiting, and how much of it the suspects explain. All texts are escaped.
 
 use crate::WatchSubject;
 use crate::machine_look::EntityKind;
@@ -13,20 +13,20 @@ use std::rc::Rc;
 /// Waiting of one kind.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ClassOfWaiting {
-    /// What is waited for: `disk`, `flush`, `cpu-queue` …
+    /// Resource that tasks wait for: `disk`, `flush`, `cpu-queue` …
     pub class: String,
-    /// Tasks that waited at a time, on average: seconds of waiting in each second.
+    /// Average number of waiting tasks: seconds of waiting per second.
     pub tasks: f64,
-    /// Part of it that the suspects explain, 0 to 1.
+    /// Share of it that the suspects explain, 0 to 1.
     pub explained: f64,
 }
 
-/// A suspect, with what speaks for and against it.
+/// A suspect, with the evidence for and against it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RankedSuspect {
     /// Name of the page.
     pub id: String,
-    /// The fault and the thing, in a sentence.
+    /// The fault and the affected entity, as a sentence.
     pub title: String,
     /// The layer that is accused.
     pub layer: String,
@@ -34,17 +34,18 @@ pub struct RankedSuspect {
     pub kind: EntityKind,
     /// Its name.
     pub name: String,
-    /// Share of all waiting that it explains, 0 to 1; missing when what it costs does not show as waiting of tasks.
+    /// Share of all waiting that it explains, 0 to 1; None if its cost does not appear as waiting
+    /// tasks.
     pub share: Option<f64>,
     /// What was seen.
     pub evidence: Vec<String>,
     /// What speaks against it.
     pub against: Vec<String>,
-    /// Why such a thing makes others wait.
+    /// Why such an entity makes other tasks wait.
     pub why: String,
     /// Commands that prove it.
     pub next: Vec<String>,
-    /// By how much it is ranked: tasks that wait for it, or its weight.
+    /// Rank: number of tasks that wait for it, or the weight of its page.
     #[serde(skip)]
     rank: f64,
 }
@@ -62,31 +63,31 @@ pub struct SlownessAnswer {
     pub seconds: f64,
     /// Number of looks.
     pub looks: usize,
-    /// Tasks that waited at a time, on average.
+    /// Average number of waiting tasks.
     pub waiting: f64,
     /// Share of the waiting that no suspect explains, 0 to 1.
     pub unexplained: f64,
-    /// The waiting by what is waited for, the most first.
+    /// Waiting by class, largest first.
     pub classes: Vec<ClassOfWaiting>,
-    /// Suspects, the first one first.
+    /// Suspects, strongest first.
     pub suspects: Vec<RankedSuspect>,
-    /// Figures of the machine: utilisation, pressure, and who uses most.
+    /// Figures of the machine: utilisation, pressure, and the largest users.
     pub figures: Vec<(String, String)>,
     /// What could not be read.
     pub missing: Vec<String>,
-    /// Curves over time: seconds and values by name.
+    /// Curves over time by name: pairs of seconds and value.
     pub curves: BTreeMap<String, Curve>,
-    /// Share of one CPU that the watching took.
+    /// CPU time of this program, as a share of one CPU.
     pub own_cpu: Option<f64>,
 }
 
-/// Below this many waiting tasks on average, a machine does not wait.
+/// With fewer waiting tasks on average, the machine is not considered slow.
 pub const HARDLY_WAITING: f64 = 0.05;
 
-/// Judges what was seen.
+/// Judges the observed window.
 ///
 /// # Errors
-/// A page that is built in is wrong.
+/// A built-in page is invalid.
 pub fn judge_window(
     window: &WatchWindow,
     thing: &WatchSubject,
@@ -165,7 +166,7 @@ struct Candidate<'a> {
     page: &'a SuspectPage,
     entity: &'a WatchedEntity,
     scope: Rc<Scope>,
-    /// Waiting that it would explain, by class, in tasks.
+    /// Waiting that it would explain alone, by class, in tasks.
     claims: Vec<(&'a str, f64)>,
     weight: f64,
 }
@@ -223,7 +224,7 @@ fn find_candidates<'a>(
                 claims.push((class.as_str(), share * waited));
             }
         }
-        // What others do is a suspect for a part only where the part waits for it.
+        // What another part does is a suspect only if the part in question waits for it.
         let is_foreign = match page.of {
             EntityKind::Process => entity.number("asked") == 0.0,
             EntityKind::Group | EntityKind::GuestDisk => !entity.is_asked,
@@ -249,7 +250,7 @@ fn find_candidates<'a>(
     found
 }
 
-/// What several suspects explain together is no more than what was waited.
+/// Limits the explanations: several suspects together explain at most the observed waiting.
 fn share_out(candidates: &mut [Candidate<'_>], waiting: &BTreeMap<String, f64>) {
     for (class, waited) in waiting {
         let claims = || candidates.iter().flat_map(|candidate| &candidate.claims);
@@ -271,7 +272,8 @@ fn share_out(candidates: &mut [Candidate<'_>], waiting: &BTreeMap<String, f64>) 
 }
 
 impl RankedSuspect {
-    /// Tasks that wait for it, or the weight of its page where what it costs does not show as waiting.
+    /// Returns the number of tasks that wait for it, or the weight of its page if its cost does not
+    /// appear as waiting.
     #[must_use]
     pub fn rank(&self) -> f64 {
         self.rank

@@ -1,4 +1,4 @@
-//! Figures of a machine that stand beside the suspects: utilisation, saturation and who uses most.
+//! Figures of a machine that are shown beside the suspects: utilisation, saturation, and the largest users.
 
 use crate::WatchSubject;
 use crate::machine_look::EntityKind;

@@ -1,6 +1,6 @@
-//! Why a machine is slow: [`watch()`] looks at it every second through [`assay_host::Host`], [`WatchWindow`] turns
-//! the looks into rates, and [`judge_window()`] compares them with the pages in `suspects/`. Nothing is changed and
-//! no load is made. What people read is made in `assay-report`.
+//! Finds out why a machine is slow. [`watch()`] takes a look at the machine every second through
+//! [`assay_host::Host`], [`WatchWindow`] computes rates from the looks, and [`judge_window()`] compares them with the
+//! pages in `suspects/`. The crate changes nothing and makes no load. `assay-report` renders the result.
 
 mod answer;
 mod figures;

@@ -1,14 +1,14 @@
-//! What one look at a machine sees: numbers of the machine, and of its disks, groups, processes and so on.
-//! How they are read is in `read`, what they mean over time in `window`.
+//! One look at a machine: numbers of the machine, and of its disks, groups, processes and other entities. `read`
+//! collects them, and `window` computes values over time.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Numbers by name. A name that ends in [`TOTAL`] is a counter since the start of what it counts; any other
-/// number is a level at the moment of the look.
+/// Numbers by name. A name that ends in [`TOTAL`] is a counter since the start of its entity; any
+/// other number is the current level.
 pub type Numbers = BTreeMap<String, f64>;
 
-/// The end of the name of a counter.
+/// Ending of the name of a counter.
 pub const TOTAL: &str = "_total";
 
 /// What an entity is.
@@ -41,20 +41,21 @@ pub enum EntityKind {
     GuestDisk,
 }
 
-/// Something that a look sees beside the machine as a whole.
+/// A part of the machine in a look: a disk, a group, a process …
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entity {
     /// What it is.
     pub kind: EntityKind,
-    /// Identity over time: of a process `PID@START`, so that a reused process number is another entity.
+    /// Identity over time. For a process it is `PID@START`, so that a reused process number is
+    /// another entity.
     pub id: String,
-    /// Name for people, as the kernel has it: not escaped.
+    /// Name for users, as the kernel reports it; not escaped.
     pub name: String,
     /// Its numbers.
     #[serde(default, skip_serializing_if = "Numbers::is_empty")]
     pub numbers: Numbers,
-    /// Its texts, not escaped: `group`, `wchan`, `guest` …
+    /// Texts of the entity, not escaped: `group`, `wchan`, `guest` …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<String, String>,
 }
@@ -82,9 +83,9 @@ impl Entity {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineLook {
-    /// Milliseconds of the monotonic clock since the first look began.
+    /// Time of the look in milliseconds of the monotonic clock since the first look.
     pub at_ms: u64,
-    /// Numbers of the machine as a whole.
+    /// Numbers of the whole machine.
     #[serde(default)]
     pub machine: Numbers,
     /// Texts of the machine: `clocksource`.
@@ -93,7 +94,7 @@ pub struct MachineLook {
     /// What it has.
     #[serde(default)]
     pub entities: Vec<Entity>,
-    /// What could not be read, and why.
+    /// Sources that could not be read, each with the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }

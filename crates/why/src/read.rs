@@ -1,5 +1,5 @@
-//! Reads one look at a machine through [`Host`]: a file for each part of the machine. When to look, and for how
-//! long a read may take, is decided in `sampler`.
+//! Reads one look at a machine through [`Host`]; each part of the machine has a file. `sampler` decides when to look
+//! and how long a read may take.
 
 mod cpu;
 mod descriptor_owners;
@@ -28,17 +28,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The path that is being read, and those that are not to be read again.
+/// The path that is being read, and the paths that must not be read again.
 #[derive(Debug, Default)]
 pub(crate) struct ReadProgress {
     current: Option<PathBuf>,
     pub(crate) skipped: BTreeSet<PathBuf>,
 }
 
-/// Progress of a reader, shared with those who wait for it.
+/// Progress of a reader, shared with the thread that waits for it.
 pub(crate) type SharedProgress = Arc<Mutex<ReadProgress>>;
 
-/// Reads a machine again and again; remembers what changes never or seldom.
+/// Reads a machine repeatedly. It remembers values that never or rarely change.
 pub(crate) struct MachineReader {
     host: Arc<dyn Host>,
     progress: SharedProgress,
@@ -52,7 +52,7 @@ pub(crate) struct MachineReader {
     missing: BTreeSet<String>,
 }
 
-/// Expensive files are read at each of so many looks.
+/// Expensive files are read once in this number of looks.
 const SELDOM: u64 = 5;
 
 impl MachineReader {
@@ -71,7 +71,7 @@ impl MachineReader {
         }
     }
 
-    /// Returns the path that is being read, after which the read is given up: it is not read again.
+    /// Returns the path that is being read, and marks it so that it is not read again.
     pub(crate) fn give_up(progress: &SharedProgress) -> Option<PathBuf> {
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         let path = progress.current.take()?;
@@ -79,14 +79,14 @@ impl MachineReader {
         Some(path)
     }
 
-    /// Looks at the states of the busy processes: what they wait for right now.
+    /// Samples the states of the busy processes: what each waits for at this moment.
     pub(crate) fn sample_states(&mut self) {
         let mut table = std::mem::take(&mut self.processes);
         table.sample_states(self);
         self.processes = table;
     }
 
-    /// Looks at everything. `at_ms` is the time of the look.
+    /// Takes a look. `at_ms` is its time.
     pub(crate) fn look(&mut self, at_ms: u64) -> MachineLook {
         let mut look = MachineLook {
             at_ms,
@@ -123,7 +123,7 @@ impl MachineReader {
         look
     }
 
-    /// Whether what is expensive and seldom changes is read in this look.
+    /// Returns whether expensive and rarely changing sources are read in this look.
     fn is_thorough(&self) -> bool {
         self.looks.is_multiple_of(SELDOM)
     }
@@ -155,7 +155,7 @@ impl MachineReader {
                     .and_then(|path| path.strip_prefix("/proc/"))
                     .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
                 match is_of_process {
-                    // A process that ends meanwhile is no fault; a file that only root may read is one.
+                    // A process that has ended since is no error; a file that only root may read is one.
                     true if !rustix::process::geteuid().is_root()
                         && error.to_string().contains("denied") =>
                     {
@@ -225,7 +225,7 @@ impl MachineReader {
     }
 }
 
-/// Parses a table whose lines are `NAME VALUE…`.
+/// Parses a table with lines `NAME VALUE…`.
 fn parse_pairs(text: &str) -> impl Iterator<Item = (&str, f64)> {
     text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -234,7 +234,8 @@ fn parse_pairs(text: &str) -> impl Iterator<Item = (&str, f64)> {
     })
 }
 
-/// Parses a file of pressure stall information: seconds that some, and that all, tasks were stalled.
+/// Parses pressure stall information: seconds in which some tasks, and in which all tasks, were
+/// stalled.
 fn parse_pressure(text: &str) -> impl Iterator<Item = (&str, f64)> {
     text.lines().filter_map(|line| {
         let (kind, rest) = line.split_once(' ')?;

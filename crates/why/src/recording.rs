@@ -1,5 +1,5 @@
-//! Recordings: JSON Lines, a header and then one look a line. A recording is read strictly: what is damaged,
-//! too long or out of order is an error with its line.
+//! Recordings: JSON Lines with a header and one look on each line. Reading is strict: a damaged, too long or
+//! misplaced line is an error with its line number.
 
 use crate::machine_look::MachineLook;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ const FORMAT: u32 = 1;
 const LONGEST_LINE: usize = 16 << 20;
 /// Most looks.
 const MOST_LOOKS: usize = 100_000;
-/// Most bytes of a whole recording.
+/// Largest size of a recording in bytes.
 const MOST_BYTES: usize = 1 << 30;
 
 /// The first line of a recording.
@@ -27,13 +27,13 @@ pub struct RecordingHeader {
     pub kernel: String,
     /// Start of the first look in milliseconds since 1970.
     pub started_ms: u64,
-    /// What was asked about; not escaped.
+    /// What the user asked about; not escaped.
     #[serde(default)]
     pub subject: crate::WatchSubject,
 }
 
 impl RecordingHeader {
-    /// Returns a header of the present format.
+    /// Returns a header of the current format.
     #[must_use]
     pub fn new(
         machine: String,
@@ -51,7 +51,7 @@ impl RecordingHeader {
     }
 }
 
-/// Looks at a machine over some time.
+/// All looks at a machine of one watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchRecording {
     /// Where and when.
@@ -60,7 +60,7 @@ pub struct WatchRecording {
     pub looks: Vec<MachineLook>,
 }
 
-/// What is wrong with a recording.
+/// Why a recording cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A line is damaged.
@@ -90,7 +90,7 @@ pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), Reco
 /// Reads a recording.
 ///
 /// # Errors
-/// The reader fails, or a line is damaged: the first of these.
+/// The reader fails, or a line is damaged; the first such line is reported.
 pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, RecordingError> {
     let fault = |line: usize, message: String| RecordingError::Line { line, message };
     let mut header: Option<RecordingHeader> = None;
@@ -150,7 +150,7 @@ pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, Recordi
     Ok(WatchRecording { header, looks })
 }
 
-/// serde_json's message without its position, which counts lines of the line.
+/// Returns the message of serde_json without its position, which is relative to the line.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -1,11 +1,11 @@
-//! Finds out what a word of the user means: a process, a control group, a guest or a name.
+//! Resolves a word of the user to a process, a control group, a guest or a process name.
 
 use crate::WatchSubject;
 use assay_facts::qemu;
 use assay_host::Host;
 use std::path::Path;
 
-/// Why nothing is meant by a word.
+/// Why a word cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no process, control group, systemd unit, container or guest is called {word:?}. Give a process number, \
@@ -16,10 +16,10 @@ pub struct NothingMeant {
     pub word: String,
 }
 
-/// Finds the thing that a word without a slash names.
+/// Resolves a word without a slash.
 ///
 /// # Errors
-/// Nothing here has this name.
+/// Nothing on this machine has this name.
 pub fn resolve_word(host: &dyn Host, word: &str) -> Result<WatchSubject, NothingMeant> {
     if let Ok(pid) = word.parse::<u32>()
         && host
@@ -63,7 +63,8 @@ pub fn resolve_word(host: &dyn Host, word: &str) -> Result<WatchSubject, Nothing
     }
 }
 
-/// The part of a group's path that ends with a component for the word: a unit, a container, a name.
+/// Returns the path of a group up to the component that matches the word: a unit, a container, or a
+/// name.
 fn find_group(path: &str, word: &str) -> Option<String> {
     let mut end = 0;
     for component in path.split('/').skip(1) {

@@ -1,5 +1,5 @@
-//! Looks at a machine at a steady pace. A read that does not return within a deadline is given up, noted and not
-//! tried again; so a dead disk or a hung share stops neither the watch nor its end.
+//! Takes looks at a machine at a fixed interval. A read that exceeds its deadline is abandoned, noted and not
+//! repeated, so a dead disk or a hung network share can block neither the watch nor its end.
 #![allow(
     clippy::disallowed_methods,
     reason = "keeps the pace of the looks by the clock"
@@ -21,12 +21,12 @@ pub struct WatchPace {
     pub length: Duration,
     /// Time between two looks.
     pub interval: Duration,
-    /// Time that a single read may take.
+    /// Longest time of a single read.
     pub deadline: Duration,
 }
 
 impl WatchPace {
-    /// Returns a pace of a look a second.
+    /// Returns a pace of one look per second.
     #[must_use]
     pub fn lasting(length: Duration) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl WatchPace {
     }
 }
 
-/// Samples of states between two looks.
+/// Number of state samples between two looks.
 const SAMPLES: u32 = 5;
 
 /// A thread that looks.
@@ -54,7 +54,8 @@ impl Drop for Worker {
     }
 }
 
-/// Watches a machine, and hands each look to `see`. `is_cancelled` is asked about twenty times a second.
+/// Watches a machine and passes each look to `see`. Calls `is_cancelled` about twenty times per
+/// second.
 pub fn watch(
     host: &Arc<dyn Host>,
     thing: &WatchSubject,
@@ -80,7 +81,7 @@ pub fn watch(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // The thread ended by a fault of its own.
+            // The thread has panicked.
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if is_cancelled() {
@@ -97,14 +98,14 @@ pub fn watch(
             }
             worker = start_worker(host, thing, pace, begin, &progress);
         }
-        // What hangs in its last second is not waited for.
+        // Do not wait for a read that hangs in the last second.
         if begin.elapsed() > pace.length + pace.interval + pace.deadline * 2 {
             return;
         }
     }
 }
 
-/// CPU time of this process in seconds.
+/// Returns the CPU time of this process in seconds.
 fn own_cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -138,7 +139,8 @@ fn start_worker(
             }
             next += pace.interval;
             let now = Instant::now();
-            // A look that came late moves those after it: two at once show nothing.
+            // After a late look, the later looks are moved: two looks at almost the same time show
+            // no rates.
             next = next.max(now + Duration::from_millis(1));
             std::thread::sleep(next - now);
         }

@@ -1,5 +1,4 @@
-//! A suspect as a page of data: what it is about, when it is suspected, what it would explain, what speaks against
-//! it and how to prove it.
+//! A page about a suspect: kind of entity, condition, explained waiting, counter-evidence, and how to prove it.
 
 mod expression;
 mod sentence;
@@ -40,28 +39,28 @@ struct WrittenDoubt {
     text: String,
 }
 
-/// A suspect before a machine is looked at.
+/// Definition of a suspect, independent of a machine.
 #[derive(Debug)]
 pub struct SuspectPage {
-    /// Name of the file without its ending.
+    /// Name of the file without its extension.
     pub id: String,
     /// The layer that it accuses.
     pub layer: String,
-    /// Which entities can be the suspect.
+    /// Kind of entity that can be the suspect.
     pub of: EntityKind,
-    /// Why such a thing makes others wait, in a sentence or two.
+    /// One or two sentences about why such an entity makes other tasks wait.
     pub why: String,
     pub(crate) title: Sentence,
     pub(crate) when: Expression,
     pub(crate) weight: Option<Expression>,
-    /// Classes of waiting, and the share of each that it explains.
+    /// Explained classes of waiting, and the share of each.
     pub(crate) explains: Vec<(String, Expression)>,
     pub(crate) evidence: Vec<Sentence>,
     pub(crate) against: Vec<(Expression, Sentence)>,
     pub(crate) next: Vec<Sentence>,
-    /// Whether it is no suspect for a part of a machine that does not wait for it.
+    /// Whether it applies only to the machine, or to a part that waits for it.
     pub(crate) machine_only: bool,
-    /// Most entities that are named.
+    /// Largest number of entities that are shown.
     pub(crate) most: usize,
 }
 
@@ -69,7 +68,7 @@ pub struct SuspectPage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("suspects/{id}.toml: {message}")]
 pub struct SuspectPageError {
-    /// Name of the file without its ending.
+    /// Name of the file without its extension.
     pub id: String,
     /// What is wrong.
     pub message: String,
@@ -79,7 +78,7 @@ impl SuspectPage {
     /// Parses a page.
     ///
     /// # Errors
-    /// It is no such TOML, or an expression or a placeholder in it is wrong.
+    /// The text is not a valid page, or contains an invalid expression or placeholder.
     pub fn parse(id: &str, text: &str) -> Result<Self, SuspectPageError> {
         let fault = |message: String| SuspectPageError {
             id: id.to_owned(),
@@ -123,10 +122,10 @@ impl SuspectPage {
 /// Pages that are built in.
 const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/suspects.rs"));
 
-/// Returns all suspects that are built in.
+/// Returns all built-in suspects.
 ///
 /// # Errors
-/// The first page that is wrong; tests parse all of them.
+/// A page is invalid; tests parse all of them.
 pub fn load_suspects() -> Result<&'static [SuspectPage], SuspectPageError> {
     static PAGES: OnceLock<Result<Vec<SuspectPage>, SuspectPageError>> = OnceLock::new();
     let parse = || {

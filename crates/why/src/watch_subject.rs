@@ -1,4 +1,4 @@
-//! What the user asks about: the machine, a process, a control group or what has a name.
+//! What the user asks about: the machine, a process, a control group, a path, or a name.
 
 use crate::machine_look::EntityKind;
 use crate::window::WatchedEntity;
@@ -11,17 +11,17 @@ pub enum WatchSubject {
     /// The whole machine.
     #[default]
     Machine,
-    /// A process and those below it, by number.
+    /// The process with this number, and its descendants.
     Process(u32),
-    /// A control group and those below it: its path below the root, `/system.slice/ssh.service`.
+    /// A control group and its subgroups: the path below the root, `/system.slice/ssh.service`.
     Group(String),
     /// Processes of this name, or guests of QEMU of this name.
     Named(String),
-    /// Those that use the file system, or the disks, of a path.
+    /// Processes that use the file system, or the disks, of a path.
     Path {
         /// The path.
         path: String,
-        /// Kernel names of the disks that it lies on.
+        /// Kernel names of the disks below it.
         disks: Vec<String>,
         /// Its layers from the file system down to the disks, for people; not escaped.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +33,7 @@ pub enum WatchSubject {
 }
 
 impl WatchSubject {
-    /// Whether a process is asked for by its number or name.
+    /// Returns whether a process is in question by its number or name.
     #[must_use]
     pub fn is_process(&self, pid: u32, name: &str) -> bool {
         match self {
@@ -43,8 +43,8 @@ impl WatchSubject {
         }
     }
 
-    /// Whether what was seen may be a suspect for the thing. What belongs to others may be: they take what the
-    /// thing waits for. A limit of another group is none.
+    /// Returns whether an entity may be a suspect. Entities of others may be: they use what the
+    /// entity in question waits for. A limit of another group may not.
     #[must_use]
     pub fn concerns(&self, entity: &WatchedEntity, groups: &[String]) -> bool {
         match (self, entity.kind) {
@@ -56,7 +56,7 @@ impl WatchSubject {
     }
 }
 
-/// Whether a group is another one or lies below it.
+/// Returns whether a group is a subgroup of another one, or the same.
 #[must_use]
 pub fn is_below(group: &str, above: &str) -> bool {
     let above = above.trim_end_matches('/');

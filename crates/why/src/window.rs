@@ -1,4 +1,4 @@
-//! Looks over time: rates of counters, means of levels, and what follows from them. Pure.
+//! Values over several looks: rates of counters, means of levels, and values derived from them. Pure.
 
 mod curves;
 mod derived;
@@ -11,7 +11,7 @@ use crate::WatchSubject;
 use crate::machine_look::{EntityKind, MachineLook, Numbers, TOTAL};
 use std::collections::BTreeMap;
 
-/// An entity over the whole time.
+/// An entity over the whole window.
 #[derive(Clone, Debug)]
 pub struct WatchedEntity {
     /// What it is.
@@ -24,7 +24,7 @@ pub struct WatchedEntity {
     pub numbers: Numbers,
     /// Its last texts, not escaped.
     pub texts: BTreeMap<String, String>,
-    /// Whether it belongs to what is asked about.
+    /// Whether it belongs to the subject of the user.
     pub is_asked: bool,
 }
 
@@ -36,7 +36,8 @@ impl WatchedEntity {
     }
 }
 
-/// A value over time: seconds since the first look, and the value of the interval that ends there.
+/// A value over time: pairs of seconds since the first look and the value of the interval that ends
+/// there.
 pub type Curve = Vec<(f64, f64)>;
 
 /// A machine over some time.
@@ -46,22 +47,22 @@ pub struct WatchWindow {
     pub seconds: f64,
     /// Number of looks.
     pub looks: usize,
-    /// The machine as a whole; `kind` is [`EntityKind::Machine`].
+    /// The whole machine; `kind` is [`EntityKind::Machine`].
     pub machine: WatchedEntity,
     /// What it has.
     pub entities: Vec<WatchedEntity>,
-    /// Waiting by class in task-seconds per second, of what is asked about.
+    /// Waiting of the subject by class, in task-seconds per second.
     pub waiting: BTreeMap<String, f64>,
     /// Curves of the machine by name.
     pub curves: BTreeMap<String, Curve>,
     /// What could not be read.
     pub missing: Vec<String>,
-    /// Groups of what is asked about.
+    /// Control groups of the subject.
     pub groups: Vec<String>,
 }
 
 impl WatchWindow {
-    /// Puts looks together. There must be two or more; with fewer, all is zero.
+    /// Computes a window from looks. With fewer than two looks, all values are zero.
     #[must_use]
     pub fn new(looks: &[MachineLook], thing: &WatchSubject) -> Self {
         let first = looks.first().map_or(0, |look| look.at_ms);
@@ -84,7 +85,7 @@ impl WatchWindow {
             for entity in &look.entities {
                 let key = (entity.kind, entity.id.as_str());
                 let gathered = entities.entry(key).or_default();
-                // A process that began meanwhile counted from zero.
+                // A process that started within the window counted from zero.
                 let is_new = boot
                     .zip(entity.numbers.get("started"))
                     .is_some_and(|(boot, started)| *started > boot);
@@ -122,7 +123,7 @@ impl WatchWindow {
     }
 }
 
-/// A number over several looks.
+/// A level over several looks.
 #[derive(Default)]
 struct Level {
     sum: f64,
@@ -150,7 +151,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds the look at `at_ms`. `is_new`: counters that were not seen before began at zero.
+    /// Adds a look. `is_new`: counters that appear for the first time started from zero.
     fn add(&mut self, numbers: &Numbers, is_new: bool, at_ms: u64) {
         for (key, value) in numbers {
             if !value.is_finite() {
@@ -158,7 +159,7 @@ impl Gathered {
             }
             match key.strip_suffix(TOTAL) {
                 Some(name) => {
-                    // A counter that began anew grew by nobody knows how much.
+                    // A counter that was reset has an unknown increase.
                     let base = self.counters.insert(key.clone(), *value);
                     let base = base.or(is_new.then_some(0.0)).unwrap_or(*value);
                     let growth = self.growth.entry(name.to_owned()).or_insert(Growth {
@@ -196,7 +197,7 @@ impl Gathered {
             numbers.insert(key, rate);
         }
         for (key, level) in self.levels {
-            // Who waited in few of the looks waited little.
+            // A task that waited in few of the looks waited little: missing looks count as zero.
             let is_sampled = key.starts_with("wait.")
                 || key.starts_with("asleep.")
                 || (kind == EntityKind::Listener && key == "queue");

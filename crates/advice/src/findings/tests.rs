@@ -85,7 +85,7 @@ fn a_table_that_is_not_whole_is_refused() {
     insta::assert_snapshot!(message("vm.*.disk.*", "vm.disk"), @"a/b.md:34: `vm.disk` names no subjects: write the kind and a star, such as `zfs.dataset.*`");
     insta::assert_snapshot!(message("this.cache", "that.cache"), @r#"a/b.md:36: condition `that.cache == "unsafe" && facts["kernel.release"] != ""`: `that` is not known here; conditions look into `facts`, `parameters`, `target`, `trial`, `this`, `kinds` and `parent`"#);
     assert!(message("remedy =", "# ").contains("not_actionable"));
-    insta::assert_snapshot!(message("undo = [\"u\"]", "undo = []"), @"a/b.md:39: a remedy has at least one step, and says how it is taken back");
+    insta::assert_snapshot!(message("undo = [\"u\"]", "undo = []"), @"a/b.md:39: a remedy has at least one step, and says how it is reverted");
     assert!(message("severity = \"high\"", "severity = \"big\"").contains("critical"));
 }
 

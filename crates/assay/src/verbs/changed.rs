@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay fleet changed                       on all machines, since they were asked the time before
+  assay fleet changed                       on all machines, since the previous check
   assay fleet changed web1 db1              on these
   assay fleet changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
-  assay fleet changed --key sysctl.vm.       what is so, since when, and what was before, on each machine
+  assay fleet changed --key sysctl.vm.       each value, since when, and the previous one
   assay fleet changed --key sshd. --since 30d
                                             every change of these in a month
   assay fleet changed --since 30d --html changed.html

@@ -28,62 +28,62 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// The man pages, one file each
+    /// Write the man pages, one file each
     Man {
         /// An existing directory
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
-    /// What a shell loads to complete assay's words
+    /// Print the completions of a shell
     Completions {
         /// bash, zsh, fish, elvish or powershell
         #[arg(value_name = "SHELL")]
         shell: String,
     },
-    /// Stand by for changes that must not outlive their assay: started by `assay check --fix` and `assay tune`
+    /// Revert changes when their assay process ends: started by `assay check --fix` and `assay tune`
     #[command(hide = true)]
     StandBy {
-        /// Where the change is entered
+        /// Journal of the change
         #[arg(long, value_name = "DIR")]
         journal: PathBuf,
-        /// Its number
+        /// Number of the session
         #[arg(long, value_name = "NUMBER")]
         session: String,
         /// How long the user has to confirm, in seconds; as long as its assay lives if omitted
         #[arg(long, value_name = "SECONDS")]
         within: Option<u64>,
     },
-    /// Undo a change that nobody confirmed: started by systemd, cron or atd
+    /// Undo an unconfirmed change: started by systemd, cron or atd
     #[command(hide = true)]
     UndoUnconfirmed {
-        /// The directory that `assay check --fix` made for the change
+        /// Directory of the change, from `assay check --fix`
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
     },
-    /// The other end of `--host`: started over ssh
+    /// Serve `--host` on the other machine: started over ssh
     #[command(hide = true)]
     Remote {
-        /// A directory of its own, which is removed at the end
+        /// Temporary directory, removed at the end
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
-        /// How long nothing may be heard, in seconds
+        /// Longest time without contact, in seconds
         #[arg(long, value_name = "SECONDS")]
         silence: u64,
     },
-    /// Takes everything back when the other end of `--host` is gone
+    /// Revert everything when the server of `--host` has ended
     #[command(hide = true)]
     RemoteGuard {
-        /// The directory of the other end
+        /// Directory of the server
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
-        /// How long nothing may be heard, in seconds
+        /// Longest time without contact, in seconds
         #[arg(long, value_name = "SECONDS")]
         silence: u64,
-        /// Sessions that are not its own
+        /// Sessions of other processes
         #[arg(value_name = "SESSION")]
         others: Vec<String>,
     },
-    /// The forms of what `--json` prints, as JSON schemas, one file each
+    /// Write the JSON schemas of `--json`, one file each
     #[cfg(feature = "schemas")]
     Schemas {
         /// An existing directory
@@ -92,7 +92,7 @@ enum What {
     },
     /// List every help string: command, option, text
     HelpStrings,
-    /// The book's pages of the command line, one file for each verb
+    /// Write the book's pages of the command line, one for each verb
     Book {
         /// An existing directory
         #[arg(value_name = "DIR")]

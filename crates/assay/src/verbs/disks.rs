@@ -17,7 +17,7 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   assay stack disks                     a minute of what is going on anyway
-  assay stack disks tank --budget 10m   only groups whose name begins so
+  assay stack disks tank --budget 10m   only groups whose names start with tank
   assay stack disks --list              which disks are siblings here
   assay stack disks --json
   assay stack disks --host root@box     on another machine, over ssh
@@ -35,7 +35,7 @@ out, 130 interrupted.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// ZFS pools, arrays or btrfs whose name begins so [default: all]
+    /// Names of ZFS pools, arrays or btrfs, or their beginnings [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Watch for this long; Ctrl-C ends early and keeps the result

@@ -17,7 +17,7 @@ Examples:
   assay facts --target /tank/vm     and the ZFS, btrfs, ext4 or XFS below a path
   assay facts --json | jq '.facts[\"memory.total\"]'
   assay facts --capture box1        copy what was read into a new directory …
-  assay facts --root box1           … and look at it elsewhere
+  assay facts --root box1           … and read it elsewhere
   assay facts --script > collector  a shell script that reads the same, to be read first; then
   ssh box1 sudo -n sh < collector > box1.bundle && assay check --root box1.bundle
   assay facts --host root@box1      the same in one step

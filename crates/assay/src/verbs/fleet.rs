@@ -26,7 +26,7 @@ Examples:
   assay fleet run db -- sync /srv              measure on each, one after the other
   assay fleet trial db -- noatime /srv --yes
                                                test advice on each; `assay fleet pool` takes all together
-  assay fleet changed                          what changed on them since they were last asked
+  assay fleet changed                          what changed on them since the last check
   ansible-inventory --list | assay fleet check all --ansible -
   assay fleet check nodes --proxmox root@pve1
                                                the nodes of its cluster; `guests` and pools are groups too

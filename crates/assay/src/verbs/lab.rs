@@ -38,8 +38,8 @@ Examples:
   assay lab ssh                   a shell in it
   assay lab cp job.fio :/root/    a file into it, and `assay lab cp :/root/out.json .` out of it
   assay lab plug 1G,bus=nvme      one more disk, while it runs
-  assay lab reboot                start it anew; its disks stay
-  assay lab snapshot before       keep this moment, and `assay lab restore before` goes back to it
+  assay lab reboot                reboot it; its disks stay
+  assay lab snapshot before       take a snapshot; `assay lab restore before` restores it
   assay lab stall disk1 --every 5s --length 300ms
                                   a disk that answers nothing for a while, again and again
   assay lab list

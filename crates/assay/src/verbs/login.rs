@@ -30,7 +30,7 @@ Examples:
                                               and how many get in at once
   assay login imap localhost --user ann --password-file pw
   assay login imap mail.example.org:993 --tls --user ann --password-file pw
-  assay login smtp localhost:587              as far as a stranger gets
+  assay login smtp localhost:587              up to the password
   assay login http https://intra/ -H 'Cookie: session=…'
 
 ssh is the system's own, with your configuration, keys and agent; it never prompts for a password.

@@ -16,13 +16,13 @@ const EXAMPLES: &str = "\
 Examples:
   assay net serve --listen 192.168.1.5:7443
                                   on a machine with a cable; prints an address for clients and one
-                                  for whoever begins runs
+                                  for controllers
   assay net client 'https://192.168.1.5:7443/#…'
                                   on every device; the same address in a browser is for phones
   assay net run four --server 'https://192.168.1.5:7443/#…' --html r.html
                                   four people at once: who noticed what
   assay net run --list            plans and roles
-  assay net compare a.json b.json which of two networks would people take?
+  assay net compare a.json b.json which network would people choose?
   assay net trial …               the same in turns, with an error rate: `assay net trial --help`
   assay net run evening.toml      a plan of your own; the server is in ASSAY_NET_SERVER
 
@@ -68,8 +68,9 @@ fn link(address: &str) -> anyhow::Result<ServerLink> {
         Some(path) => read(path)?,
         None => address.to_owned(),
     };
-    let invitation = Invitation::read(&text)
-        .map_err(|why| anyhow::anyhow!("this is no address of a server of assay net: {why}"))?;
+    let invitation = Invitation::read(&text).map_err(|why| {
+        anyhow::anyhow!("this is not the address of an `assay net` server: {why}")
+    })?;
     Ok(ServerLink::new(&invitation)?)
 }
 

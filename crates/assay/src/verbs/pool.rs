@@ -133,7 +133,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     if args.json {
         print(&format!("{:#}\n", assay_report::pool::pool_to_json(&all)))?;
     } else if all.is_empty() {
-        print("There are no shared trials of it: `assay fleet pool add FILE` adds a bundle.\n")?;
+        print("There are no shared trials yet: `assay fleet pool add FILE` adds a bundle.\n")?;
     } else {
         print(&assay_report::pool::format_pooled_results(
             &all,

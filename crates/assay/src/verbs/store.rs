@@ -19,7 +19,7 @@ Examples:
                                                and back into a file
   ASSAY_STORE=postgresql://assay@/assay assay report runs
                                                from then on, every verb uses it
-  assay report store keep 400                  how long what was true of machines is kept once it is over
+  assay report store keep 400                  keep outdated facts for 400 days
 
 Runs, trials and studies are known by names that are the same in every store: what is there already is not
 stored twice, what has grown since grows there, and several machines may fill one store. The first

@@ -22,17 +22,17 @@ use std::path::{Path, PathBuf};
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
-  assay study                       the studies there are
+  assay study                       list the studies
   assay study kvm-cache-modes /srv --dry-run
                                     what would be made in /srv, and how long it takes
   assay study kvm-cache-modes /srv  the quick form: minutes
   assay study kvm-cache-modes /srv --full --html study.html
   assay study kvm-cache-modes /srv --dir zfs=/tank/vm
-                                    a directory of yours on a file system that it asks for
+                                    use your directory for a file system of the study
   assay study zfs-tuning --on tank/scratch
                                     on your pool: what is made below it is destroyed at the end
   assay study ./mine.toml           a study of your own
-  assay study --list                what was carried out
+  assay study --list                past studies
   assay study show last --markdown  judged again, by today's rules
 
 What a study makes is gone when it ends, also after Ctrl-C; what was measured until then is kept and

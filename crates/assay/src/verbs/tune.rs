@@ -52,7 +52,7 @@ Exit status: 0 the goal is met, or something was kept; 1 nothing could be kept; 
 #[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Directory, device that is only read, or URL
+    /// Directory, URL, or device (which is only read)
     #[arg(value_name = "TARGET")]
     target: Option<String>,
     /// Goal: WORKLOAD.METRIC OP VALUE, or more|less FIGURE (repeatable)

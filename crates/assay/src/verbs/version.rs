@@ -4,7 +4,7 @@ use crate::context::print;
 use crate::status::Status;
 use assay_model::SCHEMA_VERSION;
 
-/// Say which assay this is, and what was built into it
+/// Print the version and the built-in features
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay fleet watch now                        check this machine, and say what is new
+  assay fleet watch now                        check this machine, and report what is new
   assay fleet watch now web db1                a group and a machine, over ssh
   assay fleet watch now all --mail ops@example.org
                                                and send a mail when there is news
@@ -38,8 +38,8 @@ Examples:
                                                or start a command with JSON on standard input
   assay fleet watch install --every 1h web -- /usr/local/bin/page-me
                                                do so every hour: a timer of systemd
-  assay fleet watch list                       which alarms stand, and since when
-  assay fleet watch remove                     take the timer away again
+  assay fleet watch list                       the alarms in effect, and since when
+  assay fleet watch remove                     remove the timer
 
 An alarm is told when it is raised, when it gets worse, and when it is over; not every hour. What cannot be read
 is neither new nor over. A machine that is not reached twice in a row is an alarm of its own. What you
@@ -82,7 +82,7 @@ enum Action {
 struct Now {
     #[command(flatten)]
     what: What,
-    /// Print one JSON object: the news, and what stands
+    /// Print one JSON object: the news, and alarms in effect
     #[arg(long)]
     json: bool,
     /// No progress on standard error

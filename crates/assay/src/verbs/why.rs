@@ -31,7 +31,7 @@ Examples:
   assay why 4711                    why this process is slow
   assay why postgresql.service      why this unit is slow; also a container, a guest or a process name
   assay why /srv/data               why what lies under this path is slow
-  assay why --record slow.jsonl     keep what was seen, for somebody who helps
+  assay why --record slow.jsonl     record the observations, for a helper
   assay why --replay slow.jsonl     judge it again, on any machine
   assay why --host root@box         another machine: nothing has to be installed there
 

@@ -167,7 +167,7 @@ fn what_is_not_confirmed_is_taken_back() {
     );
     assert_eq!(
         bed.assay(&["trial", "--recover"]).stdout,
-        "Nothing to set back.\n"
+        "Nothing to revert.\n"
     );
 }
 
@@ -254,7 +254,7 @@ fn what_the_program_refuses_is_taken_back() {
     assert_eq!(bed.look("nginx/conf.d/tls.conf"), before);
     assert_eq!(
         bed.assay(&["trial", "--recover"]).stdout,
-        "Nothing to set back.\n"
+        "Nothing to revert.\n"
     );
 }
 

@@ -124,7 +124,7 @@ fn where_nothing_could_take_it_back_nothing_is_changed() {
     assert_eq!(bed.armed(), Vec::<PathBuf>::new());
     assert_eq!(
         bed.assay(&["trial", "--recover"]).stdout,
-        "Nothing to set back.\n"
+        "Nothing to revert.\n"
     );
     // A change without this risk needs no watchdog.
     bed.edit("nginx/conf.d/tls.conf", |_| {
@@ -177,7 +177,7 @@ fn a_file_that_is_marked_is_not_replaced() {
         assert_eq!(bed.armed(), Vec::<PathBuf>::new());
         assert_eq!(
             bed.assay(&["trial", "--recover"]).stdout,
-            "Nothing to set back.\n"
+            "Nothing to revert.\n"
         );
     }
 }

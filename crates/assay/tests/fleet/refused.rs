@@ -83,5 +83,5 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
         "--ansible",
         list.to_str().unwrap(),
     ]);
-    insta::assert_snapshot!(home.refusal(&ran), @"assay: nobody: no machine and no group is called so; there are web, web1");
+    insta::assert_snapshot!(home.refusal(&ran), @"assay: nobody: unknown machine or group; known are web, web1");
 }

@@ -105,7 +105,7 @@ fn garbage_after_the_greeting_has_an_end() {
         "echo 'assay-remote 1 ready {version}'; head -c 3000000 /dev/urandom; exec sleep 600"
     );
     if let Some(said) = error(&script) {
-        insta::assert_snapshot!(assay_testing::without_figures(said), @"assay: box: nothing was heard from it for # s: by itself it takes back what was changed");
+        insta::assert_snapshot!(assay_testing::without_figures(said), @"assay: box: nothing was heard from it for # s: it reverts the changes by itself");
     }
 }
 

@@ -349,13 +349,13 @@ fn a_killed_trial_is_recovered() {
     let ended = matches!(recovered.code, Some(0 | 1));
     assert!(ended, "{}", recovered.stderr);
     assert!(
-        recovered.stdout.contains("set back"),
+        recovered.stdout.contains("reverted"),
         "{}",
         recovered.stdout
     );
     assert_eq!(own.value(), SLOW);
     let again = home.assay(&["trial", "--recover"]);
-    insta::assert_snapshot!(again.stdout.lines().next().unwrap(), @"Nothing to set back.");
+    insta::assert_snapshot!(again.stdout.lines().next().unwrap(), @"Nothing to revert.");
     let again = home.assay(&["trial", "--recover", "--json"]);
     assert_eq!(json(&again)["recovered"], serde_json::json!([]));
 }
@@ -432,7 +432,7 @@ fn an_apply_that_fails_in_the_middle_leaves_what_was_measured() {
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(!ran.stdout.is_empty(), "the summary of what was measured");
     assert!(
-        ran.stderr.contains("everything is set back"),
+        ran.stderr.contains("everything is reverted"),
         "{}",
         ran.stderr
     );

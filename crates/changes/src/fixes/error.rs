@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum FixError {
     /// The page has no check.
-    #[error("{rule} is a page to read: it has no check, so there is nothing to mend")]
+    #[error("{rule} is a page to read: it has no check, so there is nothing to fix")]
     NoCheck {
         /// Id of the rule.
         rule: String,
@@ -46,7 +46,7 @@ pub enum FixError {
     #[error("{0}; everything is as it was")]
     Change(#[source] ChangeError),
     /// After the change the machine is not in the planned state.
-    #[error("read back, {}; everything was taken back", problems.join("; "))]
+    #[error("read back, {}; everything was reverted", problems.join("; "))]
     ReadBack {
         /// Description of each difference.
         problems: Vec<String>,

@@ -38,7 +38,7 @@ pub fn render_plan(plan: &FixPlan, style: Style) -> String {
         style.write_paragraph(&mut out, "Risk: ", 6, &escape_line(&plan.risk));
         if plan.lockout {
             let words =
-                "It may lock somebody out, so it is taken back by itself unless it is confirmed.";
+                "It may lock somebody out, so it is reverted automatically unless it is confirmed.";
             style.write_paragraph(&mut out, "      ", 6, words);
         }
     }

@@ -41,7 +41,7 @@ impl Knob for Commands {
             ("undo", &self.undo),
         ] {
             let Some(program) = argv.first() else {
-                let reason = format!("there is no {role} command, so it could not be taken back");
+                let reason = format!("there is no {role} command, so it could not be reverted");
                 return Err(ChangeError::refused(&self.name, reason));
             };
             if host.which(OsStr::new(program)).is_none() {

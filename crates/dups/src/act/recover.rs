@@ -164,7 +164,7 @@ fn settle_move(
     let anchor = entry.target.clone().unwrap_or_default();
     let to = match anchors.stand(&anchor) {
         Ok(root) => root.parent(&place).ok(),
-        // The target may not be mounted. If the file is still here, it is put back; otherwise it is in the
+        // The target may not be mounted. If the file is still here, it is restored; otherwise it is in the
         // target.
         Err(_) if aside == old => return give_back(),
         Err(_) if here == old => return Ok(StepState::Untouched),

@@ -35,8 +35,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             FactKind::Runtime,
             format!("{dir}/devices"),
         );
-        sizes(g, &key, &dir, &devices);
-        health(g, &key, &dir);
+        note_sizes(g, &key, &dir, &devices);
+        note_health(g, &key, &dir);
         for class in ["data", "metadata", "system"] {
             let key = format!("{key}.{class}_profile");
             let class = format!("{dir}/allocation/{class}");
@@ -82,7 +82,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 /// Notes `missing` (ids of missing devices) and `device_errors` (error counters of the others),
 /// available since Linux 5.6 and 5.14 (btrfs documentation, sysfs: devinfo). `operation` is the
 /// running operation, such as a replacement.
-fn health(g: &mut Gather<'_>, key: &str, dir: &str) {
+fn note_health(g: &mut Gather<'_>, key: &str, dir: &str) {
     g.text(
         &format!("{key}.operation"),
         &format!("{dir}/exclusive_operation"),
@@ -138,7 +138,7 @@ fn health(g: &mut Gather<'_>, key: &str, dir: &str) {
 
 /// Notes `size`, the sum of all devices, and `without_twin`: the bytes of the largest device that
 /// the other devices cannot mirror. Two copies of all data need min(total / 2, total - largest).
-fn sizes(g: &mut Gather<'_>, key: &str, dir: &str, devices: &[OsString]) {
+fn note_sizes(g: &mut Gather<'_>, key: &str, dir: &str, devices: &[OsString]) {
     let mut sizes: Vec<u64> = Vec::new();
     for name in devices {
         let device = Device::of_name(g.host, name);
@@ -202,7 +202,7 @@ mod tests {
         }
         let mut g = Gather::new(&host);
         let names: Vec<OsString> = sizes.iter().map(|(name, _)| name.into()).collect();
-        super::sizes(&mut g, "b", "/sys/fs/btrfs/x", &names);
+        super::note_sizes(&mut g, "b", "/sys/fs/btrfs/x", &names);
         g.facts.u64("b.without_twin")
     }
 

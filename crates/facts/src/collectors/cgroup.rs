@@ -22,15 +22,18 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         else {
             continue;
         };
-        let Some(mount) = mounts.iter().find(|mount| carries(mount, controllers)) else {
+        let Some(mount) = mounts
+            .iter()
+            .find(|mount| has_controllers(mount, controllers))
+        else {
             continue;
         };
-        for dir in levels(mount, Path::new(path)) {
+        for dir in list_levels(mount, Path::new(path)) {
             match controllers {
                 "" => {
                     tighten(g, "cgroup.cpu", &dir.join("cpu.max"), cpu_max);
-                    tighten(g, "cgroup.memory", &dir.join("memory.max"), number);
-                    io(g, &dir.join("io.max"));
+                    tighten(g, "cgroup.memory", &dir.join("memory.max"), parse_limit);
+                    note_io_limits(g, &dir.join("io.max"));
                 }
                 _ => {
                     for controller in controllers.split(',') {
@@ -50,7 +53,7 @@ fn version_1(g: &mut Gather<'_>, controller: &str, dir: &Path) {
             &dir.join("memory.limit_in_bytes"),
             |text| {
                 // "No limit" is the largest multiple of the page size that fits a signed long.
-                number(text).map(|limit| limit.filter(|bytes| *bytes < 1e18))
+                parse_limit(text).map(|limit| limit.filter(|bytes| *bytes < 1e18))
             },
         ),
         "cpu" => {
@@ -66,14 +69,14 @@ fn version_1(g: &mut Gather<'_>, controller: &str, dir: &Path) {
         }
         "blkio" => {
             for name in ["read_bps", "write_bps", "read_iops", "write_iops"] {
-                io(g, &dir.join(format!("blkio.throttle.{name}_device")));
+                note_io_limits(g, &dir.join(format!("blkio.throttle.{name}_device")));
             }
         }
         _ => {}
     }
 }
 
-fn carries(mount: &Mount, controllers: &str) -> bool {
+fn has_controllers(mount: &Mount, controllers: &str) -> bool {
     match controllers {
         "" => mount.fs_type == "cgroup2",
         _ => {
@@ -88,7 +91,7 @@ fn carries(mount: &Mount, controllers: &str) -> bool {
 
 /// Returns the directories from the group up to the root of the mount. In a container the path of
 /// the group may be outside of the mount; then only the mount is visible.
-fn levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
+fn list_levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
     let below = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
     below
         .ancestors()
@@ -137,7 +140,7 @@ fn tighten(
     }
 }
 
-fn number(text: &str) -> Option<Option<f64>> {
+fn parse_limit(text: &str) -> Option<Option<f64>> {
     match text {
         "max" => Some(None),
         _ => text.parse().ok().map(Some),
@@ -148,11 +151,11 @@ fn number(text: &str) -> Option<Option<f64>> {
 fn cpu_max(text: &str) -> Option<Option<f64>> {
     let (quota, period) = text.split_once(' ')?;
     let period: f64 = period.parse().ok().filter(|period| *period > 0.0)?;
-    number(quota).map(|quota| quota.map(|quota| quota / period))
+    parse_limit(quota).map(|quota| quota.map(|quota| quota / period))
 }
 
 /// Notes the limits of each device (`MAJOR:MINOR rbps=…`) from all levels.
-fn io(g: &mut Gather<'_>, path: &Path) {
+fn note_io_limits(g: &mut Gather<'_>, path: &Path) {
     let source = path.display().to_string();
     let Some(text) = g.read("cgroup.io", &source) else {
         return;

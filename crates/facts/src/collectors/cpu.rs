@@ -10,7 +10,7 @@ const CPUINFO: &str = "/proc/cpuinfo";
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     if let Some(text) = g.read("cpu", CPUINFO) {
-        let found = cpuinfo(&text);
+        let found = parse_cpuinfo(&text);
         let mut known =
             |key: &str, value: Value| g.facts.known(key, value, FactKind::Runtime, CPUINFO);
         known("cpu.threads", found.threads.into());
@@ -31,7 +31,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     g.flag("cpu.smt", &format!("{CPU}/smt/active"));
     g.text("cpu.idle_driver", &format!("{CPU}/cpuidle/current_driver"));
     g.text("cpu.isolated", &format!("{CPU}/isolated"));
-    frequency(g);
+    note_frequency(g);
     for name in g.list("cpu.vulnerability", &format!("{CPU}/vulnerabilities")) {
         let name = lossy(&name);
         g.text(
@@ -56,7 +56,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// Notes the frequency control. The kernel has one directory for each policy, mostly with equal
 /// values; each distinct value is noted once, with its first policy as the source.
-fn frequency(g: &mut Gather<'_>) {
+fn note_frequency(g: &mut Gather<'_>) {
     let dir = format!("{CPU}/cpufreq");
     let policies: Vec<String> = g
         .list("cpu.frequency", &dir)
@@ -112,7 +112,7 @@ struct CpuInfo {
     sockets: u64,
 }
 
-fn cpuinfo(text: &str) -> CpuInfo {
+fn parse_cpuinfo(text: &str) -> CpuInfo {
     let mut found = CpuInfo::default();
     let (mut cores, mut sockets) = (BTreeSet::new(), BTreeSet::new());
     let mut socket = "";
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn threads_cores_sockets() {
         let text = "processor\t: 0\nmodel name\t: AMD EPYC\nmicrocode\t: 0x1\nphysical id\t: 0\ncore id\t: 0\n\nprocessor\t: 1\nphysical id\t: 0\ncore id\t: 0\n\nprocessor\t: 2\nphysical id\t: 1\ncore id\t: 0\n";
-        let found = cpuinfo(text);
+        let found = parse_cpuinfo(text);
         assert_eq!((found.threads, found.cores, found.sockets), (3, 2, 2));
         assert_eq!(found.model.as_deref(), Some("AMD EPYC"));
-        assert_eq!(cpuinfo("").threads, 0);
+        assert_eq!(parse_cpuinfo("").threads, 0);
         assert_eq!(found.aes, None);
-        assert_eq!(cpuinfo("flags\t\t: fpu aes avx\n").aes, Some(true));
-        assert_eq!(cpuinfo("Features\t: fp aesx\n").aes, Some(false));
+        assert_eq!(parse_cpuinfo("flags\t\t: fpu aes avx\n").aes, Some(true));
+        assert_eq!(parse_cpuinfo("Features\t: fp aesx\n").aes, Some(false));
     }
 }

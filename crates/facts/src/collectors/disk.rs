@@ -99,7 +99,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
                     FactKind::Runtime,
                     format!("{BLOCK}/{}/size", device.name),
                 );
-                one(g, &key, &device, with_identity);
+                note_disk(g, &key, &device, with_identity);
             }
             Err(error) => g.fault(
                 &key,
@@ -110,11 +110,11 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
         }
         g.about(["disk", &lossy(&name)]);
     }
-    arrays(g);
+    note_arrays(g);
 }
 
 /// Notes the arrays of /proc/mdstat: failed members, and values that sysfs does not have.
-fn arrays(g: &mut Gather<'_>) {
+fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("disk.mdstat", MDSTAT) else {
         return;
     };
@@ -150,7 +150,7 @@ fn arrays(g: &mut Gather<'_>) {
     }
 }
 
-fn one(g: &mut Gather<'_>, key: &str, device: &Device, with_identity: bool) {
+fn note_disk(g: &mut Gather<'_>, key: &str, device: &Device, with_identity: bool) {
     let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
     for (name, file) in TEXTS {
         g.text(&format!("{key}.{name}"), &at(file));
@@ -163,10 +163,10 @@ fn one(g: &mut Gather<'_>, key: &str, device: &Device, with_identity: bool) {
     }
     g.value(&format!("{key}.scheduler"), &at("queue/scheduler"), chosen);
     write_back_throttling(g, key, &at("queue/wbt_lat_usec"));
-    transport(g, key, device);
-    link(g, key, device);
-    stacked(g, key, device);
-    partitions(g, key, device);
+    note_transport(g, key, device);
+    note_link(g, key, device);
+    note_lower_layers(g, key, device);
+    note_partitions(g, key, device);
     if with_identity {
         g.text(&format!("{key}.serial"), &at("serial"));
         g.text(&format!("{key}.serial"), &at("device/serial"));
@@ -185,7 +185,7 @@ fn write_back_throttling(g: &mut Gather<'_>, key: &str, path: &str) {
 }
 
 /// Notes the transport of the device.
-fn transport(g: &mut Gather<'_>, key: &str, device: &Device) {
+fn note_transport(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(transport) = device.transport() {
         g.facts.known(
             format!("{key}.transport"),
@@ -197,7 +197,7 @@ fn transport(g: &mut Gather<'_>, key: &str, device: &Device) {
 }
 
 /// Notes the speed of the SATA link and of the nearest PCI Express link above the device.
-fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
+fn note_link(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(port) = device.ata_port() {
         let dir = format!("/sys/class/ata_link/link{port}");
         g.text(&format!("{key}.sata_speed"), &format!("{dir}/sata_spd"));
@@ -229,7 +229,7 @@ fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
 }
 
 /// Notes the lower layers of device mapper, Linux RAID, loop and zram.
-fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
+fn note_lower_layers(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
     match device.slaves(g.host) {
         Ok(slaves) if slaves.is_empty() => {}
@@ -309,7 +309,7 @@ fn stopped_array(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-fn partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
+fn note_partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
     let disk = key.trim_start_matches("disk.");
     let partitions = match device.partitions(g.host) {
         Ok(partitions) => partitions,

@@ -19,7 +19,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         return;
     }
     for device in &devices {
-        luks(g, device);
+        note_luks(g, device);
     }
     let Some(output) = g.ask("dm", &ARGV) else {
         return;
@@ -44,7 +44,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// Notes the format of an encrypted device, from its UUID, and the key derivation of its
 /// passphrases.
-fn luks(g: &mut Gather<'_>, device: &str) {
+fn note_luks(g: &mut Gather<'_>, device: &str) {
     let dir = format!("/sys/block/{device}");
     let source = format!("{dir}/dm/uuid");
     let name = g.read("dm", &format!("{dir}/dm/name"));

@@ -20,20 +20,20 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     });
     // The tools scan every device of the machine, so they run only if LVM is in use.
     if active {
-        report(g, "lvm.lv", &lvm::LVS, |row| {
+        note_report(g, "lvm.lv", &lvm::LVS, |row| {
             let name = row.get("lv_name")?.trim_matches(['[', ']']);
             Some(format!("{}/{name}", row.get("vg_name")?))
         });
-        health(g);
-        fill(g);
-        report(g, "lvm.vg", &lvm::VGS, |row| row.get("vg_name").cloned());
-        report(g, "lvm.pv", &lvm::PVS, |row| row.get("pv_name").cloned());
+        note_health(g);
+        note_fill(g);
+        note_report(g, "lvm.vg", &lvm::VGS, |row| row.get("vg_name").cloned());
+        note_report(g, "lvm.pv", &lvm::PVS, |row| row.get("pv_name").cloned());
     }
 }
 
 /// Notes `lvm.fill.VG/LV`: how full thin pools and snapshots are in percent, from the previous
 /// report of all volumes.
-fn fill(g: &mut Gather<'_>) {
+fn note_fill(g: &mut Gather<'_>) {
     let layouts: Vec<(String, String)> = g
         .facts
         .under("lvm.lv.")
@@ -81,7 +81,7 @@ fn fill(g: &mut Gather<'_>) {
 
 /// Notes `lvm.volume.VG/LV.health` for damaged volumes that users see. Internal parts of a volume
 /// have names in brackets.
-fn health(g: &mut Gather<'_>) {
+fn note_health(g: &mut Gather<'_>) {
     let Some(output) = g.ask("lvm.volume", &lvm::HEALTH) else {
         return;
     };
@@ -117,7 +117,7 @@ fn health(g: &mut Gather<'_>) {
     }
 }
 
-fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option<String>) {
+fn note_report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option<String>) {
     let Some(output) = g.ask(key, argv) else {
         return;
     };

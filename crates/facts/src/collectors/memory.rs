@@ -18,7 +18,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     ];
     if let Some(text) = g.read("memory", MEMINFO) {
         for (key, name) in names {
-            if let Some(value) = meminfo(&text, name) {
+            if let Some(value) = parse_meminfo(&text, name) {
                 g.facts.known(key, value, FactKind::Runtime, MEMINFO);
             }
         }
@@ -34,7 +34,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         chosen,
     );
     g.flag("memory.zswap", "/sys/module/zswap/parameters/enabled");
-    errors(g);
+    note_errors(g);
     let node = "/sys/devices/system/node";
     let nodes = g.list("memory.numa_nodes", node);
     let count = nodes.iter().filter(|name| is_node(&lossy(name))).count();
@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// Notes `edac.mc0`: errors that a memory controller with ECC counted since boot
 /// (Documentation/ABI/testing/sysfs-devices-edac). Without ECC there is no such controller.
-fn errors(g: &mut Gather<'_>) {
+fn note_errors(g: &mut Gather<'_>) {
     for name in g.list("edac", EDAC) {
         let name = lossy(&name);
         let number = name.strip_prefix("mc").unwrap_or_default();
@@ -71,7 +71,7 @@ fn is_node(name: &str) -> bool {
 }
 
 /// Returns the value of a line of meminfo: bytes if the unit is kB, else a count.
-fn meminfo(text: &str, name: &str) -> Option<u64> {
+fn parse_meminfo(text: &str, name: &str) -> Option<u64> {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -95,7 +95,7 @@ mod tests {
             .file(&format!("{EDAC}/mc0/ue_count"), "0\n")
             .file(&format!("{EDAC}/power/control"), "auto\n");
         let mut g = Gather::new(&host);
-        errors(&mut g);
+        note_errors(&mut g);
         assert_eq!(g.facts.u64("edac.mc0.ce_count"), Some(3));
         assert_eq!(g.facts.u64("edac.mc0.ue_count"), Some(0));
         assert_eq!(g.facts.map.len(), 2);
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn units() {
         let text = "MemTotal:       24668924 kB\nMemTotalX: 3 kB\nHugePages_Total:       2\n";
-        assert_eq!(meminfo(text, "MemTotal"), Some(24_668_924 * 1024));
-        assert_eq!(meminfo(text, "HugePages_Total"), Some(2));
-        assert_eq!(meminfo(text, "Mem"), None);
+        assert_eq!(parse_meminfo(text, "MemTotal"), Some(24_668_924 * 1024));
+        assert_eq!(parse_meminfo(text, "HugePages_Total"), Some(2));
+        assert_eq!(parse_meminfo(text, "Mem"), None);
         assert!(is_node("node0") && !is_node("node") && !is_node("nodes1"));
     }
 }

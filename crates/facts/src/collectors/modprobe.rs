@@ -43,8 +43,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 line: 1,
                 span: None,
             };
-            if let Some(refused) = refusal(&option) {
-                refuse(
+            if let Some(refused) = find_refusal(&option) {
+                note_refusal(
                     g,
                     &option,
                     refused,
@@ -104,13 +104,13 @@ fn note(g: &mut Gather<'_>, option: &Setting, place: FactPlace) {
         FactKind::Configured,
         place.clone(),
     );
-    if let Some(refused) = refusal(option) {
-        refuse(g, option, refused, &place);
+    if let Some(refused) = find_refusal(option) {
+        note_refusal(g, option, refused, &place);
     }
     g.about(["module", &format!("{}.{}", option.module, option.parameter)]);
 }
 
-fn refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
+fn find_refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
     match option.reading()? {
         Reading::Refused { why, meant } => Some((why, meant)),
         _ => None,
@@ -118,7 +118,7 @@ fn refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
 }
 
 /// Notes a value that the module rejects: the text, its place, the reason, and a valid value.
-fn refuse(
+fn note_refusal(
     g: &mut Gather<'_>,
     option: &Setting,
     (why, meant): (&str, Option<u64>),

@@ -67,7 +67,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, targets: &[PathBuf]) {
         }
         // Pools are read only for the targets, because this needs a command.
         if mount.fs_type != "zfs" {
-            devices(g, &key("devices"), &mounts, mount);
+            list_devices(g, &key("devices"), &mounts, mount);
             volatile_cache(g, &key("volatile_cache"), &mounts, mount);
         }
         g.about(["mount", &number.to_string()]);
@@ -154,7 +154,7 @@ fn dropped_trim(g: &mut Gather<'_>, mount: &str, devices: &[Device]) {
     }
 }
 
-fn devices(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
+fn list_devices(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
     match devices_of(g.host, mounts, mount, 0) {
         Ok(devices) if devices.is_empty() => {}
         Ok(devices) => {

@@ -8,8 +8,8 @@ use std::path::Path;
 const DMI: &str = "/sys/class/dmi/id";
 
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
-    detect(g, "virtualisation.vm", "--vm", by_hand_vm);
-    detect(
+    note_detected(g, "virtualisation.vm", "--vm", by_hand_vm);
+    note_detected(
         g,
         "virtualisation.container",
         "--container",
@@ -32,7 +32,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
 }
 
 /// Runs systemd-detect-virt(1), which has the most detectors; it prints `none` with exit status 1.
-fn detect(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_>, &str)) {
+fn note_detected(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_>, &str)) {
     let argv = ["systemd-detect-virt", which];
     match g.try_ask(&argv) {
         Ok(output) if !output.text().trim().is_empty() => {

@@ -17,13 +17,13 @@ const STORES: &str = "/etc/pve/storage.cfg";
 /// Collects all guests. With `named` the facts contain the names of libvirt's guests, which are
 /// file names: the user of a check finds a guest by its name. Captures contain no names.
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, named: bool) {
-    processes(g, with_identity, named || with_identity);
+    note_processes(g, with_identity, named || with_identity);
     of_libvirt(g, with_identity, named || with_identity);
     of_proxmox(g, with_identity);
 }
 
-/// `vm.NUMBER`: what runs, by process number.
-fn processes(g: &mut Gather<'_>, with_identity: bool, named: bool) {
+/// Notes `vm.NUMBER`: running guests by process number.
+fn note_processes(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     for entry in g.list("vm", "/proc") {
         let pid = lossy(&entry);
         if !pid.bytes().all(|byte| byte.is_ascii_digit()) {

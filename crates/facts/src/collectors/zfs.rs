@@ -76,9 +76,9 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     let Some(output) = g.ask("zfs.pool", &argv) else {
         return;
     };
-    let pools = named(&mut g.facts, "zfs.pool", &output.text(), &argv);
+    let pools = note_named_properties(&mut g.facts, "zfs.pool", &output.text(), &argv);
     for pool in &pools {
-        layout(g, pool);
+        note_layout(g, pool);
         let key = format!("zfs.pool.{pool}");
         let kinds = |g: &Gather<'_>| -> Vec<String> {
             let at = (0..).map_while(|at| g.facts.str(&format!("{key}.vdev.{at}.kind")));
@@ -109,7 +109,7 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     let Some(output) = g.ask("zfs.dataset", &argv) else {
         return;
     };
-    let datasets = named(&mut g.facts, "zfs.dataset", &output.text(), &argv);
+    let datasets = note_named_properties(&mut g.facts, "zfs.dataset", &output.text(), &argv);
     for name in &datasets {
         let pool = name.split('/').next().unwrap_or(name);
         let mut known = |key: &str, value: &str| {
@@ -160,7 +160,7 @@ fn volatile_caches(g: &mut Gather<'_>, pools: &[String]) {
 
 /// Parses `name property value source`, separated by tabs. Notes the properties of each dataset and
 /// returns the names in order.
-fn named(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String> {
+fn note_named_properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in text.lines() {
         let Some((name, rest)) = line.split_once('\t') else {
@@ -170,7 +170,7 @@ fn named(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String>
         if rest.split('\t').nth(1) == Some("-") {
             continue;
         }
-        properties(facts, &format!("{key}.{name}"), rest, argv);
+        note_properties(facts, &format!("{key}.{name}"), rest, argv);
         if names.last().is_none_or(|last| last != name) {
             names.push(name.to_owned());
         }
@@ -190,8 +190,8 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
         "all",
         dataset,
     ];
-    if let Some(output) = ask(g, &key, &argv) {
-        properties(&mut g.facts, &key, &output, &argv);
+    if let Some(output) = run_tool(g, &key, &argv) {
+        note_properties(&mut g.facts, &key, &output, &argv);
     }
     let pool = dataset.split('/').next().unwrap_or(dataset);
     let key = format!("zfs.pool.{pool}");
@@ -204,17 +204,17 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
         "all",
         pool,
     ];
-    if let Some(output) = ask(g, &key, &argv) {
-        properties(&mut g.facts, &key, &output, &argv);
+    if let Some(output) = run_tool(g, &key, &argv) {
+        note_properties(&mut g.facts, &key, &output, &argv);
     }
-    layout(g, pool);
+    note_layout(g, pool);
 }
 
 /// Notes the devices of a pool and their state.
-fn layout(g: &mut Gather<'_>, pool: &str) {
+fn note_layout(g: &mut Gather<'_>, pool: &str) {
     let key = format!("zfs.pool.{pool}");
     let argv = ["zpool", "status", "-LP", pool];
-    if let Some(output) = ask(g, &format!("{key}.layout"), &argv) {
+    if let Some(output) = run_tool(g, &format!("{key}.layout"), &argv) {
         let layout: Vec<Value> = zpool::layout(&output, pool)
             .into_iter()
             .map(Value::from)
@@ -233,14 +233,14 @@ fn layout(g: &mut Gather<'_>, pool: &str) {
                 FactPlace::command(argv),
             );
         }
-        health(g, &key, pool, &output, &FactPlace::command(argv));
-        vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
+        note_health(g, &key, pool, &output, &FactPlace::command(argv));
+        note_vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
     }
 }
 
 /// Notes the faults of a pool: missing devices (even if the pool is ONLINE), device errors and lost
 /// data.
-fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactPlace) {
+fn note_health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactPlace) {
     let mut known = |name: &str, value: Value| {
         let key = format!("{key}.{name}");
         g.facts.known(key, value, FactKind::Runtime, place.clone());
@@ -284,7 +284,7 @@ fn health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactP
 }
 
 /// Notes the top-level devices of a pool by their position in `zpool status`.
-fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
+fn note_vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     let (ashifts, source) = ashifts(g, pool, vdevs);
     let mut all_ashifts: Vec<u32> = Vec::new();
     for (at, vdev) in vdevs.iter().enumerate() {
@@ -387,7 +387,7 @@ fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, Strin
 
 /// Runs a tool of ZFS. A dataset is mounted here, so a missing tool does not mean that there are no
 /// properties.
-fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
+fn run_tool(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     match g.try_ask(argv) {
         Ok(output) if output.success() => return Some(output.text()),
         Ok(output) => g.facts.unknown(
@@ -408,7 +408,7 @@ fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
 
 /// Parses `property value source`, separated by tabs; the source is how the value was set
 /// (zfsprops(7)).
-fn properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
+fn note_properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
     for line in text.lines() {
         let mut fields = line.split('\t');
         let (Some(name), Some(value), Some(source)) = (fields.next(), fields.next(), fields.next())

@@ -122,7 +122,7 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
     let attribute = |of: &str, name: &str| child(node, of).and_then(|node| node.attribute(name));
     let bus = match attribute("target", "bus").unwrap_or("unknown") {
         "virtio" => "virtio-blk".to_owned(),
-        "scsi" => scsi(node, devices),
+        "scsi" => find_scsi_controller(node, devices),
         other => other.to_owned(),
     };
     let mut settings = BTreeMap::new();
@@ -198,7 +198,7 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
 }
 
 /// Returns the controller of a SCSI disk: virtio-scsi, or the configured model.
-fn scsi(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> String {
+fn find_scsi_controller(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> String {
     let model = scsi_controller(node, devices).and_then(|node| node.attribute("model"));
     match model {
         Some("virtio-scsi" | "virtio-transitional" | "virtio-non-transitional") => "virtio-scsi",

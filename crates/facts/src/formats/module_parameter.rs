@@ -96,13 +96,13 @@ pub fn read(kind: Type, value: Option<&str>) -> Reading {
             meant: None,
         },
         // A flag without a value is set.
-        (Type::Flag, text) => flag(text.unwrap_or("1")),
+        (Type::Flag, text) => parse_flag(text.unwrap_or("1")),
     }
 }
 
 /// kstrtobool reads one letter, and a second one after `o`. A number is accepted too if the
 /// parameter was a number in some release.
-fn flag(text: &str) -> Reading {
+fn parse_flag(text: &str) -> Reading {
     let mut letters = text.chars().map(|c| c.to_ascii_lowercase());
     let on = match (letters.next(), letters.next()) {
         (Some('y' | '1'), _) | (Some('o'), Some('n')) => Some("Y"),
@@ -126,7 +126,7 @@ fn flag(text: &str) -> Reading {
 fn number(bits: u32, text: &str) -> Reading {
     let refused = |why| Reading::Refused {
         why,
-        meant: meant(text).filter(|meant| u128::from(*meant) < 1 << bits),
+        meant: parse_size(text).filter(|meant| u128::from(*meant) < 1 << bits),
     };
     let line = text.strip_suffix('\n').unwrap_or(text);
     let (negative, digits) = match line.strip_prefix('-') {
@@ -167,7 +167,7 @@ fn number(bits: u32, text: &str) -> Reading {
 }
 
 /// Returns the bytes of `8G`, `512M`, `1.5 GiB`, `8_589_934_592`; else `None`.
-fn meant(text: &str) -> Option<u64> {
+fn parse_size(text: &str) -> Option<u64> {
     let text = text
         .trim()
         .trim_matches(['"', '\''])

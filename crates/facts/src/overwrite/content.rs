@@ -35,7 +35,7 @@ pub(crate) fn look(held: &Held) -> Found {
     let size = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
     // Disables read-ahead, so that no data of the user stay in the page cache.
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
-    let found = survey(&file, size, Instant::now);
+    let found = read_content(&file, size, Instant::now);
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     let found = found.map_err(failed)?;
     Ok(found
@@ -79,7 +79,7 @@ impl std::fmt::Display for Content {
     }
 }
 
-fn survey(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result<Option<Content>> {
+fn read_content(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result<Option<Content>> {
     let begun = now();
     let head = read(file, 0, size.min(EDGE))?;
     let tail_at = size.saturating_sub(EDGE);
@@ -87,12 +87,12 @@ fn survey(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result<Optio
     let mut places = Vec::new();
     let mut random = false;
     for (at, bytes) in [(0, &head), (tail_at, &tail)] {
-        if let Some(place) = first(bytes) {
+        if let Some(place) = first_nonzero(bytes) {
             places.push(at + place as u64);
             random |= looks_random(&bytes[place..]);
         }
     }
-    for at in between(size) {
+    for at in sample_positions(size) {
         if now() - begun > LONGEST {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -103,7 +103,7 @@ fn survey(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result<Optio
             ));
         }
         let bytes = read(file, at, PROBE as u64)?;
-        if let Some(place) = first(&bytes) {
+        if let Some(place) = first_nonzero(&bytes) {
             places.push(at + place as u64);
             random |= looks_random(&bytes);
         }
@@ -123,7 +123,7 @@ fn survey(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result<Optio
 
 /// Returns the sampled positions between start and end: every power of two, and pseudo-random
 /// positions that depend only on the size, so that a second check reads the same.
-fn between(size: u64) -> Vec<u64> {
+fn sample_positions(size: u64) -> Vec<u64> {
     let end = size.saturating_sub(EDGE);
     if end <= EDGE {
         return Vec::new();
@@ -145,7 +145,7 @@ fn read(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn first(bytes: &[u8]) -> Option<usize> {
+fn first_nonzero(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte != 0)
 }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn found(size: u64, at: &[(u64, &[u8])]) -> Option<Content> {
-        survey(&file(size, at), size, Instant::now).unwrap()
+        read_content(&file(size, at), size, Instant::now).unwrap()
     }
 
     #[test]
@@ -213,14 +213,14 @@ mod tests {
     #[test]
     fn places_cover_all_of_it() {
         let size = 1u64 << 40;
-        let places = between(size);
+        let places = sample_positions(size);
         assert!(places.len() >= PROBES);
         for tenth in 0..10 {
             let range = size / 10 * tenth..size / 10 * (tenth + 1);
             assert!(places.iter().any(|at| range.contains(at)), "{tenth}");
         }
         assert!(places.iter().all(|at| at + PROBE as u64 <= size));
-        assert_eq!(places, between(size));
+        assert_eq!(places, sample_positions(size));
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
             begun + Duration::from_secs(7) * calls.get()
         };
         let size = 1 << 30;
-        let error = survey(&file(size, &[]), size, slow).unwrap_err();
+        let error = read_content(&file(size, &[]), size, slow).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(calls.get() < 20);
     }

@@ -16,12 +16,12 @@ pub fn file(host: &dyn Host, path: &Path, unknown: bool) -> Result<Held, Overwri
     let held =
         Held::open(path, Access::ReadWrite).map_err(|error| refused(path, why_not(&error)))?;
     let mut against = Against::new(path);
-    against.add(names(&held));
-    against.add(flags(&held));
+    against.add(check_names(&held));
+    against.add(check_flags(&held));
     against.add(loops::of_file(host, held.identity()));
-    against.add(swap(host, &held));
-    against.add(locks(&held));
-    against.add(others(host, &held));
+    against.add(check_swap(host, &held));
+    against.add(check_locks(&held));
+    against.add(find_other_users(host, &held));
     if !unknown && against.reasons.is_empty() {
         against.add(content::look(&held));
     }
@@ -42,12 +42,12 @@ fn why_not(error: &HostError) -> String {
     }
 }
 
-fn words(error: HostError) -> String {
+fn describe_error(error: HostError) -> String {
     error.to_string()
 }
 
-fn names(held: &Held) -> Found {
-    Ok(match held.names().map_err(words)? {
+fn check_names(held: &Held) -> Found {
+    Ok(match held.names().map_err(describe_error)? {
         1 => Vec::new(),
         0 => vec!["its name was removed just now".to_owned()],
         count => vec![format!(
@@ -56,7 +56,7 @@ fn names(held: &Held) -> Found {
     })
 }
 
-fn flags(held: &Held) -> Found {
+fn check_flags(held: &Held) -> Found {
     let flags = match rustix::fs::ioctl_getflags(held.file()) {
         Ok(flags) => flags,
         // This file system does not support it.
@@ -70,11 +70,11 @@ fn flags(held: &Held) -> Found {
     Ok(found.map(|(_, words)| words.to_owned()).collect())
 }
 
-fn swap(host: &dyn Host, held: &Held) -> Found {
+fn check_swap(host: &dyn Host, held: &Held) -> Found {
     let text = match host.read_text(Path::new("/proc/swaps")) {
         Ok(text) => text,
         Err(error) if error.is_absent() => return Ok(Vec::new()),
-        Err(error) => return Err(words(error)),
+        Err(error) => return Err(describe_error(error)),
     };
     // Linux does not permit to rename a swap file or to open it for writing; this check is for
     // other kernels.
@@ -94,7 +94,7 @@ fn swap(host: &dyn Host, held: &Held) -> Found {
 /// Byte range of QEMU's locks on an image: from `RAW_LOCK_PERM_BASE` of its block/file-posix.c.
 const QEMU: std::ops::Range<i64> = 100..300;
 
-fn locks(held: &Held) -> Found {
+fn check_locks(held: &Held) -> Found {
     let lock = match held.locked() {
         Ok(lock) => lock,
         // This file system does not support locks, so there are none.
@@ -112,8 +112,8 @@ fn locks(held: &Held) -> Found {
 
 /// Finds processes that have the file open or mapped. A lease of the kernel also detects processes
 /// that are not visible.
-fn others(host: &dyn Host, held: &Held) -> Found {
-    let lease = held.lease().map_err(words)?;
+fn find_other_users(host: &dyn Host, held: &Held) -> Found {
+    let lease = held.lease().map_err(describe_error)?;
     let users = processes::users(host, held.identity(), Some(&held.through()));
     if !users.found.is_empty() {
         return Ok(users.found);

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Returns all configured loop devices with their backing files.
-fn all(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
+fn list_loops(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
     let mut all = Vec::new();
     let base = Path::new("/sys/block");
     let names = host.list(base).map_err(|error| error.to_string())?;
@@ -35,7 +35,7 @@ fn all(host: &dyn Host) -> Result<Vec<(String, Backing)>, String> {
 
 /// Returns the loop devices that are backed by a file.
 pub(crate) fn of_file(host: &dyn Host, file: Identity) -> Found {
-    let all = all(host)?;
+    let all = list_loops(host)?;
     let behind = all.iter().filter(|(_, backing)| backing.file == file);
     Ok(behind
         .map(|(name, _)| format!("behind /dev/{name}"))
@@ -48,7 +48,7 @@ pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
     let Some(number) = held.device_number().map_err(|error| error.to_string())? else {
         return Ok(Vec::new());
     };
-    let all = all(host)?;
+    let all = list_loops(host)?;
     let mut found = Vec::new();
     for (name, backing) in &all {
         if backing.device == Some(number) {

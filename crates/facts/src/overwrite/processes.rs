@@ -42,7 +42,7 @@ pub(crate) fn users(host: &dyn Host, file: Identity, except: Option<&Path>) -> U
                 open as fn(&dyn Host, &Path, Identity, Option<&Path>) -> Seen,
                 "open in",
             ),
-            (mapped, "mapped by"),
+            (find_mapping, "mapped by"),
         ] {
             match look(host, &dir, file, except) {
                 Seen::Yes => users.found.push(format!("{what} {}", name())),
@@ -75,7 +75,7 @@ fn open(host: &dyn Host, dir: &Path, file: Identity, except: Option<&Path>) -> S
         if Some(handle.as_path()) == except {
             continue;
         }
-        match identity(&handle) {
+        match read_identity(&handle) {
             Ok(found) if found == file => return Seen::Yes,
             Err(errno) if !has_ended(false, Some(errno.raw_os_error())) => return Seen::Hidden,
             _ => {}
@@ -84,7 +84,7 @@ fn open(host: &dyn Host, dir: &Path, file: Identity, except: Option<&Path>) -> S
     Seen::No
 }
 
-fn mapped(host: &dyn Host, dir: &Path, file: Identity, _: Option<&Path>) -> Seen {
+fn find_mapping(host: &dyn Host, dir: &Path, file: Identity, _: Option<&Path>) -> Seen {
     let maps = match host.read(&dir.join("maps")) {
         Ok(maps) => maps,
         Err(error) if has_ended(error.is_absent(), error.errno()) => return Seen::No,
@@ -104,7 +104,7 @@ fn mapped(host: &dyn Host, dir: &Path, file: Identity, _: Option<&Path>) -> Seen
             continue;
         }
         let link = dir.join("map_files").join(OsStr::from_bytes(address));
-        match identity(&link) {
+        match read_identity(&link) {
             Ok(found) if found != file => {}
             Err(Errno::NOENT | Errno::SRCH) => {}
             // The inode number is the same and no further check is permitted: this counts as a use.
@@ -124,7 +124,7 @@ fn has_ended(absent: bool, errno: Option<i32>) -> bool {
 
 /// Returns the identity of a file. Cached attributes suffice, so that a hanging network file system
 /// does not block.
-fn identity(path: &Path) -> Result<Identity, Errno> {
+fn read_identity(path: &Path) -> Result<Identity, Errno> {
     let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::INO)?;
     Ok(Identity {

@@ -66,12 +66,12 @@ const IDENTITY: [&str; 4] = ["ip", "hostname", "systemd.hostname", "nfsroot"];
 /// names and addresses are kept, but no secrets.
 pub(crate) fn cmdline(text: &str, identity: bool) -> String {
     let mut kept = Vec::new();
-    for word in words(text) {
+    for word in split_words(text) {
         if word == "--" {
             kept.push(format!("-- {LEFT_OUT}"));
             break;
         }
-        kept.push(parameter(word, identity));
+        kept.push(clean_parameter(word, identity));
     }
     // A parameter that was cleaned before may consist of several words.
     kept.join(" ")
@@ -81,16 +81,16 @@ pub(crate) fn cmdline(text: &str, identity: bool) -> String {
 /// list.
 pub(crate) fn module_value(module: &str, parameter: &str, value: &str) -> bool {
     let module = module.replace('-', "_");
-    has(MODULES, &module) && !names_a_secret(parameter) && is_plain(value)
+    contains_name(MODULES, &module) && !names_a_secret(parameter) && is_plain(value)
 }
 
-fn has(list: &str, name: &str) -> bool {
+fn contains_name(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// Splits the text into words like the kernel: quotation marks protect blanks (lib/cmdline.c,
 /// next_arg).
-fn words(text: &str) -> Vec<&str> {
+fn split_words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -129,30 +129,30 @@ const NAME: &str = "(name withheld)";
 /// Replaces an unknown word.
 const WORD: &str = "(word withheld)";
 
-fn parameter(word: &str, identity: bool) -> String {
+fn clean_parameter(word: &str, identity: bool) -> String {
     let Some((name, value)) = word.split_once('=') else {
-        let known = has(PLAIN, word) || word == LEFT_OUT;
+        let known = contains_name(PLAIN, word) || word == LEFT_OUT;
         return if known { word } else { WORD }.to_owned();
     };
     if name == "rootflags" {
         // A blank would end the parameter.
         return format!("{name}={}", mount_options(value).replace(' ', "-"));
     }
-    if harmless(name, value) || (identity && IDENTITY.contains(&name) && is_host(value)) {
+    if is_harmless(name, value) || (identity && IDENTITY.contains(&name) && is_host(value)) {
         return word.to_owned();
     }
     let name = if is_name(name) { name } else { NAME };
     format!("{name}={WITHHELD}")
 }
 
-fn harmless(name: &str, value: &str) -> bool {
+fn is_harmless(name: &str, value: &str) -> bool {
     if DEVICES.contains(&name) {
         return is_device(value);
     }
     if PLACES.contains(&name) {
         return is_place(value);
     }
-    if has(PLAIN, name) {
+    if contains_name(PLAIN, name) {
         return is_plain(value);
     }
     match name.split_once('.') {

@@ -33,36 +33,36 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
             Rule::Report
         }
         ["zfs" | "zpool", "get", .., "name,property,value,source", _] => Rule::Lines(of_named),
-        ["zfs" | "zpool", "get", ..] => Rule::Lines(property),
-        ["zpool", "status", ..] => Rule::Lines(status),
-        ["zdb", "-C", _] => Rule::Text(zdb),
-        ["dmsetup", "table"] => Rule::Lines(table),
+        ["zfs" | "zpool", "get", ..] => Rule::Lines(clean_property),
+        ["zpool", "status", ..] => Rule::Lines(clean_status),
+        ["zdb", "-C", _] => Rule::Text(clean_zdb),
+        ["dmsetup", "table"] => Rule::Lines(clean_table),
         ["dmsetup", "table", "--", _] => Rule::Lines(single_table),
         ["zfs", "list", "-H", "-o", "name", "-t", "volume"] => {
             Rule::Lines(|line| (!line.contains('\t')).then(|| line.to_owned()))
         }
-        ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(digits),
-        _ if certificates::is_mode_of(argv) => Rule::Lines(digits),
-        _ if argv == not_asked::DEPENDENCIES => Rule::Lines(counts),
+        ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(keep_digits),
+        _ if certificates::is_mode_of(argv) => Rule::Lines(keep_digits),
+        _ if argv == not_asked::DEPENDENCIES => Rule::Lines(keep_two_numbers),
         _ if argv == packages::RPM => Rule::Lines(packages::redact_rpm),
         _ if argv == mail_queue::LIST => Rule::Lines(mail_queue::redact),
         [ask @ .., _] if *ask == smart::ASK || *ask == smart::ASK_LOG => Rule::Lines(smart::redact),
         [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),
-        ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
+        ["cryptsetup", "luksDump", _] => Rule::Lines(clean_luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
-        ["xfs_info", _] => Rule::Lines(xfs),
-        ["btrfs", "property", "get", "-t", "inode", _] => Rule::Lines(btrfs),
+        ["xfs_info", _] => Rule::Lines(clean_xfs),
+        ["btrfs", "property", "get", "-t", "inode", _] => Rule::Lines(clean_btrfs),
         _ => return None,
     })
 }
 
-fn digits(line: &str) -> Option<String> {
+fn keep_digits(line: &str) -> Option<String> {
     let digits = line.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| line.to_owned())
 }
 
 /// Keeps a line with two numbers.
-fn counts(line: &str) -> Option<String> {
+fn keep_two_numbers(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let small = |word: &&str| {
         (1..=9).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit())
@@ -75,13 +75,13 @@ pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str], identity: bool) ->
     let text = String::from_utf8_lossy(output);
     match rule {
         Rule::Version => version(&text).into_bytes(),
-        Rule::Report => report(&text, argv).into_bytes(),
+        Rule::Report => clean_report(&text, argv).into_bytes(),
         Rule::Text(clean) => clean(&text, identity).into_bytes(),
-        Rule::Lines(keep) => lines(&text, keep).into_bytes(),
+        Rule::Lines(keep) => clean_lines(&text, keep).into_bytes(),
     }
 }
 
-fn lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
+fn clean_lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
     let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
     let mut kept = lines.join("\n");
     if text.ends_with('\n') && !kept.is_empty() && !kept.ends_with('\n') {
@@ -91,7 +91,7 @@ fn lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
 }
 
 /// Keeps the requested fields of an LVM report, whatever program wrote it.
-fn report(text: &str, argv: &[&str]) -> String {
+fn clean_report(text: &str, argv: &[&str]) -> String {
     let Ok(Value::Object(mut all)) = serde_json::from_str(text) else {
         return String::new();
     };
@@ -125,8 +125,8 @@ fn report(text: &str, argv: &[&str]) -> String {
 
 /// Cleans the output of zdb: drops numbers and names of devices, except kernel names. With
 /// `identity` the names are kept, because they show the ashift of each device.
-fn zdb(text: &str, identity: bool) -> String {
-    lines(text, |line| {
+fn clean_zdb(text: &str, identity: bool) -> String {
+    clean_lines(text, |line| {
         zdb_line(line, identity).then(|| line.to_owned())
     })
 }
@@ -161,7 +161,7 @@ const ERRORS: [&str; 3] = [
 
 /// Keeps the table of devices, the state and the running action of a pool, not the recommended
 /// action.
-fn status(line: &str) -> Option<String> {
+fn clean_status(line: &str) -> Option<String> {
     let text = line.trim_start();
     let told = ["pool:", "state:", "scan:", "config:"];
     let table = line.starts_with('\t');
@@ -225,14 +225,14 @@ bcloneratio maxblocksize maxdnodesize dedup_table_size dedup_table_quota last_sc
 
 /// Cleans a property. User properties may contain anything, and some of ZFS contain the name of the
 /// pool, a server or a key.
-fn property(line: &str) -> Option<String> {
+fn clean_property(line: &str) -> Option<String> {
     let mut fields = line.split('\t');
     let name = fields.next().unwrap_or_default();
     let (Some(value), source) = (fields.next(), fields.next()) else {
         return line.is_empty().then(String::new);
     };
     if matches!(value, "path" | "ashift") && source.is_some() {
-        return device(name, line);
+        return clean_vdev_property(name, line);
     }
     // Features of a pool are properties too: `feature@lz4_compress`.
     let small = !name.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -260,7 +260,7 @@ fn of_named(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once('\t') else {
         return line.is_empty().then(String::new);
     };
-    Some(format!("{name}\t{}", property(rest)?))
+    Some(format!("{name}\t{}", clean_property(rest)?))
 }
 
 fn is_nothing(value: &str) -> bool {
@@ -292,7 +292,7 @@ fn is_common(value: &str) -> bool {
 
 /// Keeps the vdev properties (`zpool get … all-vdevs`) of groups, and of leaves with kernel names:
 /// other names contain serial numbers.
-fn device(name: &str, line: &str) -> Option<String> {
+fn clean_vdev_property(name: &str, line: &str) -> Option<String> {
     let group = ["mirror-", "raidz", "draid"];
     let group = group.iter().any(|kind| name.starts_with(kind)) && is_plain(name);
     let plain = |value: &str| is_plain(value) && !value.contains(['-', '/']);
@@ -308,7 +308,7 @@ snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verit
 
 /// Keeps targets and the settings of dm-crypt. Of the key only the length is kept, and not its name
 /// in the kernel's keyring, which is that of the volume.
-fn table(line: &str) -> Option<String> {
+fn clean_table(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once(": ") else {
         return line.is_empty().then(String::new);
     };
@@ -350,12 +350,12 @@ fn table(line: &str) -> Option<String> {
 
 /// Cleans the table of one device, without the device's name.
 fn single_table(line: &str) -> Option<String> {
-    let kept = table(&format!("x: {line}"))?;
+    let kept = clean_table(&format!("x: {line}"))?;
     kept.strip_prefix("x: ").map(str::to_owned)
 }
 
 /// Cleans a LUKS header to the content of the facts; drops salt, digest and UUID.
-fn luks(line: &str) -> Option<String> {
+fn clean_luks(line: &str) -> Option<String> {
     let text = line.trim_start();
     let value = text.split_once(':').map(|(_, value)| value.trim());
     let kept = ["Version:", "PBKDF:"];
@@ -367,14 +367,14 @@ fn luks(line: &str) -> Option<String> {
 }
 
 /// Keeps geometry: sections with `name=value`.
-fn xfs(line: &str) -> Option<String> {
+fn clean_xfs(line: &str) -> Option<String> {
     let known = ["meta-data=", "data", "naming", "log", "realtime", " ", "="];
     let kept = line.contains('=') && known.iter().any(|start| line.starts_with(start));
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.,+/%- =".contains(c);
     (kept && line.len() <= 300 && line.chars().all(plain)).then(|| line.to_owned())
 }
 
-fn btrfs(line: &str) -> Option<String> {
+fn clean_btrfs(line: &str) -> Option<String> {
     let (name, value) = line.split_once('=')?;
     let known = matches!(name, "compression" | "ro") && (value.is_empty() || is_plain(value));
     known.then(|| line.to_owned())

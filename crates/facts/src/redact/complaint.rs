@@ -207,7 +207,7 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
     let mut any = false;
     for line in lines.take(LINES) {
         any = true;
-        if let Some(kind) = kind(line)
+        if let Some(kind) = find_kind(line)
             && !kinds.contains(&kind)
         {
             kinds.push(kind);
@@ -224,7 +224,7 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the kind of one error, and its place.
-fn kind(line: &str) -> Option<String> {
+fn find_kind(line: &str) -> Option<String> {
     let end = (0..=BYTES.min(line.len()))
         .rev()
         .find(|at| line.is_char_boundary(*at));
@@ -232,11 +232,11 @@ fn kind(line: &str) -> Option<String> {
     let small = line.to_ascii_lowercase();
     let has = |needles: &[&str]| needles.iter().any(|needle| small.contains(needle));
     let (kind, _) = KINDS.iter().find(|(_, needles)| has(needles))?;
-    Some(format!("{kind}{}", place(line)))
+    Some(format!("{kind}{}", find_place(line)))
 }
 
 /// Returns ` in FILE line NUMBER` for the first file of [`FILES`] in the line.
-fn place(line: &str) -> String {
+fn find_place(line: &str) -> String {
     let named = FILES.iter().find_map(|file| {
         let (_, rest) = line.split_once(file)?;
         let more = rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c));

@@ -95,19 +95,19 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
             let end = if text.ends_with('\n') { "\n" } else { "" };
             (cmdline::cmdline(&text, identity) + end).into_bytes()
         }),
-        crate::mountinfo::MOUNTINFO => Rule::Bytes(mountinfo),
+        crate::mountinfo::MOUNTINFO => Rule::Bytes(clean_mountinfo),
         "/proc/self/auxv" => Rule::Bytes(|bytes, _| kernel::redact_auxv(bytes)),
-        "/proc/cpuinfo" => Rule::Lines(cpuinfo),
+        "/proc/cpuinfo" => Rule::Lines(clean_cpuinfo),
         "/proc/sys/kernel/hostname" => return identity.then_some(Rule::Whole),
         "/proc/sys/kernel/osrelease" | "/proc/sys/kernel/arch" => {
-            Rule::Lines(|line, _| short(line))
+            Rule::Lines(|line, _| keep_short_line(line))
         }
         authorized_keys::PASSWD => Rule::Lines(|line, _| authorized_keys::redact_account(line)),
         _ if authorized_keys::may_be(path) => Rule::Lines(|line, _| authorized_keys::redact(line)),
         packages::RELEASE => Rule::Lines(|line, _| packages::redact_release(line)),
         packages::STATUS => Rule::Bytes(|bytes, _| packages::redact(bytes)),
         certificates::STAT => Rule::Lines(|line, _| certificates::redact_stat(line)),
-        certificates::UPTIME => Rule::Lines(|line, _| short(line)),
+        certificates::UPTIME => Rule::Lines(|line, _| keep_short_line(line)),
         _ if services::dovecot::is_file(path) => {
             Rule::Lines(|line, _| services::dovecot::redact(line))
         }
@@ -120,7 +120,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if cleaned_words::is_file(path) => Rule::Lines(|line, _| cleaned_words::redact(line)),
         _ if certificates::may_be(path) => Rule::Bytes(|bytes, _| certificates::redact(bytes)),
         timers::CRONTAB => Rule::Lines(|line, _| timers::redact(line)),
-        _ if timers::CRON.iter().any(|dir| below(path, dir)) => {
+        _ if timers::CRON.iter().any(|dir| is_below(path, dir)) => {
             Rule::Lines(|line, _| timers::redact(line))
         }
         _ if of_process(path, "maps") => Rule::Lines(|line, _| mapped::redact(line)),
@@ -142,19 +142,19 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if path.starts_with(openvpn::DIR) => Rule::Lines(|line, _| openvpn::redact(line)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
         _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
-        _ if starts(&MODPROBE) => Rule::Bytes(modprobe),
+        _ if starts(&MODPROBE) => Rule::Bytes(clean_modprobe),
         _ if starts(&LIBVIRT) && path.ends_with(".xml") => Rule::Bytes(|bytes, identity| {
             libvirt::redact(&String::from_utf8_lossy(bytes), identity).into_bytes()
         }),
         _ if path.starts_with(PROXMOX) => Rule::Lines(proxmox::redact),
         _ if path.starts_with(nginx::DIR) => Rule::Bytes(|bytes, _| nginx::redact(bytes)),
         _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| ssh::redact(bytes)),
-        _ if of_process(path, "comm") => Rule::Lines(comm),
+        _ if of_process(path, "comm") => Rule::Lines(clean_process_name),
         _ if of_process(path, "cmdline") => Rule::Bytes(qemu::redact),
         _ if of_open_file(path) => {
-            Rule::Lines(|line, _| kept(line, line.starts_with("flags:") && flags(line)))
+            Rule::Lines(|line, _| keep_if(line, line.starts_with("flags:") && is_open_flags(line)))
         }
-        _ if sysctl::is_setting(path) => Rule::Lines(|line, _| numbers(line)),
+        _ if sysctl::is_setting(path) => Rule::Lines(|line, _| keep_numbers(line)),
         _ if WHOLE.contains(&path) => Rule::Whole,
         _ if starts(&KERNEL) => {
             let serial = SERIALS.iter().any(|end| path.ends_with(end));
@@ -162,7 +162,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
                 return None;
             }
             match path.ends_with("/dm/uuid") {
-                true => Rule::Lines(mapper),
+                true => Rule::Lines(clean_mapper_uuid),
                 false => Rule::Whole,
             }
         }
@@ -180,7 +180,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         .chain(&LIBVIRT);
     dir == "/proc/"
         || dir == PROXMOX
-        || below(&dir, certificates::CERTBOT)
+        || is_below(&dir, certificates::CERTBOT)
         || apache::APACHE.contains(&dir.trim_end_matches('/'))
         || dir.trim_end_matches('/') == timers::WANTED
         || dir.trim_end_matches('/') == tls_lines::LIGHTTPD_DIR
@@ -198,31 +198,31 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
 }
 
 /// Whether a path is a directory or lies below it.
-fn below(path: &str, dir: &str) -> bool {
+fn is_below(path: &str, dir: &str) -> bool {
     let rest = path.strip_prefix(dir);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn kept(line: &str, keep: bool) -> String {
+fn keep_if(line: &str, keep: bool) -> String {
     if keep { line } else { "" }.to_owned()
 }
 
 /// Keeps kernel settings that are numbers.
-fn numbers(line: &str) -> String {
+fn keep_numbers(line: &str) -> String {
     let number = |word: &str| word.parse::<i64>().is_ok();
     let all = line.split_ascii_whitespace().all(number);
     if all { line } else { WITHHELD }.to_owned()
 }
 
 /// Keeps a line that is a number or a word, such as kernel settings and versions.
-fn short(line: &str) -> String {
+fn keep_short_line(line: &str) -> String {
     let numbers = line.split_ascii_whitespace().all(is_plain);
     let word = !line.trim().contains(char::is_whitespace) && line.len() <= 64;
     if numbers || word { line } else { WITHHELD }.to_owned()
 }
 
 /// Keeps model and features of processors; an ARM board also prints its serial number.
-fn cpuinfo(line: &str, _identity: bool) -> String {
+fn clean_cpuinfo(line: &str, _identity: bool) -> String {
     const KEPT: [&str; 7] = [
         "processor",
         "model name",
@@ -233,11 +233,11 @@ fn cpuinfo(line: &str, _identity: bool) -> String {
         "core id",
     ];
     let name = line.split(':').next().unwrap_or_default().trim();
-    kept(line, KEPT.contains(&name))
+    keep_if(line, KEPT.contains(&name))
 }
 
 /// Keeps the name of a process if a collector looks for it.
-fn comm(line: &str, _identity: bool) -> String {
+fn clean_process_name(line: &str, _identity: bool) -> String {
     match line.is_empty() || qemu::is_qemu(line.trim()) {
         true => line.to_owned(),
         false => LEFT_OUT.to_owned(),
@@ -245,7 +245,7 @@ fn comm(line: &str, _identity: bool) -> String {
 }
 
 /// Keeps the program and format of a device-mapper device; drops its UUID and name.
-fn mapper(line: &str, _identity: bool) -> String {
+fn clean_mapper_uuid(line: &str, _identity: bool) -> String {
     let parts: Vec<&str> = line.split('-').collect();
     match parts.as_slice() {
         _ if line.is_empty() => String::new(),
@@ -264,7 +264,7 @@ fn mapper(line: &str, _identity: bool) -> String {
 
 /// Cleans module options: keeps values of parameters that never hold secrets. A backslash at the
 /// end of a line continues it.
-fn modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
+fn clean_modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     // The module of a continued line.
     let mut carried: Option<String> = None;
@@ -322,7 +322,7 @@ fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>
 
 /// Cleans mountinfo. Names may contain any bytes, so each byte is treated as one character and
 /// converted back.
-fn mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
+fn clean_mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     let lines: Vec<String> = text.split('\n').map(mount::line).collect();
     let clean = lines.join("\n");
@@ -351,7 +351,7 @@ fn of_open_file(path: &str) -> bool {
 }
 
 /// Whether a line contains the open flags: an octal number.
-fn flags(line: &str) -> bool {
+fn is_open_flags(line: &str) -> bool {
     line.split_once(':')
         .is_some_and(|(_, number)| is_plain(number.trim()))
 }

@@ -71,19 +71,23 @@ const PATHS: [&str; 7] = [
 /// Keeps harmless mount options; of others only the name, if it is a name.
 #[must_use]
 pub fn mount_options(options: &str) -> String {
-    options.split(',').map(option).collect::<Vec<_>>().join(",")
+    options
+        .split(',')
+        .map(clean_option)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
-fn has(list: &str, name: &str) -> bool {
+fn contains_name(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
 }
 
-fn option(option: &str) -> String {
+fn clean_option(option: &str) -> String {
     let Some((name, value)) = option.split_once('=') else {
-        let known = option.is_empty() || has(FLAGS, option);
+        let known = option.is_empty() || contains_name(FLAGS, option);
         return if known { option } else { UNKNOWN }.to_owned();
     };
-    let harmless = (has(VALUES, name) && is_plain(value))
+    let harmless = (contains_name(VALUES, name) && is_plain(value))
         || (PATHS.contains(&name) && (is_path(value) || is_plain(value)))
         // Named hierarchies of control groups.
         || (name == "name" && matches!(value, "systemd" | "elogind" | "unified"));
@@ -125,7 +129,7 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
         }
         // The source of a mount without a device may be any word; for FUSE it may be a bucket, a
         // user or an address.
-        _ if has(NAMES, source) || fs_type == source => source.to_owned(),
+        _ if contains_name(NAMES, source) || fs_type == source => source.to_owned(),
         _ if fs_type.strip_prefix("fuse.") == Some(source) => source.to_owned(),
         _ => LEFT_OUT.to_owned(),
     }

@@ -10,12 +10,12 @@ const SUDOERS: &str = "/etc/sudoers";
 const SUDOERS_DIR: &str = "/etc/sudoers.d";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    passwd(g);
-    shadow(g);
-    sudoers(g);
+    note_passwd(g);
+    note_shadow(g);
+    note_sudoers(g);
 }
 
-fn passwd(g: &mut Gather<'_>) {
+fn note_passwd(g: &mut Gather<'_>) {
     for (number, line) in read(g, "accounts.identity", PASSWD).iter().enumerate() {
         let fields: Vec<&str> = line.text.split(':').collect();
         let [name, password, user, _, _, _, shell] = fields[..] else {
@@ -41,7 +41,7 @@ fn passwd(g: &mut Gather<'_>) {
     }
 }
 
-fn shadow(g: &mut Gather<'_>) {
+fn note_shadow(g: &mut Gather<'_>) {
     for (number, line) in read(g, "accounts.password", SHADOW).iter().enumerate() {
         let mut fields = line.text.split(':');
         let (Some(name), Some(password)) = (fields.next(), fields.next()) else {
@@ -66,7 +66,7 @@ fn shadow(g: &mut Gather<'_>) {
     }
 }
 
-fn sudoers(g: &mut Gather<'_>) {
+fn note_sudoers(g: &mut Gather<'_>) {
     let mut all = vec![SUDOERS.to_owned()];
     let in_dir = files(g, "sudo.rule", SUDOERS_DIR, "");
     // sudo skips names that contain a dot or end with a tilde (sudoers(5), "Including other

@@ -36,14 +36,15 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
     for path in all {
         let own_site = !MAINS.contains(&path.as_str()) && !path.contains("/mods-enabled/");
-        for section in sections(read(g, "apache", &path)) {
+        for section in parse_sections(read(g, "apache", &path)) {
             number += 1;
             section.note(g, &number.to_string(), own_site);
         }
     }
 }
 
-/// Notes whether Apache fetches any address for everybody: `ProxyRequests On` without a section that limits it.
+/// Returns the sections of a file about directories or locations; of nested sections only the inner
+/// one.
 fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
     let (mut forward, mut limited, mut inside) = (None, false, false);
     for path in all {
@@ -72,7 +73,7 @@ fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
 }
 
 /// The sections of a file that are about directories or locations; one inside another counts alone.
-fn sections(lines: Vec<Line>) -> Vec<Section> {
+fn parse_sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();
     for line in lines {

@@ -29,12 +29,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let lines = text
             .lines()
             .filter(|line| line.trim_start().starts_with("@cert-authority"));
-        of_hosts.extend(lines.filter_map(blob));
+        of_hosts.extend(lines.filter_map(find_key));
     }
     for said in said("hostcertificate") {
         let text = said.word().and_then(|path| read(&path));
-        let certificate = text.as_deref().and_then(blob);
-        of_hosts.extend(certificate.as_deref().and_then(signer));
+        let certificate = text.as_deref().and_then(find_key);
+        of_hosts.extend(certificate.as_deref().and_then(find_signer));
     }
     for (number, said) in said("trustedusercakeys").enumerate() {
         let Some(text) = said.word().and_then(|path| read(&path)) else {
@@ -45,7 +45,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .collect();
         let marked = |line: &&&str| line.trim_start_matches('@').starts_with("cert-authority");
-        let keys: Vec<Vec<u8>> = lines.iter().filter_map(|line| blob(line)).collect();
+        let keys: Vec<Vec<u8>> = lines.iter().filter_map(|line| find_key(line)).collect();
         let both = keys.iter().filter(|key| of_hosts.contains(key)).count();
         let which = number.to_string();
         let place = FactPlace::from(&said.place);
@@ -62,12 +62,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 }
 
 /// Returns the key or certificate of a line: the first word that is one.
-fn blob(line: &str) -> Option<Vec<u8>> {
+fn find_key(line: &str) -> Option<Vec<u8>> {
     let engine = base64::engine::general_purpose::STANDARD;
     line.split_whitespace().find_map(|word| {
         let bytes = engine.decode(word).ok()?;
         let mut rest = &bytes[..];
-        let name = string(&mut rest)?;
+        let name = read_string(&mut rest)?;
         let known =
             name.starts_with(b"ssh-") || name.starts_with(b"ecdsa-") || name.starts_with(b"sk-");
         known.then_some(bytes)
@@ -75,9 +75,9 @@ fn blob(line: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns the key that signed a certificate (PROTOCOL.certkeys of OpenSSH).
-fn signer(certificate: &[u8]) -> Option<Vec<u8>> {
+fn find_signer(certificate: &[u8]) -> Option<Vec<u8>> {
     let mut rest = certificate;
-    let kind = string(&mut rest)?;
+    let kind = read_string(&mut rest)?;
     // Fields of the signed key.
     let parts = match kind.split(|byte| *byte == b'@').next()? {
         b"ssh-ed25519-cert-v01" => 1,
@@ -90,24 +90,24 @@ fn signer(certificate: &[u8]) -> Option<Vec<u8>> {
     };
     // A nonce precedes the fields.
     for _ in 0..=parts {
-        string(&mut rest)?;
+        read_string(&mut rest)?;
     }
     // Serial number and type.
     rest = rest.get(8 + 4..)?;
     // Key id and principals.
-    string(&mut rest)?;
-    string(&mut rest)?;
+    read_string(&mut rest)?;
+    read_string(&mut rest)?;
     // Start and end of validity.
     rest = rest.get(8 + 8..)?;
     // Critical options, extensions, and a reserved field.
     for _ in 0..3 {
-        string(&mut rest)?;
+        read_string(&mut rest)?;
     }
-    string(&mut rest).map(<[u8]>::to_vec)
+    read_string(&mut rest).map(<[u8]>::to_vec)
 }
 
 /// Reads a string of SSH (RFC 4251, section 5): its length, then its bytes.
-fn string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+fn read_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let (text, after) = after.split_at_checked(length)?;
@@ -123,9 +123,9 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_of_any_kind_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = signer(&bytes);
+            let _ = find_signer(&bytes);
             let engine = base64::engine::general_purpose::STANDARD;
-            let _ = blob(&engine.encode(&bytes));
+            let _ = find_key(&engine.encode(&bytes));
         }
     }
 }

@@ -15,11 +15,11 @@ const DIRS: [&str; 3] = [
 const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    postgresql(g);
-    mariadb(g);
+    note_postgresql(g);
+    note_mariadb(g);
 }
 
-fn postgresql(g: &mut Gather<'_>) {
+fn note_postgresql(g: &mut Gather<'_>) {
     let mut number = 0;
     let mut tls = 1;
     for version in g.list("postgresql.access", POSTGRESQL) {
@@ -35,7 +35,7 @@ fn postgresql(g: &mut Gather<'_>) {
             for line in read(g, "postgresql.access", &path) {
                 let text = line.text.split('#').next().unwrap_or_default();
                 let words: Vec<&str> = text.split_whitespace().collect();
-                if let Some(rule) = access(&words) {
+                if let Some(rule) = parse_access(&words) {
                     number += 1;
                     let properties = [
                         ("trust", (rule.method == "trust").into()),
@@ -94,7 +94,7 @@ struct Access<'a> {
     tls: bool,
 }
 
-fn access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
+fn parse_access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
     let kind = *words.first()?;
     if kind == "local" {
         let method = words.get(3)?;
@@ -134,7 +134,7 @@ struct Options {
     tls: Option<(String, FactPlace)>,
 }
 
-fn mariadb(g: &mut Gather<'_>) {
+fn note_mariadb(g: &mut Gather<'_>) {
     let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
     for dir in DIRS {
         all.extend(files(g, "mariadb.access", dir, ".cnf"));
@@ -239,14 +239,14 @@ mod tests {
             ),
         ] {
             let words: Vec<&str> = text.split_whitespace().collect();
-            let rule = access(&words).unwrap();
+            let rule = parse_access(&words).unwrap();
             assert_eq!(
                 (rule.method, rule.remote, rule.world),
                 (method, remote, world),
                 "{text}"
             );
         }
-        assert!(access(&["include", "x"]).is_none());
+        assert!(parse_access(&["include", "x"]).is_none());
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         let text = "[mysql]\nskip-grant-tables\n[mysqld]\nbind_address = 0.0.0.0 # all\ntls_version=TLSv1.1,TLSv1.2\n";
         let host = Recorded::new().file("/etc/mysql/my.cnf", text);
         let mut g = Gather::new(&host);
-        mariadb(&mut g);
+        note_mariadb(&mut g);
         assert_eq!(g.facts.get("mariadb.skip_grant_tables"), None);
         assert_eq!(
             g.facts.get("mariadb.remote_without_tls"),

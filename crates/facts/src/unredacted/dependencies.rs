@@ -22,7 +22,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(text) = g.host.read_text(Path::new(STATUS)) else {
         return;
     };
-    let packages: Vec<Package<'_>> = packages(&text);
+    let packages: Vec<Package<'_>> = list_packages(&text);
     // A list that was cleaned for a capture has no dependencies.
     if packages.iter().all(|package| package.depends.is_empty()) {
         return;
@@ -34,7 +34,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let all = packages.iter().flat_map(|package| &package.depends);
     let unmet: Vec<usize> = all
         .flat_map(|(line, depends)| depends.split(',').map(move |group| (*line, group)))
-        .filter(|(_, group)| !met(group, &there))
+        .filter(|(_, group)| !is_met(group, &there))
         .map(|(line, _)| line)
         .collect();
     let place = match unmet.first() {
@@ -50,7 +50,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 }
 
 /// Returns the packages that are installed or being installed.
-fn packages(text: &str) -> Vec<Package<'_>> {
+fn list_packages(text: &str) -> Vec<Package<'_>> {
     let mut found = Vec::new();
     let mut package = Package::default();
     for (at, line) in text.lines().enumerate() {
@@ -82,7 +82,7 @@ fn is_here(status: &str) -> bool {
 }
 
 /// Whether one of the alternatives of a group is installed.
-fn met(group: &str, there: &BTreeSet<&str>) -> bool {
+fn is_met(group: &str, there: &BTreeSet<&str>) -> bool {
     group.trim().is_empty() || group.split('|').any(|one| there.contains(name(one)))
 }
 

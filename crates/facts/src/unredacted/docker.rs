@@ -18,13 +18,13 @@ const DEFAULTS: &str = "/etc/default/docker";
 const MOST: usize = 500;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    daemon(g);
-    containers(g);
+    note_daemon(g);
+    note_containers(g);
 }
 
 /// Notes whether any client on the network gets root rights: a TCP address without client
 /// certificates.
-fn daemon(g: &mut Gather<'_>) {
+fn note_daemon(g: &mut Gather<'_>) {
     if let Some(text) = g.read("docker.daemon", DAEMON) {
         let Ok(said) = serde_json::from_str::<Value>(&text) else {
             g.facts
@@ -36,7 +36,7 @@ fn daemon(g: &mut Gather<'_>) {
         let at = text.lines().position(|line| line.contains("\"hosts\""));
         let place = at.map_or(FactPlace::from(DAEMON), |at| at_line(DAEMON, at + 1));
         note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
-        settings(g, &text, &said);
+        note_settings(g, &text, &said);
     }
     let mut files = vec![UNIT.to_owned(), DEFAULTS.to_owned()];
     files.extend(super::lines_of_files::files(
@@ -72,7 +72,7 @@ fn daemon(g: &mut Gather<'_>) {
 }
 
 /// Notes settings of daemon.json that disable a protection of all containers or images.
-fn settings(g: &mut Gather<'_>, text: &str, said: &Value) {
+fn note_settings(g: &mut Gather<'_>, text: &str, said: &Value) {
     let registries = said["insecure-registries"].as_array();
     let insecure = registries
         .into_iter()
@@ -104,7 +104,7 @@ fn is_open(host: &str) -> bool {
     address.is_some_and(|address| !is_loopback(address))
 }
 
-fn containers(g: &mut Gather<'_>) {
+fn note_containers(g: &mut Gather<'_>) {
     let names = g.list("docker.container", CONTAINERS);
     for name in names.iter().take(MOST).map(|name| lossy(name)) {
         let read = |file: &str| -> Option<Value> {

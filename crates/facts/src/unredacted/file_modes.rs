@@ -101,7 +101,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     all.retain(|path| exists(g, path));
     let parents: Vec<String> = all.iter().filter_map(|path| parent(path)).collect();
     all.extend(parents);
-    let modes = modes(g, &all);
+    let modes = read_modes(g, &all);
     for path in &secrets {
         let Some(mode) = modes.get(path) else {
             continue;
@@ -192,7 +192,7 @@ fn name(path: &str) -> String {
     path.trim_start_matches('/').replace('.', "-")
 }
 
-fn modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> BTreeMap<String, u32> {
+fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> BTreeMap<String, u32> {
     let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
     argv.extend(paths.iter().take(MOST).map(String::as_str));
     let mut modes = BTreeMap::new();

@@ -33,16 +33,16 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 std::mem::take(&mut section).note(g, number);
             }
             section.take(&words, &line);
-            tls(g, &words, &line, number);
-            socket(g, &words, &line, number);
-            unverified(g, &words, &line, number);
+            note_tls(g, &words, &line, number);
+            note_socket(g, &words, &line, number);
+            note_unverified(g, &words, &line, number);
         }
         section.note(g, number + 1);
     }
 }
 
 /// Notes the lowest TLS version of a line if it is below 1.2.
-fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let speaks =
         words[0] == "ssl-default-bind-options" || (words[0] == "bind" && words.contains(&"ssl"));
     if !speaks {
@@ -65,8 +65,9 @@ fn tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     );
 }
 
-/// Whether HAProxy speaks TLS with a server on another machine and does not look at its certificate.
-fn unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+/// Notes whether the control socket gives administrator rights to every local user or to the
+/// network.
+fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["server", _, address, options @ ..] = words else {
         return;
     };
@@ -85,7 +86,7 @@ fn unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
 }
 
 /// Whether the socket for commands gives every local user, or the network, the rights of an administrator.
-fn socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;
     };

@@ -36,31 +36,31 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let which = number.to_string();
         let kind = scope.head.first().map_or("", String::as_str);
         if kind == "location" {
-            location(g, &all, id, &which);
+            note_location(g, &all, id, &which);
         }
         lost_headers(g, &all, id, &which);
-        root(g, &all, id, &which);
-        redirects(g, &all, id, &which);
+        note_root(g, &all, id, &which);
+        note_redirects(g, &all, id, &which);
         proxies(g, &all, id, &which);
         strict_transport(g, &all, id, &which);
     }
     old_tls(g, &all);
 }
 
-fn own<'a>(all: &'a Effective, id: ScopeId, key: &str) -> Option<&'a Setting> {
+fn own_value<'a>(all: &'a Effective, id: ScopeId, key: &str) -> Option<&'a Setting> {
     all.settings()
         .iter()
         .find(|said| said.scope == id && said.key == key)
 }
 
-fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let head = &all.scope(id).head;
     let (sign, path) = match &head[1..] {
         [path] => ("", path.as_str()),
         [sign, path, ..] => (sign.as_str(), path.as_str()),
         [] => return,
     };
-    if let Some(alias) = own(all, id, "alias") {
+    if let Some(alias) = own_value(all, id, "alias") {
         let target = alias.word().unwrap_or_default();
         let open = matches!(sign, "" | "^~") && !path.ends_with('/') && target.ends_with('/');
         note(
@@ -71,7 +71,7 @@ fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             &[("open", open.into())],
         );
     }
-    if let Some(status) = own(all, id, "stub_status") {
+    if let Some(status) = own_value(all, id, "stub_status") {
         let guarded = GUARDS.iter().any(|key| !all.get(id, key).is_empty()) || is_local(all, id);
         note(
             g,
@@ -81,11 +81,11 @@ fn location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             &[("open", (!guarded).into())],
         );
     }
-    if let Some(pass) = own(all, id, "fastcgi_pass") {
+    if let Some(pass) = own_value(all, id, "fastcgi_pass") {
         let of_php = sign.starts_with('~') && path.contains("\\.php");
         let is_inside =
             |(_, scope): (ScopeId, &assay_config::effective::Scope)| scope.parent == Some(id);
-        let tested = own(all, id, "try_files").is_some() || all.scopes().any(is_inside);
+        let tested = own_value(all, id, "try_files").is_some() || all.scopes().any(is_inside);
         if of_php {
             let guarded = tested || !all.get(id, "internal").is_empty();
             note(
@@ -121,7 +121,7 @@ fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let Some(parent) = all.scope(id).parent else {
         return;
     };
-    let Some(first) = own(all, id, "add_header") else {
+    let Some(first) = own_value(all, id, "add_header") else {
         return;
     };
     if all
@@ -155,9 +155,9 @@ fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
 }
 
 /// Notes the directories of served files.
-fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for key in ["root", "alias"] {
-        let Some(said) = own(all, id, key) else {
+        let Some(said) = own_value(all, id, key) else {
             continue;
         };
         let path = said.word().unwrap_or_default();
@@ -182,7 +182,7 @@ fn root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
 
 /// Notes redirects with the decoded path: a line break in it ends the header (`%0d%0a` in the
 /// request).
-fn redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let returns = all
         .settings()
         .iter()

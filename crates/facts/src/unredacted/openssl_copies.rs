@@ -39,7 +39,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     // assay itself carries no copy, and a build with debug information is large.
     let mut seen: BTreeSet<(PathBuf, u64)> = this_program(g).into_iter().collect();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    let running = programs(g);
+    let running = list_programs(g);
     for program in running.into_iter().chain(by_hand(g)) {
         let Ok(stat) = g.host.stat(&program.open) else {
             continue;
@@ -60,7 +60,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         };
         let path = program.path.to_string_lossy();
         let base = path.rsplit('/').next().unwrap_or_default();
-        let common = COMMON.iter().any(|dir| path.starts_with(dir)) && plain(&path);
+        let common = COMMON.iter().any(|dir| path.starts_with(dir)) && is_common_path(&path);
         let (name, place) = match common {
             true => (base.to_owned(), FactPlace::from(path.as_ref())),
             false => (
@@ -96,7 +96,7 @@ fn this_program(g: &Gather<'_>) -> Option<(PathBuf, u64)> {
 }
 
 /// Returns the running programs.
-fn programs(g: &mut Gather<'_>) -> Vec<Program> {
+fn list_programs(g: &mut Gather<'_>) -> Vec<Program> {
     let mut found = Vec::new();
     let mut closed: Vec<HostError> = Vec::new();
     for name in g.host.list(Path::new("/proc")).unwrap_or_default() {
@@ -108,11 +108,11 @@ fn programs(g: &mut Gather<'_>) -> Vec<Program> {
         match g.host.link(&open) {
             Ok(path) => found.push(Program { path, open }),
             // Kernel threads and ended processes have no file.
-            Err(error) => closed.extend(mapped::told(error)),
+            Err(error) => closed.extend(mapped::error_unless_ended(error)),
         }
     }
     if let Some(first) = closed.first() {
-        let why = mapped::closed(closed.len(), first);
+        let why = mapped::describe_unreadable(closed.len(), first);
         g.facts
             .unknown("openssl-copy", why, FactKind::Runtime, "/proc/PID/exe");
     }
@@ -176,7 +176,7 @@ impl Found {
         self.directory =
             self.directory || memmem::find_iter(piece, DIRECTORY).any(|at| begins(at, b'O'));
         for at in memmem::find_iter(piece, BANNER).filter(|at| begins(*at, b'O')) {
-            let Some(release) = dated(&piece[at + BANNER.len()..]) else {
+            let Some(release) = parse_dated_version(&piece[at + BANNER.len()..]) else {
                 continue;
             };
             match piece[..at - 1].ends_with(b" part of ") {
@@ -195,7 +195,7 @@ impl Found {
 
 /// Returns the version in `1.0.1f 6 Jan 2014`, the format of the library's header
 /// (OPENSSL_VERSION_TEXT).
-fn dated(text: &[u8]) -> Option<String> {
+fn parse_dated_version(text: &[u8]) -> Option<String> {
     let text = &text[..text.len().min(64)];
     let text = text.split(|byte| *byte == 0).next()?;
     let text = std::str::from_utf8(text).ok()?;
@@ -216,7 +216,7 @@ fn dated(text: &[u8]) -> Option<String> {
     (version && date).then(|| release.to_owned())
 }
 
-fn plain(path: &str) -> bool {
+fn is_common_path(path: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
     path.len() <= 200 && path.bytes().all(known)
 }

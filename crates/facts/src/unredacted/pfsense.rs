@@ -16,7 +16,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if let Some(text) = g.read("pfsense", path) {
             match Document::parse(&text) {
                 Ok(document) if document.root_element().has_tag_name("pfsense") => {
-                    firewall(g, path, &document);
+                    note_firewall(g, path, &document);
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -30,7 +30,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
+fn note_firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     let place = |node: Node<'_, '_>| {
         let row = document.text_pos_at(node.range().start).row;
         FactPlace::from(format!("{path}:{row}"))

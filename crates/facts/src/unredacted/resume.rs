@@ -16,7 +16,7 @@ const FSTAB: &str = "/etc/fstab";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let read = |path: &str| g.host.read_text(Path::new(path)).ok();
-    let Some(swaps) = read(FSTAB).and_then(|text| swaps(&text)) else {
+    let Some(swaps) = read(FSTAB).and_then(|text| list_swaps(&text)) else {
         return;
     };
     for path in FILES {
@@ -42,7 +42,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 
 /// Returns the UUIDs of the swap in fstab; `None` if an entry has another kind of name and may be
 /// the same device.
-fn swaps(text: &str) -> Option<BTreeSet<String>> {
+fn list_swaps(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim);
     let fields = lines
         .filter(|line| !line.starts_with('#'))
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn what_fstab_says() {
-        let uuids = |text| swaps(text).map(|all| all.into_iter().collect::<Vec<_>>());
+        let uuids = |text| list_swaps(text).map(|all| all.into_iter().collect::<Vec<_>>());
         let text = "# x\nUUID=AB none swap sw 0 0\nUUID=cd / ext4 defaults 0 1\n";
         assert_eq!(uuids(text), Some(vec!["ab".to_owned()]));
         assert_eq!(

@@ -26,17 +26,20 @@ struct Site {
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    let mut sites = nginx(g.host);
-    sites.extend(apache(g.host));
+    let mut sites = list_nginx_sites(g.host);
+    sites.extend(list_apache_sites(g.host));
     for (number, site) in sites.iter().enumerate() {
         // Other facts report a certificate that cannot be read.
         let read = |path: &String| g.host.read(Path::new(path)).ok();
         let files: Vec<Vec<u8>> = site.certificates.iter().filter_map(read).collect();
-        let read: Vec<Vec<String>> = files.iter().filter_map(|file| names(file)).collect();
+        let read: Vec<Vec<String>> = files
+            .iter()
+            .filter_map(|file| certificate_names(file))
+            .collect();
         if read.is_empty() {
             continue;
         }
-        let fits = |name: &&String| read.iter().flatten().any(|of| covers(of, name));
+        let fits = |name: &&String| read.iter().flatten().any(|of| matches_name(of, name));
         let missing = site.names.iter().filter(|name| !fits(name)).count();
         let which = format!("{}-{}", site.program, number + 1);
         let mut note = |what: &str, value: serde_json::Value| {
@@ -51,7 +54,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-fn nginx(host: &dyn Host) -> Vec<Site> {
+fn list_nginx_sites(host: &dyn Host) -> Vec<Site> {
     let files = OfHost(host);
     let Ok(all) = read_effective(Program::Nginx, Path::new(NGINX), &files) else {
         return Vec::new();
@@ -65,17 +68,17 @@ fn nginx(host: &dyn Host) -> Vec<Site> {
     let servers: Vec<ScopeId> = all.scopes().map(|(id, _)| id).filter(is_server).collect();
     let with_tls: BTreeSet<String> = servers
         .iter()
-        .flat_map(|id| listens(&all, *id))
+        .flat_map(|id| list_listens(&all, *id))
         .filter_map(|(address, tls)| tls.then_some(address))
         .collect();
     let servers = servers
         .into_iter()
         .filter(|id| sends_certificate(&all, *id, &with_tls));
-    servers.filter_map(|id| server(&all, id)).collect()
+    servers.filter_map(|id| build_site(&all, id)).collect()
 }
 
 /// Returns the addresses on which a server listens, and whether they use TLS.
-fn listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
+fn list_listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
     let lines = all.get(id, "listen").into_iter();
     let words = lines.filter_map(|said| {
         let mut words = said.words.iter().map(|word| String::from_utf8_lossy(word));
@@ -93,10 +96,10 @@ fn sends_certificate(all: &Effective, id: ScopeId, with_tls: &BTreeSet<String>) 
     let on = |key: &str| all.value(id, key).and_then(|said| said.word()).as_deref() == Some("on");
     let tls =
         |(address, _): &(String, bool)| !address.starts_with("unix:") && with_tls.contains(address);
-    !on("ssl_reject_handshake") && (on("ssl") || listens(all, id).iter().any(tls))
+    !on("ssl_reject_handshake") && (on("ssl") || list_listens(all, id).iter().any(tls))
 }
 
-fn server(all: &Effective, id: ScopeId) -> Option<Site> {
+fn build_site(all: &Effective, id: ScopeId) -> Option<Site> {
     let words = |key: &str| -> Vec<String> {
         all.get(id, key)
             .iter()
@@ -125,7 +128,7 @@ fn server(all: &Effective, id: ScopeId) -> Option<Site> {
 }
 
 /// Returns the virtual hosts of Apache that use TLS.
-fn apache(host: &dyn Host) -> Vec<Site> {
+fn list_apache_sites(host: &dyn Host) -> Vec<Site> {
     let reading = apache_reading::read(host);
     let servers = reading.servers.iter();
     let hosts = servers.filter(|server| server.begins.is_some() && reading.speaks_tls(server));
@@ -187,7 +190,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns the names of the first certificate in a file; `None` if the file contains none.
-fn names(file: &[u8]) -> Option<Vec<String>> {
+fn certificate_names(file: &[u8]) -> Option<Vec<String>> {
     let block = Pem::iter_from_buffer(file)
         .map_while(Result::ok)
         .find(|block| block.label.ends_with("CERTIFICATE"))?;
@@ -206,7 +209,7 @@ fn names(file: &[u8]) -> Option<Vec<String>> {
 
 /// Whether a certificate's name matches a site: it is equal, or has a wildcard as its first label.
 /// A site `*.example.org` needs a certificate with this name.
-fn covers(of: &str, name: &str) -> bool {
+fn matches_name(of: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.trim_end_matches('.');
     of == name
@@ -231,7 +234,7 @@ mod tests {
             ("shop.example.org", "*.example.org", false),
             ("example.org", "example.org.", true),
         ] {
-            assert_eq!(covers(of, name), fits, "{of} {name}");
+            assert_eq!(matches_name(of, name), fits, "{of} {name}");
         }
         let plain = |name: &str| is_name(name);
         assert!(plain("a.example.org") && plain("*.example.org"));
@@ -256,7 +259,7 @@ mod tests {
                     <VirtualHost *:444>\nServerName off.example.org\nSSLEngine Off\n</VirtualHost>\n\
                     <VirtualHost *:445>\nServerName main.example.org\nSSLEngine on\n</VirtualHost>\n";
         let host = assay_host::Recorded::new().file("/etc/apache2/apache2.conf", text);
-        let sites = apache(&host);
+        let sites = list_apache_sites(&host);
         assert_eq!(sites.len(), 2);
         assert_eq!(sites[0].names, ["a.example.org", "b.example.org"]);
         assert_eq!(sites[0].certificates, ["/etc/a.pem"]);
@@ -269,7 +272,7 @@ mod tests {
         let sites = |servers: &str| {
             let text = format!("events {{}}\nhttp {{ ssl_certificate /etc/a.pem; {servers} }}\n");
             let host = assay_host::Recorded::new().file(NGINX, text);
-            nginx(&host)
+            list_nginx_sites(&host)
                 .iter()
                 .flat_map(|site| site.names.clone())
                 .collect::<Vec<_>>()

@@ -48,13 +48,13 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             return;
         };
         if !output.success() {
-            refused(g, &output);
+            note_refusal(g, &output);
             return;
         }
         let text = output.text();
-        let theirs = dump(&text);
+        let theirs = parse_dump(&text);
         let differ: Vec<&str> = words_of_server()
-            .filter(|key| differs(&all, &connection, key, &theirs))
+            .filter(|key| has_other_value(&all, &connection, key, &theirs))
             .collect();
         let place = FactPlace::command(["sshd", "-T", "-C", "…"]);
         let mut note = |what: &str, value: serde_json::Value| {
@@ -74,7 +74,7 @@ fn ask(host: &dyn Host, argv: &[&str]) -> Option<CommandOutput> {
 
 /// Notes that sshd rejects its configuration. Other failures, such as unreadable keys, do not
 /// count.
-fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
+fn note_refusal(g: &mut Gather<'_>, output: &CommandOutput) {
     let says = String::from_utf8_lossy(&output.stderr);
     let bad = |line: &&str| {
         line.contains("bad configuration option") || line.contains("Bad configuration option")
@@ -107,13 +107,13 @@ fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
 }
 
 /// Parses the output of `sshd -T`: values by keyword.
-fn dump(text: &str) -> BTreeMap<&str, &str> {
+fn parse_dump(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .map(|line| line.split_once(' ').unwrap_or((line, "")))
         .collect()
 }
 
-fn differs(
+fn has_other_value(
     all: &Effective,
     connection: &assay_config::effective::ssh_match::Connection,
     key: &str,
@@ -132,11 +132,11 @@ fn differs(
         .iter()
         .map(|word| String::from_utf8_lossy(word).into_owned());
     let ours = words.collect::<Vec<_>>().join(" ");
-    same(&ours) != same(theirs)
+    normalize_value(&ours) != normalize_value(theirs)
 }
 
 /// Normalises values with the same meaning.
-fn same(value: &str) -> String {
+fn normalize_value(value: &str) -> String {
     let value = value.trim().to_ascii_lowercase();
     match value.as_str() {
         "true" => "yes".to_owned(),

@@ -107,9 +107,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             .known("system.reboot_required", true, FactKind::Runtime, path);
     }
     failed_units(g);
-    processes(g);
+    note_processes(g);
     network_mounts(g);
-    writable(g);
+    note_writable(g);
 }
 
 fn failed_units(g: &mut Gather<'_>) {
@@ -131,7 +131,7 @@ fn failed_units(g: &mut Gather<'_>) {
 }
 
 /// Notes programs without rules, and whether one synchronises the clock.
-fn processes(g: &mut Gather<'_>) {
+fn note_processes(g: &mut Gather<'_>) {
     let mut clock = None;
     let mut first = None;
     for entry in g.list("system.processes", "/proc") {
@@ -191,7 +191,7 @@ fn network_mounts(g: &mut Gather<'_>) {
 }
 
 /// Notes system files and directories that everyone may write.
-fn writable(g: &mut Gather<'_>) {
+fn note_writable(g: &mut Gather<'_>) {
     let mut all: Vec<String> = GUARDED
         .into_iter()
         .filter(|path| exists(g, path))
@@ -236,13 +236,13 @@ mod tests {
             .file("/proc/7/comm", "varnishd\n")
             .file("/proc/8/comm", "secret-agent\n");
         let mut g = Gather::new(&host);
-        processes(&mut g);
+        note_processes(&mut g);
         assert_eq!(g.facts.get("system.clock_kept"), Some(&false.into()));
         assert_eq!(g.facts.str("running.varnishd"), Some("web cache"));
         assert_eq!(g.facts.map.len(), 2);
         let host = host.file("/proc/9/comm", "systemd-timesyn\n");
         let mut g = Gather::new(&host);
-        processes(&mut g);
+        note_processes(&mut g);
         assert_eq!(g.facts.get("system.clock_kept"), Some(&true.into()));
     }
 

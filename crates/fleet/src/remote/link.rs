@@ -293,7 +293,7 @@ impl<'a> RemoteLink<'a> {
                 }
                 Some(at) if at.elapsed() > TO_END => {
                     let reason = format!(
-                        "it was told to end {} s ago, and goes on: when the link is cut it takes back what was changed",
+                        "it was told to end {} s ago, and goes on: when the connection is lost, it reverts the changes",
                         TO_END.as_secs()
                     );
                     return Err(self.session.failed(SessionFault::Deadline, &reason));
@@ -454,7 +454,7 @@ impl<'a> RemoteLink<'a> {
         }
         if self.last_heard.elapsed() > self.silence {
             let reason = format!(
-                "nothing was heard from it for {} s: by itself it takes back what was changed",
+                "nothing was heard from it for {} s: it reverts the changes by itself",
                 self.silence.as_secs()
             );
             return Err(self.session.failed(SessionFault::Deadline, &reason));

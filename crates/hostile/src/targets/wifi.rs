@@ -65,7 +65,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// Reads, judges and counts; what is told holds no address and no password.
+/// Reads, judges and counts; the report contains no address and no password.
 fn whole(bytes: &[u8]) {
     let Ok(reading) = read(bytes) else { return };
     let lines = bytes.split(|byte| *byte == b'\n').count();

@@ -124,7 +124,7 @@ fn by_what_it_is(path: &Path, known: &KnownFile) -> Result<End, HostError> {
         Removed::Emptied => End::Failed(HostError::Path {
             path: path.to_owned(),
             errno: None,
-            reason: "it was moved away or something is mounted on it, and its present name cannot be told; it was emptied, so that it takes no space".to_owned(),
+            reason: "it was moved away or something is mounted on it, and its present name is unknown; it was emptied, so that it takes no space".to_owned(),
         }),
     })
 }

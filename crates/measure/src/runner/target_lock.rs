@@ -114,7 +114,7 @@ fn take_in(
                 return Err(measured(by));
             }
             claim.remark = Some(format!(
-                "somebody without root's rights holds the sign of an assay that measures {target}{by}: if that is one, the two have measured each other"
+                "somebody without root's rights holds the sign of an assay that measures {target}{by}: if so, the two have disturbed each other"
             ));
         }
         // A kernel without such sockets has none of other processes either.

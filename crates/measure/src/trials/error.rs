@@ -70,7 +70,7 @@ pub enum TrialError {
     Slot(EngineError),
     /// A setting could not be reverted, or an object not removed.
     #[error(
-        "{what} could not be set back: {error}. It is in the journal; `assay trial --recover` tries again"
+        "{what} could not be reverted: {error}. It is in the journal; `assay trial --recover` tries again"
     )]
     NotSetBack {
         /// The setting or object.

@@ -1,5 +1,5 @@
-//! What could be changed here: every page of the catalogue that has a trial becomes a candidate of the plan,
-//! with the reason where it cannot be tried. The planner decides about the others (`assay_tune::leave_out`).
+//! Finds the possible changes on this machine: every page of the catalogue that has a trial becomes a candidate of
+//! the plan, with a reason if it cannot be tried. The planner excludes others (`assay_tune::leave_out`).
 
 use super::joined_switches::group_changes;
 use assay_advice::{Applicability as PageApplies, ResolveError, applies, parameters, resolve};
@@ -13,31 +13,32 @@ use assay_tune::{
 };
 use std::collections::BTreeMap;
 
-/// What candidates are looked for.
+/// Inputs of the search for candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateRequest<'a> {
-    /// Pages in their order; those without a trial are passed over.
+    /// Pages in their order; pages without a trial are ignored.
     pub pages: &'a [&'a Advice],
-    /// Values of parameters: `NAME` for all pages that know it, `ADVICE.NAME` for one.
+    /// Values of parameters: `NAME` applies to all pages with this parameter, `ADVICE.NAME` to one
+    /// page.
     pub given: &'a BTreeMap<String, String>,
     /// The target as named.
     pub target: Option<&'a str>,
-    /// What lies under it, where it is storage.
+    /// The storage below the target, if the target is storage.
     pub info: Option<&'a TargetInfo>,
     /// The machine.
     pub facts: &'a Facts,
 }
 
-/// A candidate, and what switches it.
+/// A candidate, and the change that switches it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundCandidate {
-    /// As the planner sees it.
+    /// The candidate for the planner.
     pub candidate: Candidate,
-    /// What switches it; none for one that cannot be tried.
+    /// The change that switches it; None if it cannot be tried.
     pub change: Option<CandidateChange>,
 }
 
-/// Looks at every page that has a trial. Nothing is changed.
+/// Makes candidates of all pages that have a trial. Nothing is changed.
 pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec<FoundCandidate> {
     let pages = request.pages.iter().filter(|page| page.trial.is_some());
     let mut found: Vec<FoundCandidate> = pages
@@ -47,12 +48,12 @@ pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec
     found
 }
 
-/// How long writing a file takes, until the session has measured it.
+/// Assumed time to write a file, until the session has measured it.
 const WRITTEN: Nanos = Nanos(20_000_000);
-/// Values of a choice that are all tried; of more, the page's default alone is.
+/// If a choice has at most this many values, all are tried; otherwise only the page's default.
 const MOST_CHOICES: usize = 4;
 
-/// One candidate for each value of a page's choice that nobody made.
+/// Makes one candidate for each value of a choice that the user has not set.
 fn look_at(
     page: &Advice,
     request: CandidateRequest<'_>,
@@ -78,7 +79,7 @@ fn look_at(
         let id = format!("{}={value}", page.id);
         let mut found = look_at_value(page, id, &given, request, host);
         if parameter.default.as_ref() != Some(value) {
-            // The page advises its default; its expectation is for that.
+            // The page advises its default, so its expectation applies only to the default.
             found.candidate.prior.helps /= 2.0;
         }
         found
@@ -119,7 +120,7 @@ fn look_at_value(
     FoundCandidate { candidate, change }
 }
 
-/// Whether nobody is told of a change of a configuration file: whoever uses it reads it each time.
+/// Returns whether a change of a configuration file needs no reload, because every use reads the file.
 fn is_only_written(setting: &Setting) -> bool {
     matches!(
         setting,
@@ -127,7 +128,7 @@ fn is_only_written(setting: &Setting) -> bool {
     )
 }
 
-/// A page whose trial cannot be filled in here.
+/// Returns the candidate of a page whose trial cannot be resolved on this machine.
 fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     Candidate {
         id,
@@ -148,7 +149,7 @@ fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     }
 }
 
-/// Looks at the setting of a page; an error is the reason why it cannot be tried.
+/// Reads the setting of a page. An error is the reason why it cannot be tried.
 fn settle(
     page: &Advice,
     spec: &TrialSpec,
@@ -183,7 +184,7 @@ fn settle(
     if let Some(why) = now.never_kept {
         candidate.never_kept = Some(why.to_owned());
     }
-    // Settings that set each other are alternatives, whatever their names.
+    // Settings that influence each other are alternatives, whatever their names.
     if !matches!(setting, Setting::Config { .. } | Setting::ConfigKeys { .. }) {
         candidate.touches.push(now.identity);
     }
@@ -196,7 +197,8 @@ fn settle(
     })
 }
 
-/// The trial of a page, filled in for the target of the session where it is of that kind, else for its own.
+/// Resolves the trial of a page for the target of the session if the kind is right, and otherwise
+/// for the page's target.
 fn resolve_for(
     page: &Advice,
     given: &BTreeMap<String, String>,
@@ -211,7 +213,8 @@ fn resolve_for(
     let is_url = request.target.is_some_and(assay_model::target::is_url);
     match (is_storage, request.info) {
         (true, Some(info)) => resolve(page, given, request.target, Some(info)),
-        // A setting of the whole machine needs no place; one of a disk names what is missing.
+        // A setting of the whole machine needs no target; for a setting of a disk, the error names
+        // what is missing.
         (true, None) => resolve(page, given, Some("/"), None),
         (false, _) if is_url && kind == Some(TargetKind::Address) => {
             resolve(page, given, request.target, None)
@@ -220,8 +223,8 @@ fn resolve_for(
     }
 }
 
-/// Makes alternatives of changes to one file that cannot be written together, because their services read it
-/// in different ways.
+/// Makes alternatives of changes to one file that cannot be written together, because the services
+/// read the file in different ways.
 fn separate_conflicts(found: &mut [FoundCandidate]) {
     let changes: Vec<Option<CandidateChange>> =
         found.iter().map(|one| one.change.clone()).collect();

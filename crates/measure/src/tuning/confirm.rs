@@ -1,5 +1,5 @@
-//! Measures what a session kept once more, in fresh pairs: after a reboot, or when a week has passed. A is the
-//! machine as it was before the session, B what was kept.
+//! Measures the kept changes of a session again with new pairs, for example after a reboot or a week. A is the
+//! machine without the changes, B with them.
 
 use super::driver::{Lent, MachineDriver};
 use super::error::TuneError;
@@ -19,11 +19,11 @@ use assay_tune::{
     CandidateChange, Driver as _, Ending, Incident, PairOrder, Row, Stage, TuneRecord,
 };
 
-/// Measures the kept changes of a session against the machine as it was. Returns what the pairs amount to; none
-/// when the session kept nothing.
+/// Compares the kept changes of a session with the machine without them. Returns the result of the
+/// pairs; None if the session kept nothing.
 ///
 /// # Errors
-/// As [`super::execute`]. The kept changes are in effect afterwards, as before.
+/// As [`super::execute`]. The kept changes are in effect afterwards.
 pub fn confirm_kept(
     record: &TuneRecord,
     commands: &TuneCommands,
@@ -106,7 +106,7 @@ pub fn confirm_kept(
     Ok(Some(judge_trial_pairs(&rule, &pairs)))
 }
 
-/// The kept changes with the value that was found in the place of the one that was kept.
+/// Returns the kept changes with the original values in place of the kept ones.
 fn reverse_changes(record: &TuneRecord, row: &Row) -> Vec<Option<CandidateChange>> {
     let reverse = |(at, change): (usize, &Option<CandidateChange>)| {
         let change = change.as_ref().filter(|_| row.contains(&at))?;
@@ -119,7 +119,7 @@ fn reverse_changes(record: &TuneRecord, row: &Row) -> Vec<Option<CandidateChange
     record.changes.iter().enumerate().map(reverse).collect()
 }
 
-/// All pairs, or as many as fit into the time.
+/// Measures all pairs, or as many as fit into the time.
 fn measure_pairs(
     driver: &mut MachineDriver<'_>,
     session: &assay_tune::TuneSession,

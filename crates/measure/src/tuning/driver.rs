@@ -39,7 +39,7 @@ pub(super) struct Lent<'a> {
     pub(super) tell: &'a mut TellTune<'a>,
 }
 
-/// This machine, ready for the steps of a session.
+/// The driver of a session on this machine.
 pub(super) struct MachineDriver<'a> {
     pub(super) lent: Lent<'a>,
     /// Describes the load and the figures to the judge.
@@ -74,7 +74,7 @@ impl<'a> MachineDriver<'a> {
         }
     }
 
-    /// Notes what ended the session; from now on nothing is recorded that a resume would read.
+    /// Notes what ended the session. Later outcomes are not stored for a resume.
     pub(super) fn stop(&mut self, incident: &Incident) {
         self.lent.record.incident = Some(incident.clone());
         self.stopped = true;

@@ -1,4 +1,4 @@
-//! Why a session of tuning could not begin, or ended early.
+//! Errors of a tuning session.
 
 use crate::runner::TargetRefused;
 use crate::trials::TrialError;
@@ -7,13 +7,13 @@ use assay_loads::scratch::ScratchError;
 use assay_store::StoreError;
 use assay_tune::{Incident, ReplayError, Unexpected};
 
-/// Why a session of tuning could not begin, or ended early.
+/// Why a tuning session could not begin, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// The load or its place.
+    /// The load or its target cannot be used.
     #[error(transparent)]
     Load(#[from] TrialError),
-    /// A setting cannot be changed, reverted or entered in the journal.
+    /// A setting cannot be changed, reverted or written to the journal.
     #[error(transparent)]
     Change(#[from] ChangeError),
     /// The store refused.
@@ -28,15 +28,15 @@ pub enum TuneError {
     /// A stored session does not fit this version.
     #[error("the stored session cannot be continued: {0}")]
     Replay(#[from] ReplayError),
-    /// A step and what was seen do not fit together.
+    /// A step and its outcome do not fit together.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
-    /// The process that reverts everything when this one is killed.
+    /// The process that reverts everything after a kill cannot be started.
     #[error(
         "cannot start the process that reverts everything if assay is killed: {0}. Nothing was changed"
     )]
     StandBy(#[source] std::io::Error),
-    /// The load does not have the figure.
+    /// The load does not report the figure.
     #[error("the load gives no figure `{wanted}`; it gives {known}. Name one of these in --want")]
     NoFigure {
         /// As wanted.
@@ -44,13 +44,13 @@ pub enum TuneError {
         /// What there is.
         known: String,
     },
-    /// The load does not work on the machine as it is.
+    /// The load fails on the unchanged machine.
     #[error("the load fails before anything is changed: {error}")]
     LoadFails {
         /// What it reported.
         error: String,
     },
-    /// Something ended the session in the middle of a step.
+    /// An event ended the session within a step.
     #[error("stopped: {0}")]
     Stopped(Incident),
     /// Something could not be reverted.

@@ -1,5 +1,5 @@
-//! One session from its first step to its last: one journal session, one scratch file, one process that
-//! reverts everything when this one is killed.
+//! Executes one session from its first step to its last, with one session of the journal, one scratch file, and one
+//! process that reverts everything if this process is killed.
 
 use super::driver::{Lent, MachineDriver};
 use super::error::TuneError;
@@ -15,7 +15,8 @@ use assay_model::Load;
 use assay_store::Store;
 use assay_tune::{KeptState, TuneId, TuneRecord, TuneSession, TuneState, carry_out};
 
-/// Starts the process that reverts a session of the journal when this process is killed, given its number.
+/// Starts the process that reverts a session of the journal if this process is killed. Its argument
+/// is the session.
 pub type StandByStarter<'a> = dyn Fn(&str) -> std::io::Result<StandBy> + 'a;
 
 /// What a session runs, word for word: its record holds the same without secrets.
@@ -34,17 +35,18 @@ pub struct FinishedTune {
     pub id: TuneId,
     /// As stored.
     pub record: TuneRecord,
-    /// The planner at the end.
+    /// Final state of the planner.
     pub session: TuneSession,
-    /// Settings that were not reverted, because somebody else changed them meanwhile: each with what it reads.
+    /// Settings that were not reverted, because another program changed them: each with its current value.
     pub left_alone: Vec<(String, String)>,
 }
 
-/// Carries a session out, or continues one that was stored.
+/// Executes a session, or continues a stored one.
 ///
 /// # Errors
-/// What could not be made ready, changed, measured, stored or reverted. What was measured until then is stored,
-/// and the machine is as it was, unless the error says otherwise.
+/// Something could not be prepared, changed, measured, stored or reverted. The outcomes until then
+/// are stored, and all changes are reverted, unless the error says that something could not be
+/// reverted.
 pub fn execute(
     mut record: TuneRecord,
     commands: &TuneCommands,
@@ -56,7 +58,7 @@ pub fn execute(
 ) -> Result<FinishedTune, TuneError> {
     let began = monotonic_time();
     let mut session = record.resume()?;
-    // Another assay on the same target is refused here, before anything is stored.
+    // The claim refuses another assay on the same target before anything is stored.
     let _claim = ground.map(Ground::claim).transpose()?;
     let journal = env.journal.begin("assay tune", &journal_target(&record))?;
     let scratch = env.state.begin(&record.uid)?;
@@ -99,7 +101,7 @@ pub fn execute(
     };
     store.put_tune(&record)?;
     match &closed {
-        // The stand-by process tries once more.
+        // The stand-by process tries to revert once more.
         Err(_) => drop(guard),
         Ok(_) => guard.dismiss(),
     }
@@ -113,7 +115,8 @@ pub fn execute(
     })
 }
 
-/// Steps until the session is over; what ends it in the middle of a step makes it revert.
+/// Executes steps until the session has ended. An event within a step leads to the step that
+/// reverts.
 fn run_to_the_end(
     session: &mut TuneSession,
     driver: &mut MachineDriver<'_>,
@@ -128,7 +131,10 @@ fn run_to_the_end(
     }
 }
 
-/// Settings that were left alone; an error for one that could not be reverted.
+/// Returns the settings that stay changed by other programs.
+///
+/// # Errors
+/// A setting could not be reverted.
 pub(super) fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>, TuneError> {
     let mut left = Vec::new();
     for one in all {
@@ -146,7 +152,7 @@ pub(super) fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>
     Ok(left)
 }
 
-/// Two sessions on one target would measure each other.
+/// Two sessions on one target would disturb each other.
 pub(super) fn journal_target(record: &TuneRecord) -> String {
     match std::path::Path::new(&record.target).canonicalize() {
         Ok(path) => path.to_string_lossy().into_owned(),
@@ -155,7 +161,7 @@ pub(super) fn journal_target(record: &TuneRecord) -> String {
     }
 }
 
-/// What became of the changes of a session whose process was killed while it kept them.
+/// Returns the state of the changes of a session whose process was killed while it kept them.
 #[must_use]
 pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option<KeptState> {
     let uid = record.journal.as_ref()?;

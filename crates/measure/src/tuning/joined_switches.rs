@@ -1,19 +1,19 @@
-//! Which candidates share a switch: settings of one configuration file are changed together, because two
-//! writers of one file would undo each other's bytes.
+//! Decides which candidates share a switch. Settings of one configuration file are changed together, because separate
+//! switches would revert each other's changes.
 
 use assay_changes::join_values;
 use assay_model::change::{ConfigKey, Setting};
 use assay_tune::{CandidateChange, Row};
 use std::path::Path;
 
-/// Candidates that are switched by one setting.
+/// Candidates that one setting switches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SwitchGroup {
     /// What is set.
     pub(super) setting: Setting,
-    /// Who is switched by it.
+    /// Candidates of the group.
     pub(super) members: Vec<GroupMember>,
-    /// The keys, where several of one file are joined.
+    /// The keys, if several keys of one file are joined.
     keys: Vec<ConfigKey>,
 }
 
@@ -21,13 +21,13 @@ pub(super) struct SwitchGroup {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GroupMember {
     pub(super) candidate: usize,
-    /// The value of the whole setting.
+    /// Value of the whole setting.
     value: Option<String>,
-    /// Per key that it sets, the place among the keys of the group and the value.
+    /// For each key that it sets: the index among the keys of the group, and the value.
     values: Vec<(usize, Option<String>)>,
 }
 
-/// The file with its keys and values that a change sets; none for anything but a configuration file.
+/// Returns the file, keys and values of a change of a configuration file; None for other changes.
 fn config_keys(change: &CandidateChange) -> Option<Vec<(ConfigKey, Option<String>)>> {
     match &change.setting {
         Setting::Config { section, key, .. } => {
@@ -45,7 +45,7 @@ fn config_keys(change: &CandidateChange) -> Option<Vec<(ConfigKey, Option<String
     }
 }
 
-/// Whether two changes can be made by one write of one file.
+/// Returns whether one write of a file can make both changes.
 fn joins(one: &Setting, other: &Setting) -> bool {
     let parts = |setting: &Setting| match setting {
         Setting::Config {
@@ -116,7 +116,7 @@ pub(super) fn group_changes(changes: &[Option<CandidateChange>]) -> Vec<SwitchGr
     groups
 }
 
-/// The setting of all keys of a group.
+/// Returns the setting of all keys of a group.
 fn join_setting(setting: &Setting, all: &[ConfigKey]) -> Setting {
     match setting {
         Setting::Config {
@@ -144,14 +144,15 @@ fn join_setting(setting: &Setting, all: &[ConfigKey]) -> Setting {
 }
 
 impl SwitchGroup {
-    /// Whether a candidate of the row is switched by it.
+    /// Returns whether the group switches a candidate of the row.
     pub(super) fn touches(&self, row: &Row) -> bool {
         self.members
             .iter()
             .any(|member| row.contains(&member.candidate))
     }
 
-    /// The value with exactly these candidates on: none as it was found. `original` is the value that was found.
+    /// Returns the value of the setting with exactly these candidates on; None for the original
+    /// value. `original` is the value that was found.
     pub(super) fn value_of(&self, row: &Row, original: Option<&str>) -> Option<Option<String>> {
         let on = |member: &&GroupMember| row.contains(&member.candidate);
         let mut on = self.members.iter().filter(on).peekable();

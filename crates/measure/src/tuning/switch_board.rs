@@ -1,4 +1,4 @@
-//! All switches of a session: a row of candidates is put into effect, read back and reverted.
+//! All switches of a session: applies a row of candidates, checks it, and reverts it.
 
 use super::TuneError;
 use super::joined_switches::{SwitchGroup, group_changes};
@@ -6,7 +6,7 @@ use assay_changes::{ChangeError, ChangeSession, Switch};
 use assay_host::HostMut;
 use assay_tune::{CandidateChange, Incident, Row};
 
-/// The switches, opened when they are first used.
+/// The switches; each is opened at its first use.
 pub(super) struct SwitchBoard<'a> {
     session: &'a ChangeSession,
     host: &'a dyn HostMut,
@@ -17,15 +17,15 @@ pub(super) struct SwitchBoard<'a> {
 
 struct OpenSwitch<'a> {
     switch: Switch<'a>,
-    /// What it read after it was set last.
+    /// Value that was read after the last change.
     reads: String,
-    /// The candidates of the group that are on.
+    /// Candidates of the group that are on.
     on: Row,
     name: String,
 }
 
 impl<'a> SwitchBoard<'a> {
-    /// Nothing is read or changed yet.
+    /// Returns a board; nothing is read or changed yet.
     pub(super) fn new(
         session: &'a ChangeSession,
         host: &'a dyn HostMut,
@@ -40,8 +40,9 @@ impl<'a> SwitchBoard<'a> {
         }
     }
 
-    /// Puts a row into effect. What is so already among `differ` is switched away and back, so that both sides
-    /// of a pair have the same history. Returns what the settings read.
+    /// Applies a row. A setting of `differ` that already has its value is changed and changed
+    /// again, so that both sides of a pair have the same history. Returns the values of the
+    /// settings.
     pub(super) fn enter(&mut self, row: &Row, differ: &Row) -> Result<String, ChangeError> {
         let mut reads = Vec::new();
         for at in 0..self.groups.len() {
@@ -96,7 +97,7 @@ impl<'a> SwitchBoard<'a> {
         let setting = self.groups[at].setting.clone();
         let switch = match Switch::open(self.session, self.host, &setting) {
             Ok(switch) => switch,
-            // Another group of the same file holds it: the planner never has both on.
+            // Another group of the same file is open. The planner never switches both on.
             Err(_) if self.release_idle() > 0 => Switch::open(self.session, self.host, &setting)?,
             Err(error) => return Err(error),
         };
@@ -111,7 +112,7 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Closes switches that nothing is on of; returns how many.
+    /// Closes switches without a candidate that is on; returns their number.
     fn release_idle(&mut self) -> usize {
         let idle = |open: &&mut Option<OpenSwitch<'a>>| {
             open.as_ref().is_some_and(|open| open.on.is_empty())
@@ -129,7 +130,7 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Reverts every switch, the last one first.
+    /// Reverts all switches, in reverse order.
     pub(super) fn revert_all(&mut self) -> Result<(), ChangeError> {
         let mut first = Ok(());
         for at in (0..self.groups.len()).rev() {
@@ -138,7 +139,7 @@ impl<'a> SwitchBoard<'a> {
         first
     }
 
-    /// Checks that every setting still reads what it was set to.
+    /// Checks that every setting still has the value that it was set to.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         for open in self.open.iter().flatten() {
             let found = open.switch.read()?;
@@ -150,7 +151,8 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Sets a row, and leaves it entered in the journal for [`ChangeSession::put_by`]. Every other switch is closed.
+    /// Applies a row and leaves it in the journal for [`ChangeSession::put_by`]. All other switches
+    /// are closed.
     pub(super) fn leave(&mut self, row: &Row) -> Result<(), ChangeError> {
         for at in 0..self.groups.len() {
             match self.groups[at].touches(row) {
@@ -169,7 +171,7 @@ impl<'a> SwitchBoard<'a> {
     }
 }
 
-/// The incident behind an error of a switch, where somebody else changed the setting.
+/// Returns the incident behind an error of a switch, if another program changed the setting.
 pub(super) fn find_meddling(error: &ChangeError) -> Option<Incident> {
     match error {
         ChangeError::Meanwhile { what, found, .. } => Some(Incident::Meddled {

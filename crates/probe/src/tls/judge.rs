@@ -68,7 +68,7 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
         out.push(Remark::new(
             "tls-ssl3",
             Danger,
-            "SSLv3 is spoken: whoever is on the way can decrypt it (POODLE)",
+            "SSLv3 is spoken: an attacker on the path can decrypt it (POODLE)",
             "RFC 7568",
             "switch SSLv3 off",
         ));

@@ -21,7 +21,7 @@ pub fn coverage(checked: &Checked, style: Style) -> String {
             .iter()
             .filter(|rule| rule.service == service.service);
         for rule in of {
-            let head = format!("{}: {}", rule.rule, outcome(rule));
+            let head = format!("{}: {}", rule.rule, describe_outcome(rule));
             style.write_paragraph(&mut out, "  - ", 4, &escape_line(&head));
             style.write_paragraph(&mut out, "", 4, &escape_line(&rule.statement));
             let source = rule.sources.first().map_or("", String::as_str);
@@ -30,7 +30,7 @@ pub fn coverage(checked: &Checked, style: Style) -> String {
         }
         out.push('\n');
     }
-    let absent = absent(checked);
+    let absent = list_absent_services(checked);
     if !absent.is_empty() {
         let text = format!("Not found here, so not asked: {}.", absent.join(", "));
         style.write_paragraph(&mut out, "", 0, &escape_line(&text));
@@ -43,7 +43,7 @@ pub fn coverage(checked: &Checked, style: Style) -> String {
 }
 
 /// Describes the outcome of a rule.
-pub(super) fn outcome(rule: &Looked) -> String {
+pub(super) fn describe_outcome(rule: &Looked) -> String {
     let why = rule.why.as_deref();
     let because = |word: &str| why.map_or(word.to_owned(), |why| format!("{word} because {why}"));
     match rule.outcome {
@@ -60,7 +60,7 @@ pub(super) fn outcome(rule: &Looked) -> String {
 }
 
 /// Returns the services that do not exist here, each with the number of its rules.
-fn absent(checked: &Checked) -> Vec<String> {
+fn list_absent_services(checked: &Checked) -> Vec<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let missing = checked
         .rules

@@ -112,7 +112,7 @@ pub fn diff(old: &Document, new: &Document) -> Difference {
         let Some((item, _)) = known else { continue };
         let was = old.state(fingerprint, &item.rule);
         let is = new.state(fingerprint, &item.rule);
-        let why = why(
+        let why = explain_change(
             old.items.get(fingerprint),
             new.items.get(fingerprint),
             was,
@@ -193,14 +193,14 @@ impl<'a> Side<'a> {
 
 type Known<'a> = Option<&'a (&'a Item, Option<&'a str>)>;
 
-fn why(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<String> {
+fn explain_change(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<String> {
     let mut why = Vec::new();
     if let (Some((old, _)), Some((new, _))) = (old, new) {
         if old.severity != new.severity {
             let (a, b) = (old.severity.name(), new.severity.name());
             why.push(format!("the rule says {b} now, it said {a}"));
         }
-        why.extend(differing(&old.evidence, &new.evidence));
+        why.extend(list_differing_facts(&old.evidence, &new.evidence));
         let reasons = [(old, was), (new, is)];
         let unknown = reasons
             .iter()
@@ -211,7 +211,7 @@ fn why(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<S
     } else if let Some((one, _)) = old.or(new) {
         match one.certainty {
             Certainty::Unknown => why.push(one.text.clone()),
-            Certainty::Violated => why.extend(one.evidence.iter().map(seen)),
+            Certainty::Violated => why.extend(one.evidence.iter().map(format_seen)),
         }
     }
     let accepted = [(old, was), (new, is)];
@@ -224,10 +224,10 @@ fn why(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckState) -> Vec<S
 }
 
 /// Returns facts with another value, and facts of one side only.
-fn differing(old: &[Seen], new: &[Seen]) -> Vec<String> {
+fn list_differing_facts(old: &[Seen], new: &[Seen]) -> Vec<String> {
     let value = |side: &[Seen], key: &str| {
         let found = side.iter().find(|seen| seen.key == key);
-        found.map(|seen| shown(&seen.value))
+        found.map(|seen| format_value(&seen.value))
     };
     let mut keys: Vec<&str> = old
         .iter()
@@ -246,11 +246,16 @@ fn differing(old: &[Seen], new: &[Seen]) -> Vec<String> {
         .collect()
 }
 
-fn seen(seen: &Seen) -> String {
-    format!("{} is {} ({})", seen.key, shown(&seen.value), seen.place)
+fn format_seen(seen: &Seen) -> String {
+    format!(
+        "{} is {} ({})",
+        seen.key,
+        format_value(&seen.value),
+        seen.place
+    )
 }
 
-fn shown(value: &serde_json::Value) -> String {
+fn format_value(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -1,9 +1,9 @@
 //! Renders a check as one HTML page.
 
-use super::coverage::outcome;
+use super::coverage::describe_outcome;
 use super::{
-    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, not_asked, scope, subject,
-    unknowns, without_rules,
+    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, describe_scope, format_result,
+    format_subject, list_unknown_sources, not_asked, without_rules,
 };
 use assay_model::coverage::Service;
 use assay_model::finding::{Checked, Finding, Fix, Looked};
@@ -64,11 +64,15 @@ pub fn html(view: &View<'_>) -> String {
         .filter(|group| *group != Group::Unknown)
         .map(|group| GroupView {
             heading: group.heading(),
-            findings: group.members(checked).into_iter().map(finding).collect(),
+            findings: group
+                .members(checked)
+                .into_iter()
+                .map(view_finding)
+                .collect(),
         })
         .filter(|group| !group.findings.is_empty())
         .collect();
-    let unknown: Vec<(String, String)> = unknowns(checked)
+    let unknown: Vec<(String, String)> = list_unknown_sources(checked)
         .into_iter()
         .map(|(what, rules)| (escape_line(what), rules.join(", ")))
         .collect();
@@ -83,7 +87,7 @@ pub fn html(view: &View<'_>) -> String {
             let rule = one.finding.rule.clone();
             (
                 rule,
-                escape_line(&subject(&one.finding)),
+                escape_line(&format_subject(&one.finding)),
                 escape_line(&one.reason),
             )
         })
@@ -98,11 +102,11 @@ pub fn html(view: &View<'_>) -> String {
         STYLE,
         TEMPLATE,
         context! {
-            found => found(checked),
+            found => format_result(checked),
             not_asked_title => NOT_ASKED,
             not_asked => left_out,
-            scope => scope(checked),
-            services => Serde(services(checked)),
+            scope => describe_scope(checked),
+            services => Serde(list_services(checked)),
             without_rules_title => WITHOUT_RULES,
             without_rules => escape_line(&without_rules(checked)),
             groups => Serde(groups),
@@ -114,11 +118,11 @@ pub fn html(view: &View<'_>) -> String {
 }
 
 /// Returns the checked services with their rules.
-fn services(checked: &Checked) -> Vec<ServiceView> {
+fn list_services(checked: &Checked) -> Vec<ServiceView> {
     let question = |rule: &Looked| QuestionView {
         rule: rule.rule.clone(),
         statement: escape_line(&rule.statement),
-        outcome: escape_line(&outcome(rule)),
+        outcome: escape_line(&describe_outcome(rule)),
         source: escape_line(rule.sources.first().map_or("", String::as_str)),
     };
     let service = |service: &Service| ServiceView {
@@ -134,7 +138,7 @@ fn services(checked: &Checked) -> Vec<ServiceView> {
     checked.services.iter().map(service).collect()
 }
 
-fn finding(finding: &Finding) -> FindingView {
+fn view_finding(finding: &Finding) -> FindingView {
     let all = |steps: &[String]| steps.iter().map(|step| escape_line(step)).collect();
     let (steps, undo, not_here) = match &finding.fix {
         Fix::Steps(remedy) => (all(&remedy.steps), all(&remedy.undo), None),
@@ -144,7 +148,7 @@ fn finding(finding: &Finding) -> FindingView {
     FindingView {
         severity: finding.severity.name(),
         rule: finding.rule.clone(),
-        about: escape_line(&subject(finding)),
+        about: escape_line(&format_subject(finding)),
         title: escape_line(&finding.title),
         text: escape_line(&finding.text),
         places: finding

@@ -1,7 +1,7 @@
 //! Renders a check as JUnit XML for CI systems: a test case for each rule with a subject, and a failure for each
 //! finding at or above the threshold.
 
-use super::{View, subject};
+use super::{View, format_subject};
 use assay_model::finding::{Certainty, Finding};
 use assay_render::html::escape_html;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub fn junit(view: &View<'_>) -> String {
         }
         if found.is_empty() && accepted.is_empty() {
             tests += 1;
-            case(&mut cases, &rule.domain, &rule.rule, "");
+            write_case(&mut cases, &rule.domain, &rule.rule, "");
         }
         for finding in found {
             tests += 1;
@@ -37,19 +37,19 @@ pub fn junit(view: &View<'_>) -> String {
                 }
                 Certainty::Violated if finding.severity >= view.fail_on => {
                     failures += 1;
-                    failure(finding)
+                    format_failure(finding)
                 }
                 Certainty::Violated => {
                     format!("<system-out>{}</system-out>", escape_html(&finding.title))
                 }
             };
-            case(&mut cases, &rule.domain, &name(finding), &body);
+            write_case(&mut cases, &rule.domain, &name_case(finding), &body);
         }
         for finding in accepted {
             tests += 1;
             skipped += 1;
             let body = "<skipped message=\"accepted\"/>";
-            case(&mut cases, &rule.domain, &name(finding), body);
+            write_case(&mut cases, &rule.domain, &name_case(finding), body);
         }
     }
     let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
@@ -60,13 +60,13 @@ pub fn junit(view: &View<'_>) -> String {
     )
 }
 
-fn name(finding: &Finding) -> String {
-    format!("{} {}", finding.rule, subject(finding))
+fn name_case(finding: &Finding) -> String {
+    format!("{} {}", finding.rule, format_subject(finding))
         .trim_end()
         .to_owned()
 }
 
-fn failure(finding: &Finding) -> String {
+fn format_failure(finding: &Finding) -> String {
     let places: Vec<String> = finding.places.iter().map(ToString::to_string).collect();
     format!(
         "<failure type=\"{}\" message=\"{}\">{}</failure>",
@@ -76,7 +76,7 @@ fn failure(finding: &Finding) -> String {
     )
 }
 
-fn case(out: &mut String, class: &str, name: &str, body: &str) {
+fn write_case(out: &mut String, class: &str, name: &str, body: &str) {
     let _ = write!(
         out,
         "<testcase classname=\"{}\" name=\"{}\"",

@@ -1,8 +1,8 @@
 //! Renders a check as Markdown.
 
 use super::{
-    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, not_asked, scope, subject,
-    unknowns, without_rules,
+    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, describe_scope, format_result,
+    format_subject, list_unknown_sources, not_asked, without_rules,
 };
 use assay_model::finding::{Finding, Fix};
 use assay_render::markdown::escape_markdown;
@@ -13,7 +13,11 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn markdown(view: &View<'_>) -> String {
     let checked = view.checked;
-    let mut out = format!("# Check\n\n{}. {}.\n", found(checked), scope(checked));
+    let mut out = format!(
+        "# Check\n\n{}. {}.\n",
+        format_result(checked),
+        describe_scope(checked)
+    );
     if !checked.services.is_empty() {
         out.push_str("\n| service | questions |\n|---|---|\n");
         for service in &checked.services {
@@ -36,7 +40,7 @@ pub fn markdown(view: &View<'_>) -> String {
         let _ = writeln!(out, "\n## {}", group.heading());
         if group == Group::Unknown {
             out.push('\n');
-            for (what, rules) in unknowns(checked) {
+            for (what, rules) in list_unknown_sources(checked) {
                 let _ = writeln!(
                     out,
                     "- {} (asked by {})",
@@ -48,7 +52,7 @@ pub fn markdown(view: &View<'_>) -> String {
         }
         members
             .into_iter()
-            .for_each(|finding| one(&mut out, finding));
+            .for_each(|finding| write_finding(&mut out, finding));
     }
     if !checked.not_asked.is_empty() {
         let _ = writeln!(out, "\n## {NOT_ASKED}\n");
@@ -65,7 +69,7 @@ pub fn markdown(view: &View<'_>) -> String {
                 "- {} `{}` {}: {}",
                 finding.severity.name(),
                 finding.rule,
-                escape_markdown(&subject(finding)),
+                escape_markdown(&format_subject(finding)),
                 escape_markdown(&accepted.reason)
             );
         }
@@ -76,8 +80,8 @@ pub fn markdown(view: &View<'_>) -> String {
     out
 }
 
-fn one(out: &mut String, finding: &Finding) {
-    let about = match subject(finding) {
+fn write_finding(out: &mut String, finding: &Finding) {
+    let about = match format_subject(finding) {
         about if about.is_empty() => String::new(),
         about => format!(", {}", escape_markdown(&about)),
     };
@@ -92,7 +96,7 @@ fn one(out: &mut String, finding: &Finding) {
     let places: Vec<String> = finding
         .places
         .iter()
-        .map(|place| code(&place.to_string()))
+        .map(|place| format_code(&place.to_string()))
         .collect();
     if !places.is_empty() {
         let _ = writeln!(out, "\nRead from {}.", places.join(", "));
@@ -114,6 +118,6 @@ fn one(out: &mut String, finding: &Finding) {
 }
 
 /// Formats text as code, with a longer fence than any run of backquotes in it.
-fn code(text: &str) -> String {
+fn format_code(text: &str) -> String {
     format!("`{}`", escape_line(text).replace('`', "'"))
 }

@@ -1,6 +1,6 @@
 //! Formats a check as numbers: one line for a monitoring plugin, and text for Prometheus.
 
-use super::{View, counts, unknowns};
+use super::{View, format_counts, list_unknown_sources};
 use crate::fleet::{AskedMachine, MachineAnswer};
 use assay_model::finding::{Checked, Finding, Severity};
 use assay_render::units::format_plural;
@@ -11,10 +11,10 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn nagios(view: &View<'_>) -> (String, u8) {
     let checked = view.checked;
-    let unknown = unknowns(checked).len();
-    let (word, status) = status(checked.worst(), view.fail_on, checked.has_unknown());
+    let unknown = list_unknown_sources(checked).len();
+    let (word, status) = choose_status(checked.worst(), view.fail_on, checked.has_unknown());
     let first = checked.findings.first().filter(|_| status != 0);
-    let first = first.map_or_else(String::new, |finding| named(finding, None));
+    let first = first.map_or_else(String::new, |finding| name_finding(finding, None));
     let not_asked = match checked.not_asked.len() {
         0 => String::new(),
         1 => "; 1 rule not asked".to_owned(),
@@ -22,8 +22,8 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
     };
     let line = format!(
         "ASSAY {word} - {} found{first}{not_asked} | {}\n",
-        counts(checked),
-        data(|severity| checked.count(severity), &[("unknown", unknown)])
+        format_counts(checked),
+        format_performance_data(|severity| checked.count(severity), &[("unknown", unknown)])
     );
     (line, status)
 }
@@ -36,7 +36,7 @@ pub fn nagios_of(all: &[AskedMachine<'_>], fail_on: Severity) -> (String, u8) {
     let failed = failed_of(all).count();
     let worst = checked.iter().filter_map(|(_, found)| found.worst()).max();
     let has_unknown = failed > 0 || checked.iter().any(|(_, found)| found.has_unknown());
-    let (word, status) = status(worst, fail_on, has_unknown);
+    let (word, status) = choose_status(worst, fail_on, has_unknown);
     let count = |severity| {
         checked
             .iter()
@@ -57,19 +57,22 @@ pub fn nagios_of(all: &[AskedMachine<'_>], fail_on: Severity) -> (String, u8) {
         .filter(|(_, found)| found.worst() == worst && worst.is_some())
         .find_map(|(name, found)| Some((name, found.findings.first()?)));
     let first = match (status, worst_finding, failed_of(all).next()) {
-        (1 | 2, Some((name, finding)), _) => named(finding, Some(name)),
-        (3, _, Some((name, why))) => format!("; {}: {}", piped(name), piped(why)),
+        (1 | 2, Some((name, finding)), _) => name_finding(finding, Some(name)),
+        (3, _, Some((name, why))) => format!("; {}: {}", replace_pipes(name), replace_pipes(why)),
         _ => String::new(),
     };
     let not_reached = match failed {
         0 => String::new(),
         some => format!(", {some} could not be asked"),
     };
-    let unknown = checked.iter().map(|(_, found)| unknowns(found).len()).sum();
+    let unknown = checked
+        .iter()
+        .map(|(_, found)| list_unknown_sources(found).len())
+        .sum();
     let line = format!(
         "ASSAY {word} - {} checked{not_reached}: {found} found{first} | {}\n",
         format_plural(checked.len() as u64, "machine", "machines"),
-        data(
+        format_performance_data(
             count,
             &[
                 ("unknown", unknown),
@@ -81,7 +84,11 @@ pub fn nagios_of(all: &[AskedMachine<'_>], fail_on: Severity) -> (String, u8) {
     (line, status)
 }
 
-fn status(worst: Option<Severity>, fail_on: Severity, has_unknown: bool) -> (&'static str, u8) {
+fn choose_status(
+    worst: Option<Severity>,
+    fail_on: Severity,
+    has_unknown: bool,
+) -> (&'static str, u8) {
     match worst.filter(|worst| *worst >= fail_on) {
         Some(Severity::Critical | Severity::High) => ("CRITICAL", 2),
         Some(_) => ("WARNING", 1),
@@ -91,17 +98,21 @@ fn status(worst: Option<Severity>, fail_on: Severity, has_unknown: bool) -> (&'s
 }
 
 /// Replaces pipes, which would begin the performance data.
-fn piped(text: &str) -> String {
+fn replace_pipes(text: &str) -> String {
     assay_render::text::escape_line(text).replace('|', "/")
 }
 
-fn named(finding: &Finding, machine: Option<&str>) -> String {
-    let machine = machine.map_or_else(String::new, |name| format!("{}: ", piped(name)));
-    format!("; {machine}{}: {}", finding.rule, piped(&finding.title))
+fn name_finding(finding: &Finding, machine: Option<&str>) -> String {
+    let machine = machine.map_or_else(String::new, |name| format!("{}: ", replace_pipes(name)));
+    format!(
+        "; {machine}{}: {}",
+        finding.rule,
+        replace_pipes(&finding.title)
+    )
 }
 
 /// Formats the performance data.
-fn data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
+fn format_performance_data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
     let counts = Severity::ALL
         .into_iter()
         .map(|severity| (severity.name(), count(severity)));
@@ -116,7 +127,7 @@ fn data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
 /// exporter.
 #[must_use]
 pub fn prometheus(view: &View<'_>) -> String {
-    gauges(&[(String::new(), view.checked)])
+    format_gauges(&[(String::new(), view.checked)])
 }
 
 /// Formats the gauges of many machines, with the name of the machine as a label, and whether it
@@ -133,23 +144,23 @@ pub fn prometheus_of(all: &[AskedMachine<'_>]) -> String {
     let checked: Vec<(String, &Checked)> = checked_of(all)
         .map(|(name, found)| (label(name), found))
         .collect();
-    let mut out = head("assay_check_up", "Whether the machine could be asked.");
+    let mut out = format_gauge_head("assay_check_up", "Whether the machine could be asked.");
     let mut up: Vec<(&str, u8)> = checked_of(all).map(|(name, _)| (name, 1)).collect();
     up.extend(failed_of(all).map(|(name, _)| (name, 0)));
     for (name, value) in up {
         let _ = writeln!(out, "assay_check_up{{{}}} {value}", label(name));
     }
-    out + &gauges(&checked)
+    out + &format_gauges(&checked)
 }
 
-fn head(name: &str, help: &str) -> String {
+fn format_gauge_head(name: &str, help: &str) -> String {
     format!("# HELP {name} {help}\n# TYPE {name} gauge\n")
 }
 
 /// Formats the gauges of checks with their labels.
-fn gauges(all: &[(String, &Checked)]) -> String {
+fn format_gauges(all: &[(String, &Checked)]) -> String {
     type Count = fn(&Checked) -> usize;
-    let mut out = head(
+    let mut out = format_gauge_head(
         "assay_check_findings",
         "Findings that are violated, by severity.",
     );
@@ -173,7 +184,7 @@ fn gauges(all: &[(String, &Checked)]) -> String {
         (
             "assay_check_unknown",
             "Things that could not be read.",
-            |checked| unknowns(checked).len(),
+            |checked| list_unknown_sources(checked).len(),
         ),
         (
             "assay_check_accepted",
@@ -187,7 +198,7 @@ fn gauges(all: &[(String, &Checked)]) -> String {
         ),
     ];
     for (name, help, count) in gauges {
-        out += &head(name, help);
+        out += &format_gauge_head(name, help);
         for (label, checked) in all {
             let label = match label.is_empty() {
                 true => String::new(),

@@ -20,15 +20,18 @@ pub fn sarif(view: &View<'_>, version: &str) -> Value {
             json!({
                 "id": rule.rule,
                 "shortDescription": { "text": rule.statement },
-                "defaultConfiguration": { "level": level(rule.severity) },
+                "defaultConfiguration": { "level": name_level(rule.severity) },
                 "properties": { "tags": [rule.domain] },
             })
         })
         .collect();
-    let found = checked.findings.iter().map(|finding| result(view, finding));
+    let found = checked
+        .findings
+        .iter()
+        .map(|finding| build_result(view, finding));
     let accepted = checked.accepted.iter().map(|one| {
-        let mut result = result(view, &one.finding);
-        result["suppressions"] = json!([suppression(one)]);
+        let mut result = build_result(view, &one.finding);
+        result["suppressions"] = json!([build_suppression(one)]);
         result
     });
     let results: Vec<Value> = found.chain(accepted).collect();
@@ -44,7 +47,7 @@ pub fn sarif(view: &View<'_>, version: &str) -> Value {
 }
 
 /// The format has no fields for the owner and the last day.
-fn suppression(accepted: &Accepted) -> Value {
+fn build_suppression(accepted: &Accepted) -> Value {
     json!({
         "kind": "external",
         "status": "accepted",
@@ -53,18 +56,18 @@ fn suppression(accepted: &Accepted) -> Value {
     })
 }
 
-fn result(view: &View<'_>, finding: &Finding) -> Value {
+fn build_result(view: &View<'_>, finding: &Finding) -> Value {
     let rules = &view.checked.rules;
     let index = rules.iter().position(|rule| rule.rule == finding.rule);
     let (kind, level) = match finding.certainty {
-        Certainty::Violated => ("fail", level(finding.severity)),
+        Certainty::Violated => ("fail", name_level(finding.severity)),
         // A result that is not a failure has no level (section 3.27.10).
         Certainty::Unknown => ("open", "none"),
     };
     let locations: Vec<Value> = finding
         .places
         .iter()
-        .filter_map(|place| location(view, place))
+        .filter_map(|place| build_location(view, place))
         .collect();
     json!({
         "ruleId": finding.rule,
@@ -78,7 +81,7 @@ fn result(view: &View<'_>, finding: &Finding) -> Value {
     })
 }
 
-fn level(severity: Severity) -> &'static str {
+fn name_level(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical | Severity::High => "error",
         Severity::Medium => "warning",
@@ -87,13 +90,13 @@ fn level(severity: Severity) -> &'static str {
 }
 
 /// Only files have locations; commands and interfaces are described as text.
-fn location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
+fn build_location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     match place {
         FactPlace::File { path, line, span } => {
-            let mut physical = json!({ "artifactLocation": { "uri": uri(path) } });
+            let mut physical = json!({ "artifactLocation": { "uri": encode_uri(path) } });
             if let Some(line) = line {
                 let text = (view.line)(path, *line);
-                physical["region"] = region(*line, *span, text.as_deref());
+                physical["region"] = build_region(*line, *span, text.as_deref());
             }
             Some(json!({ "physicalLocation": physical }))
         }
@@ -105,7 +108,7 @@ fn location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
 }
 
 /// Columns are counted in UTF-16 code units, spans in bytes.
-fn region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
+fn build_region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     let mut region = json!({ "startLine": line });
     if let Some((span, text)) = span.zip(text) {
         let begin = span.column.saturating_sub(1);
@@ -121,7 +124,7 @@ fn region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
 
 /// Converts a path to a URI with percent encoding (RFC 3986). A path relative to the working
 /// directory gives a relative URI.
-fn uri(path: &str) -> String {
+fn encode_uri(path: &str) -> String {
     let mut out = match path.starts_with('/') {
         true => String::from("file://"),
         false => String::new(),

@@ -1,8 +1,8 @@
 //! Renders a check for a terminal, grouped by urgency.
 
 use super::{
-    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, found, line_place, not_asked, scope,
-    subject, unknowns, verdict, without_rules,
+    Group, NOT_ASKED, View, WITHOUT_RULES, counts_of_service, describe_scope, describe_verdict,
+    format_result, format_subject, line_place, list_unknown_sources, not_asked, without_rules,
 };
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use assay_model::coverage::Service;
@@ -30,14 +30,18 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     };
     let checked = view.checked;
     let mut out = String::new();
-    let unknown = unknowns(checked);
-    let found = found(checked);
-    let mut head = format!("{found}. {}.", scope(checked));
+    let unknown = list_unknown_sources(checked);
+    let found = format_result(checked);
+    let mut head = format!("{found}. {}.", describe_scope(checked));
     if !unknown.is_empty() {
-        let _ = write!(head, " {} could not be read.", things(unknown.len()));
+        let _ = write!(
+            head,
+            " {} could not be read.",
+            count_findings(unknown.len())
+        );
     }
     style.write_paragraph(&mut out, "", 0, &head);
-    services(&mut out, style, checked);
+    write_services(&mut out, style, checked);
     for group in Group::ALL {
         let members = group.members(checked);
         if members.is_empty() {
@@ -54,7 +58,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
             }
             _ => members
                 .into_iter()
-                .for_each(|finding| one(&mut out, view, style, finding)),
+                .for_each(|finding| write_finding(&mut out, view, style, finding)),
         }
     }
     if !checked.not_asked.is_empty() {
@@ -64,7 +68,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
             style.write_paragraph(&mut out, "  - ", 4, &text);
         }
     }
-    accepted(&mut out, style, &checked.accepted);
+    write_accepted(&mut out, style, &checked.accepted);
     if !checked.remarks.is_empty() {
         let _ = writeln!(
             out,
@@ -97,20 +101,20 @@ fn services(out: &mut String, style: Style, checked: &Checked) {
     }
 }
 
-fn things(count: usize) -> String {
+fn count_findings(count: usize) -> String {
     match count {
         1 => "1 thing".to_owned(),
         count => format!("{count} things"),
     }
 }
 
-fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
+fn write_finding(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     let colour = match finding.severity {
         Severity::Critical | Severity::High => "1;31",
         Severity::Medium => "1;33",
         Severity::Low | Severity::Info => "1;36",
     };
-    let about = match subject(finding) {
+    let about = match format_subject(finding) {
         about if about.is_empty() => String::new(),
         about => format!("  {}", escape_line(&about)),
     };
@@ -122,13 +126,13 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     for line in title.lines() {
         let _ = writeln!(out, "{}", style.bold(line));
     }
-    place(out, view, style, finding);
+    write_place(out, view, style, finding);
     style.write_paragraph(out, "", INDENT, &escape_line(&finding.text));
     let mut test = String::new();
     if let Some(id) = &finding.trial {
         let words = match &finding.verdict {
             None => format!("assay trial {id} (untested here: the page says what it measures)"),
-            Some(tried) => escape_line(&verdict(tried)),
+            Some(tried) => escape_line(&describe_verdict(tried)),
         };
         style.write_paragraph(&mut test, "  Test: ", 8, &words);
     }
@@ -192,7 +196,7 @@ fn fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room:
     out.push_str(&by_assay);
 }
 
-fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
+fn write_steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
     for (at, step) in steps.iter().enumerate() {
         let label = if at == 0 { label } else { "" };
         // Commands must stay copyable: they are broken between words only.
@@ -210,10 +214,10 @@ fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
 
 /// Writes the line that causes the finding with the statement marked; without a line, the source
 /// and its value.
-fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
+fn write_place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     let marked = line_place(finding).and_then(|(path, number, span)| {
         let line = (view.line)(path, number)?;
-        snippet(style, path, number, &line, span)
+        write_snippet(style, path, number, &line, span)
     });
     match marked {
         Some(text) => out.push_str(&text),
@@ -241,7 +245,7 @@ fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
 }
 
 /// Shortens a long command to its first words.
-fn short(place: &FactPlace) -> String {
+fn shorten_place(place: &FactPlace) -> String {
     match place {
         FactPlace::Command { argv, how } if argv.len() > 3 => {
             let how = how
@@ -253,7 +257,7 @@ fn short(place: &FactPlace) -> String {
     }
 }
 
-fn snippet(
+fn write_snippet(
     style: Style,
     path: &str,
     number: usize,
@@ -289,7 +293,7 @@ fn snippet(
     Some(lines.map(|line| format!("  {line}\n")).collect())
 }
 
-fn accepted(out: &mut String, style: Style, accepted: &[Accepted]) {
+fn write_accepted(out: &mut String, style: Style, accepted: &[Accepted]) {
     if accepted.is_empty() {
         return;
     }
@@ -297,7 +301,7 @@ fn accepted(out: &mut String, style: Style, accepted: &[Accepted]) {
     for one in accepted {
         let finding = &one.finding;
         let mut words = format!("{} {}", finding.severity.name(), finding.rule);
-        let about = subject(finding);
+        let about = format_subject(finding);
         if !about.is_empty() {
             let _ = write!(words, " {about}");
         }

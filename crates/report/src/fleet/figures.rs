@@ -1,6 +1,6 @@
 //! Reports shifted results of plans.
 
-use super::words;
+use super::describe_change;
 use assay_model::drift::{Change, FigureChange};
 use assay_model::result;
 use assay_render::Style;
@@ -32,8 +32,13 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
             result::Change::Better => '+',
             result::Change::Same | result::Change::Unclear => '~',
         };
-        style.write_paragraph(&mut out, &format!("  {sign} "), 4, &escape_line(&said(one)));
-        style.write_paragraph(&mut out, "", 6, &runs(one));
+        style.write_paragraph(
+            &mut out,
+            &format!("  {sign} "),
+            4,
+            &escape_line(&describe_shift(one)),
+        );
+        style.write_paragraph(&mut out, "", 6, &count_runs(one));
         if one.causes.is_empty() {
             style.write_paragraph(
                 &mut out,
@@ -43,8 +48,8 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
             );
         }
         for change in one.causes.iter().take(CAUSES) {
-            let (sign, _) = words(change);
-            let text = escape_line(&cause(change));
+            let (sign, _) = describe_change(change);
+            let text = escape_line(&describe_cause(change));
             style.write_paragraph(&mut out, &format!("      {sign} "), 8, &text);
         }
         if let Some(more @ 1..) = one.causes.len().checked_sub(CAUSES) {
@@ -55,7 +60,7 @@ pub fn figures(all: &[FigureChange], style: Style) -> String {
 }
 
 /// Formats the number of runs before and after the shift.
-pub(super) fn runs(one: &FigureChange) -> String {
+pub(super) fn count_runs(one: &FigureChange) -> String {
     format!(
         "{} before, {} since; noticed with that of {}",
         format_plural(one.runs[0] as u64, "run", "runs"),
@@ -65,15 +70,15 @@ pub(super) fn runs(one: &FigureChange) -> String {
 }
 
 /// Formats another change of the machine and its cause.
-pub(super) fn cause(change: &Change) -> String {
-    let (_, text) = words(change);
+pub(super) fn describe_cause(change: &Change) -> String {
+    let (_, text) = describe_change(change);
     let cause = change.cause.as_deref();
     let cause = cause.map_or_else(String::new, |cause| format!(" ({cause})"));
     format!("{text}{cause}")
 }
 
 /// Describes the figure, the size of its shift, and the time.
-pub(super) fn said(one: &FigureChange) -> String {
+pub(super) fn describe_shift(one: &FigureChange) -> String {
     let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
     let mut text = format!(
         "{} on {}: {} {} %",

@@ -1,6 +1,6 @@
 //! Renders changes as one page: figures with their runs over time, then each machine.
 
-use super::{Changed, between, figures, words};
+use super::{Changed, describe_change, figures, format_interval};
 use crate::trial::trial_tables::compute_median;
 use assay_model::drift::FigureChange;
 use assay_model::result;
@@ -54,9 +54,9 @@ struct Line {
 #[must_use]
 pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
     let machines = all.iter().filter(|one| !one.changes.is_empty());
-    let machines: Vec<Machine> = machines.map(machine).collect();
+    let machines: Vec<Machine> = machines.map(view_machine).collect();
     let level = figures.first().map_or(1.0, |one| one.level);
-    let figures: Vec<Figure> = figures.iter().enumerate().map(figure).collect();
+    let figures: Vec<Figure> = figures.iter().enumerate().map(view_figure).collect();
     render_page(
         "What changed",
         STYLE,
@@ -69,15 +69,18 @@ pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
     )
 }
 
-fn machine(one: &Changed<'_>) -> Machine {
+fn view_machine(one: &Changed<'_>) -> Machine {
     let line = |change: &assay_model::drift::Change| {
-        let (sign, text) = words(change);
+        let (sign, text) = describe_change(change);
         let cause = change.cause.as_deref().unwrap_or("the cause is not known");
         Line {
             sign,
             text: escape_line(&text),
             cause: escape_line(cause),
-            when: one.when.get(&change.what).map(|when| between(*when)),
+            when: one
+                .when
+                .get(&change.what)
+                .map(|when| format_interval(*when)),
         }
     };
     Machine {
@@ -88,7 +91,7 @@ fn machine(one: &Changed<'_>) -> Machine {
     }
 }
 
-fn figure((number, one): (usize, &FigureChange)) -> Figure {
+fn view_figure((number, one): (usize, &FigureChange)) -> Figure {
     let name = |machine: &assay_model::Machine| {
         escape_line(machine.name.as_deref().unwrap_or(&machine.id))
     };
@@ -100,18 +103,18 @@ fn figure((number, one): (usize, &FigureChange)) -> Figure {
             result::Change::Better => "better",
             result::Change::Same | result::Change::Unclear => "other",
         },
-        said: escape_line(&figures::said(one)),
-        runs: figures::runs(one),
+        said: escape_line(&figures::describe_shift(one)),
+        runs: figures::count_runs(one),
         causes: one
             .causes
             .iter()
-            .map(|c| escape_line(&figures::cause(c)))
+            .map(|c| escape_line(&figures::describe_cause(c)))
             .collect(),
-        chart: curve(number, one),
+        chart: draw_curve(number, one),
     }
 }
 
-fn curve(number: usize, one: &FigureChange) -> Chart {
+fn draw_curve(number: usize, one: &FigureChange) -> Chart {
     let title = escape_line(&format!(
         "{} on {}: {}",
         one.workload, one.target, one.metric
@@ -139,7 +142,7 @@ fn curve(number: usize, one: &FigureChange) -> Chart {
     let svg = draw_timeline(&TimelineChart {
         id: format!("curve-{number}"),
         title: title.clone(),
-        description: escape_line(&figures::said(one)),
+        description: escape_line(&figures::describe_shift(one)),
         points: one
             .curve
             .iter()

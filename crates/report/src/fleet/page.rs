@@ -1,7 +1,7 @@
 //! Renders a check of many machines as one page: machines with their counts, then findings by rule.
 
-use super::{AskedMachine, MachineAnswer, checked, machines, summary};
-use crate::check::{subject, unknowns};
+use super::{AskedMachine, MachineAnswer, count_machines, list_checked, summarize_fleet};
+use crate::check::{format_subject, list_unknown_sources};
 use assay_model::finding::{Certainty, Severity};
 use assay_render::html::render_page;
 use assay_render::text::escape_line;
@@ -54,7 +54,7 @@ pub fn checks_html(all: &[AskedMachine<'_>]) -> String {
     let severities = Severity::ALL;
     let mut rules: BTreeMap<&str, Gathered<'_>> = BTreeMap::new();
     let mut unknown = Vec::new();
-    for (name, found) in checked(all) {
+    for (name, found) in list_checked(all) {
         let line = |about: String, text: &str, places: String| Line {
             machine: escape_line(name),
             about,
@@ -76,32 +76,32 @@ pub fn checks_html(all: &[AskedMachine<'_>]) -> String {
             });
             entry.0 = entry.0.max(finding.severity);
             entry.2.insert(name);
-            let about = escape_line(&subject(finding));
+            let about = escape_line(&format_subject(finding));
             entry.3.push(line(about, &finding.text, places.join(", ")));
         }
-        let texts = unknowns(found).into_iter();
+        let texts = list_unknown_sources(found).into_iter();
         unknown.extend(texts.map(|(text, _)| line(String::new(), text, String::new())));
     }
     let mut rules: Vec<_> = rules.into_iter().collect();
     rules.sort_by_key(|(rule, row)| (Reverse((row.0, row.2.len())), *rule));
-    let summary = summary(all, rules.len());
+    let summary = summarize_fleet(all, rules.len());
     let rules: Vec<Rule> = rules
         .into_iter()
         .map(|(rule, (severity, title, on, findings))| Rule {
             rule: rule.to_owned(),
             severity: severity.name(),
             title,
-            on: machines(on.len()),
+            on: count_machines(on.len()),
             findings,
         })
         .collect();
-    let rows: Vec<MachineRow> = all.iter().map(|one| row(one, &severities)).collect();
+    let rows: Vec<MachineRow> = all.iter().map(|one| build_row(one, &severities)).collect();
     render_page(
         "Check of machines",
         STYLE,
         TEMPLATE,
         context! {
-            count => machines(all.len()),
+            count => count_machines(all.len()),
             summary,
             severities => severities.map(Severity::name),
             machines => Serde(rows),
@@ -111,12 +111,12 @@ pub fn checks_html(all: &[AskedMachine<'_>]) -> String {
     )
 }
 
-fn row(one: &AskedMachine<'_>, severities: &[Severity]) -> MachineRow {
+fn build_row(one: &AskedMachine<'_>, severities: &[Severity]) -> MachineRow {
     let nothing = vec![String::new(); severities.len() + 2];
     let (counts, note) = match one.answer {
         MachineAnswer::Checked(found) => {
             let counts = severities.iter().map(|severity| found.count(*severity));
-            let more = [unknowns(found).len(), found.accepted.len()];
+            let more = [list_unknown_sources(found).len(), found.accepted.len()];
             let counts = counts.chain(more).map(|count| count.to_string());
             (counts.collect(), String::new())
         }

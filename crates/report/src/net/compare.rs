@@ -1,6 +1,6 @@
 //! Compares two runs: who has a better experience, and which network people would choose.
 
-use super::{grade, mbit, ms, percent};
+use super::{format_mbit, format_ms, format_percent, grade_word};
 use assay_model::SCHEMA_VERSION;
 use assay_net::result::{Experience, Run, experience};
 use assay_net::role::{Role, Workload};
@@ -21,7 +21,7 @@ pub struct NamedRun<'a> {
     pub run: &'a Run,
 }
 
-fn moved(judged: &[PersonVerdict]) -> f64 {
+fn sum_bit_rates(judged: &[PersonVerdict]) -> f64 {
     let roles = judged.iter().flat_map(|person| &person.roles);
     roles.filter_map(|role| role.bit_per_s).sum()
 }
@@ -57,7 +57,7 @@ pub fn json(runs: &[NamedRun<'_>; 2]) -> String {
         kind: "net-comparison",
         runs: runs.each_ref().map(|named| named.name.as_str()),
         experience: of,
-        bit_per_s: judged.each_ref().map(|judged| moved(judged)),
+        bit_per_s: judged.each_ref().map(|judged| sum_bit_rates(judged)),
         better,
         judged,
     });
@@ -82,22 +82,25 @@ pub fn compared(runs: &[NamedRun<'_>; 2], style: Style) -> String {
             rows.push(vec![
                 escape_line(&verdict.person),
                 escape_line(&one.role),
-                said(role, one),
-                two.map_or_else(|| NONE.to_owned(), |two| said(role, two)),
+                describe_role(role, one),
+                two.map_or_else(|| NONE.to_owned(), |two| describe_role(role, two)),
             ]);
         }
     }
     let mut out = render_table(0, "llll", &["", "role", &names[0], &names[1]], &rows);
     out.push('\n');
-    style.write_paragraph(&mut out, "", 0, &better(runs, &judged));
+    style.write_paragraph(&mut out, "", 0, &describe_preference(runs, &judged));
     out
 }
 
 /// Returns sentences about the network that people would choose.
-pub(super) fn better(runs: &[NamedRun<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) -> String {
+pub(super) fn describe_preference(
+    runs: &[NamedRun<'_>; 2],
+    judged: &[Vec<PersonVerdict>; 2],
+) -> String {
     let names = runs.each_ref().map(|named| escape_line(&named.name));
     let of = judged.each_ref().map(|judged| experience(judged));
-    let [one, two] = judged.each_ref().map(|judged| moved(judged));
+    let [one, two] = judged.each_ref().map(|judged| sum_bit_rates(judged));
     let (better, worse, fewer) = match of[0].order(&of[1]) {
         Ordering::Equal => {
             return "People would not notice which of the two they have.".to_owned();
@@ -111,8 +114,8 @@ pub(super) fn better(runs: &[NamedRun<'_>; 2], judged: &[Vec<PersonVerdict>; 2])
             "{} is the better network: on average {} of what was due missed its goal, instead of {}; as many people \
              suffered.",
             names[better],
-            percent(of[better].over),
-            percent(of[worse].over)
+            format_percent(of[better].over),
+            format_percent(of[worse].over)
         ),
         false => format!(
             "{} is the better network: bad for {} instead of {}, tolerable for {} instead of {}.",
@@ -128,18 +131,23 @@ pub(super) fn better(runs: &[NamedRun<'_>; 2], judged: &[Vec<PersonVerdict>; 2])
     text
 }
 
-pub(super) fn said(role: &Role, verdict: &RoleVerdict) -> String {
-    let word = grade(verdict.grade);
+pub(super) fn describe_role(role: &Role, verdict: &RoleVerdict) -> String {
+    let word = grade_word(verdict.grade);
     match &role.workload {
         Workload::Bulk { .. } | Workload::Responsiveness { .. } => {
-            let rate = verdict.bit_per_s.map_or_else(|| NONE.to_owned(), mbit);
+            let rate = verdict
+                .bit_per_s
+                .map_or_else(|| NONE.to_owned(), format_mbit);
             format!("{word}, {rate}")
         }
         _ => {
             let share = verdict
                 .share_over()
-                .map_or_else(|| NONE.to_owned(), percent);
-            format!("{word}, {share} over, p50 {}", ms(verdict.latency.p50))
+                .map_or_else(|| NONE.to_owned(), format_percent);
+            format!(
+                "{word}, {share} over, p50 {}",
+                format_ms(verdict.latency.p50)
+            )
         }
     }
 }

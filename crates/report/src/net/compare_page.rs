@@ -1,10 +1,10 @@
 //! The page of two runs: the verdicts in each, every role side by side, and both curves on one axis.
 
-use super::compare::{NamedRun, better, said};
+use super::compare::{NamedRun, describe_preference, describe_role};
 use super::page::of_whole;
 use super::page::{NAME, WIDTH};
 use super::person_sentences::{cross, headline};
-use super::{Net, grade, mbit, ms, percent};
+use super::{Net, format_mbit, format_ms, format_percent, grade_word};
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{PersonVerdict, RoleVerdict, Second};
@@ -24,10 +24,14 @@ pub fn compared_page(runs: &[NamedRun<'_>; 2], zone: &TimeZone) -> String {
     });
     let names = runs.each_ref().map(|named| escape_line(&named.name));
     let intro = [
-        better(runs, &judged),
+        describe_preference(runs, &judged),
         format!("A is {}, B is {}.", names[0], names[1]),
     ];
-    let sections = [noticed(&nets), roles(&nets), curves(&nets)];
+    let sections = [
+        build_verdicts_section(&nets),
+        build_roles_section(&nets),
+        build_curves_section(&nets),
+    ];
     render_page_of_verb("assay net", "Two runs beside each other", &intro, &sections)
 }
 
@@ -39,7 +43,7 @@ struct Both<'a> {
     name: &'a str,
 }
 
-fn both<'a>(nets: &'a [Net<'a>; 2]) -> Vec<Both<'a>> {
+fn pair_people<'a>(nets: &'a [Net<'a>; 2]) -> Vec<Both<'a>> {
     let first: Vec<_> = nets[0].people().collect();
     let second: Vec<_> = nets[1].people().collect();
     let names = first
@@ -72,8 +76,8 @@ fn both<'a>(nets: &'a [Net<'a>; 2]) -> Vec<Both<'a>> {
         .collect()
 }
 
-fn noticed(nets: &[Net<'_>; 2]) -> PlanSection {
-    let rows = both(nets).into_iter().map(|both| {
+fn build_verdicts_section(nets: &[Net<'_>; 2]) -> PlanSection {
+    let rows = pair_people(nets).into_iter().map(|both| {
         let share = |at: usize| {
             let person = both.person[at]?;
             let worst = person
@@ -86,7 +90,7 @@ fn noticed(nets: &[Net<'_>; 2]) -> PlanSection {
             let part = share(at).map(|share| BarPart {
                 colour,
                 amount: share,
-                says: format!("{side}: {} over the goal", percent(share)),
+                says: format!("{side}: {} over the goal", format_percent(share)),
             });
             part.into_iter().collect()
         };
@@ -97,7 +101,7 @@ fn noticed(nets: &[Net<'_>; 2]) -> PlanSection {
             let said = headline(person, &both.roles[at], both.missing[at], &|us| {
                 nets[at].clock(us)
             });
-            [grade(person.grade).to_owned(), said]
+            [grade_word(person.grade).to_owned(), said]
         };
         let [[one, one_said], [two, two_said]] = [told(0), told(1)];
         BarLine {
@@ -118,9 +122,9 @@ fn noticed(nets: &[Net<'_>; 2]) -> PlanSection {
 }
 
 /// Returns person, role, and the verdict of each run for all people.
-fn pairs<'a>(nets: &'a [Net<'a>; 2]) -> Vec<(&'a str, Role, [Option<&'a RoleVerdict>; 2])> {
+fn pair_roles<'a>(nets: &'a [Net<'a>; 2]) -> Vec<(&'a str, Role, [Option<&'a RoleVerdict>; 2])> {
     let mut out: Vec<(&str, Role, [Option<&RoleVerdict>; 2])> = Vec::new();
-    for both in both(nets) {
+    for both in pair_people(nets) {
         for at in [0, 1] {
             let verdicts = both.person[at].map_or(&[][..], |person| &person.roles);
             for (role, verdict) in both.roles[at].iter().zip(verdicts) {
@@ -141,13 +145,14 @@ fn pairs<'a>(nets: &'a [Net<'a>; 2]) -> Vec<(&'a str, Role, [Option<&'a RoleVerd
     out
 }
 
-fn roles(nets: &[Net<'_>; 2]) -> PlanSection {
-    let rows = pairs(nets).into_iter().map(|(person, role, two)| {
+fn build_roles_section(nets: &[Net<'_>; 2]) -> PlanSection {
+    let rows = pair_roles(nets).into_iter().map(|(person, role, two)| {
         let told = |verdict: Option<&RoleVerdict>| {
-            verdict.map_or_else(|| NONE.to_owned(), |verdict| said(&role, verdict))
+            verdict.map_or_else(|| NONE.to_owned(), |verdict| describe_role(&role, verdict))
         };
-        let worst =
-            |verdict: Option<&RoleVerdict>| ms(verdict.and_then(|verdict| verdict.latency.p99));
+        let worst = |verdict: Option<&RoleVerdict>| {
+            format_ms(verdict.and_then(|verdict| verdict.latency.p99))
+        };
         BarLine {
             label: person.to_owned(),
             cells: vec![
@@ -156,7 +161,7 @@ fn roles(nets: &[Net<'_>; 2]) -> PlanSection {
                 told(two[1]),
                 worst(two[0]),
                 worst(two[1]),
-                ms(role.within_us()),
+                format_ms(role.within_us()),
             ],
             ..BarLine::default()
         }
@@ -183,15 +188,15 @@ fn is_bulk(role: &Role) -> bool {
 
 /// Returns the plotted value of a second: the longest time in milliseconds, or Mbit/s; `None` if no
 /// event was due.
-fn value(role: &Role, second: &Second) -> Option<f64> {
+fn plotted_value(role: &Role, second: &Second) -> Option<f64> {
     match is_bulk(role) {
         true => Some(second.bytes as f64 * 8.0 / 1e6),
         false => (second.due > 0 && second.longest_us > 0).then(|| second.longest_us as f64 / 1e3),
     }
 }
 
-fn curves(nets: &[Net<'_>; 2]) -> PlanSection {
-    let all = pairs(nets);
+fn build_curves_section(nets: &[Net<'_>; 2]) -> PlanSection {
+    let all = pair_roles(nets);
     let seconds = nets[0].seconds().max(nets[1].seconds());
     let height = all.len() as f64 * ROW + 20.0;
     let mut svg = Svg::new(WIDTH, height);
@@ -203,7 +208,8 @@ fn curves(nets: &[Net<'_>; 2]) -> PlanSection {
         // Void seconds leave a gap; seconds without a due event do not.
         let values = |verdict: Option<&RoleVerdict>| -> Vec<Vec<(f64, f64)>> {
             let seconds = verdict.map_or(&[][..], |verdict| &verdict.seconds);
-            let point = |second: &Second| Some((f64::from(second.at) + 0.5, value(role, second)?));
+            let point =
+                |second: &Second| Some((f64::from(second.at) + 0.5, plotted_value(role, second)?));
             let parts = seconds.split(|second| second.void);
             parts
                 .map(|part| part.iter().filter_map(point).collect())
@@ -219,8 +225,8 @@ fn curves(nets: &[Net<'_>; 2]) -> PlanSection {
         let y = |value: f64| bottom - value / most * (bottom - top);
         svg.add_line((NAME, bottom), (WIDTH, bottom), "gr");
         let says = match is_bulk(role) {
-            true => mbit(most * 1e6),
-            false => ms(Some((most * 1e3) as u64)),
+            true => format_mbit(most * 1e6),
+            false => format_ms(Some((most * 1e3) as u64)),
         };
         svg.add_text(NAME - 4.0, top + 8.0, TextAnchor::End, "ax n", &says);
         svg.add_text(NAME - 4.0, bottom, TextAnchor::End, "ax n", "0");

@@ -1,6 +1,6 @@
 //! Sentences about the path between server and devices: its queue, losses, and congestion control.
 
-use super::{mbit, ms, percent};
+use super::{format_mbit, format_ms, format_percent};
 use assay_net::queue::{Filler, MeasuredBy, Queue};
 use assay_net::result::Run;
 use assay_net::role::Direction;
@@ -14,7 +14,7 @@ const SENT_AGAIN: f64 = 0.005;
 
 /// Describes the queue with its evidence: the delay under load and before, its duration, and the
 /// flows that filled it.
-pub(super) fn queue(queue: &Queue) -> String {
+pub(super) fn describe_queue(queue: &Queue) -> String {
     let by = match queue.measured_by {
         MeasuredBy::Packets => "a packet there and back",
         MeasuredBy::Control => "a small request",
@@ -23,15 +23,18 @@ pub(super) fn queue(queue: &Queue) -> String {
         "A queue on the way was long for {} of {} seconds: {by} took {} in it and {} before the run, {} more.",
         queue.slow.len(),
         queue.seconds,
-        ms(Some(queue.loaded_us)),
-        ms(Some(queue.idle_us)),
-        ms(Some(queue.added_us()))
+        format_ms(Some(queue.loaded_us)),
+        format_ms(Some(queue.idle_us)),
+        format_ms(Some(queue.added_us()))
     );
     text += &filled_by(&queue.filled_by);
     if let Some(lost) = queue.lost.filter(|lost| *lost > 0.0) {
-        text += &format!(" It dropped {} of the packets in that time", percent(lost));
+        text += &format!(
+            " It dropped {} of the packets in that time",
+            format_percent(lost)
+        );
         text += &match queue.lost_otherwise {
-            Some(rest) => format!("; at other times {} were lost.", percent(rest)),
+            Some(rest) => format!("; at other times {} were lost.", format_percent(rest)),
             None => ".".to_owned(),
         };
     }
@@ -46,8 +49,8 @@ fn filled_by(fillers: &[Filler]) -> String {
             "`{}` of {} with {} ({})",
             escape_line(&filler.role),
             escape_line(&filler.person),
-            mbit(filler.bit_per_s),
-            percent(filler.share)
+            format_mbit(filler.bit_per_s),
+            format_percent(filler.share)
         )
     };
     match fillers {
@@ -65,7 +68,7 @@ fn filled_by(fillers: &[Filler]) -> String {
 }
 
 /// Describes the losses of every role, independent of its grade; `None` without losses.
-pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
+pub(super) fn describe_losses(person: &PersonVerdict) -> Option<String> {
     // The sentence about the queue reports its drops.
     let in_queue = |lost: &Lost| {
         let queue = person.queue.as_ref();
@@ -79,7 +82,7 @@ pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
         LossUnit::Segments => lost.share >= SENT_AGAIN,
     };
     let one = |(role, lost): (&str, Lost)| {
-        let (share, of) = (percent(lost.share), format_grouped(lost.of));
+        let (share, of) = (format_percent(lost.share), format_grouped(lost.of));
         match lost.what {
             LossUnit::Packets => format!(
                 "{share} of {of} packets of `{}` were lost",
@@ -100,15 +103,18 @@ pub(super) fn losses(person: &PersonVerdict) -> Option<String> {
 }
 
 /// Formats a loss for a table cell.
-pub(super) fn lost(lost: Lost) -> String {
+pub(super) fn format_loss(lost: Lost) -> String {
     match lost.what {
-        LossUnit::Packets => percent(lost.share),
-        LossUnit::Segments => format!("{} again", percent(lost.share)),
+        LossUnit::Packets => format_percent(lost.share),
+        LossUnit::Segments => format!("{} again", format_percent(lost.share)),
     }
 }
 
 /// Returns the distinct algorithms of all people.
-fn algorithms(run: &Run, of: impl Fn(&assay_net::record::Congestion) -> Option<&String>) -> String {
+fn list_algorithms(
+    run: &Run,
+    of: impl Fn(&assay_net::record::Congestion) -> Option<&String>,
+) -> String {
     let records = run.people.iter().filter_map(|taken| taken.record.as_ref());
     let mut names: Vec<String> = records
         .filter_map(|record| of(&record.congestion).map(|name| escape_line(name)))
@@ -123,13 +129,13 @@ fn algorithms(run: &Run, of: impl Fn(&assay_net::record::Congestion) -> Option<&
 
 /// Describes the congestion control of both ends, and the other algorithms that the server
 /// supports; `None` for runs of older servers.
-pub(super) fn congestion(run: &Run) -> Option<String> {
+pub(super) fn describe_congestion(run: &Run) -> Option<String> {
     let mut records = run.people.iter().filter_map(|taken| taken.record.as_ref());
     if records.all(|record| record.congestion.is_unknown()) {
         return None;
     }
-    let server = algorithms(run, |both| both.server.as_ref());
-    let client = algorithms(run, |both| both.client.as_ref());
+    let server = list_algorithms(run, |both| both.server.as_ref());
+    let client = list_algorithms(run, |both| both.client.as_ref());
     let mut text = format!(
         "Congestion control: the server sent with {server}, the devices with {client}. The sender's algorithm decides how \
          full a queue gets."

@@ -1,7 +1,9 @@
 //! The page: verdicts first, then the figures of every role, and the seconds of all people on one axis.
 
 use super::person_sentences::{cross, headline};
-use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
+use super::{
+    HEAD, Net, describe_run, format_cells, format_mbit, format_ms, format_percent, grade_word,
+};
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{Grade, RoleVerdict, Second};
@@ -12,21 +14,25 @@ use assay_render::units::NONE;
 /// Renders one self-contained page.
 #[must_use]
 pub fn page(net: &Net) -> String {
-    let mut sections = vec![verdicts(net), figures(net), timeline(net)];
-    sections.extend(super::radio::section(net));
-    let curves = latencies(net);
+    let mut sections = vec![
+        build_verdicts_section(net),
+        build_figures_section(net),
+        build_timeline_section(net),
+    ];
+    sections.extend(super::radio::build_section(net));
+    let curves = build_latencies_section(net);
     if !curves.rows.is_empty() {
         sections.push(curves);
     }
-    sections.push(starts(net));
+    sections.push(build_starts_section(net));
     let title = format!(
         "Many people on one network: {}",
         escape_line(&net.run.plan.name)
     );
-    render_page_of_verb("assay net", &title, &sentences(net), &sections)
+    render_page_of_verb("assay net", &title, &describe_run(net), &sections)
 }
 
-fn colour(grade: Grade) -> &'static str {
+fn grade_colour(grade: Grade) -> &'static str {
     match grade {
         Grade::Good => "spare",
         Grade::Tolerable => "parity",
@@ -35,7 +41,7 @@ fn colour(grade: Grade) -> &'static str {
     }
 }
 
-fn verdicts(net: &Net) -> PlanSection {
+fn build_verdicts_section(net: &Net) -> PlanSection {
     let rows = net.people().map(|(person, roles, missing)| {
         let said = headline(person, &roles, missing, &|us| net.clock(us));
         let shares = person
@@ -48,11 +54,11 @@ fn verdicts(net: &Net) -> PlanSection {
         BarLine {
             label: super::name(person),
             lanes: vec![vec![BarPart {
-                colour: colour(person.grade),
+                colour: grade_colour(person.grade),
                 amount: share,
-                says: format!("{} over the goal", percent(share)),
+                says: format!("{} over the goal", format_percent(share)),
             }]],
-            cells: vec![grade(person.grade).to_owned(), said],
+            cells: vec![grade_word(person.grade).to_owned(), said],
             ..BarLine::default()
         }
     });
@@ -78,7 +84,7 @@ pub(super) fn of_whole() -> PlanSection {
     }
 }
 
-fn roles<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, Role, &'a RoleVerdict)> {
+fn list_roles<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, Role, &'a RoleVerdict)> {
     net.people().flat_map(|(person, roles, _)| {
         roles
             .into_iter()
@@ -88,14 +94,14 @@ fn roles<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, Role, &'a RoleVerdi
     })
 }
 
-fn figures(net: &Net) -> PlanSection {
-    let rows = roles(net).map(|(person, role, verdict)| BarLine {
+fn build_figures_section(net: &Net) -> PlanSection {
+    let rows = list_roles(net).map(|(person, role, verdict)| BarLine {
         label: person.to_owned(),
         lanes: vec![],
         cells: {
-            let mut cells = cells(net, verdict);
-            cells.push(ms(role.within_us()));
-            cells.push(ms(verdict.jitter_us));
+            let mut cells = format_cells(net, verdict);
+            cells.push(format_ms(role.within_us()));
+            cells.push(format_ms(verdict.jitter_us));
             cells
         },
         ..BarLine::default()
@@ -124,8 +130,8 @@ const ROW: f64 = 18.0;
 /// Longest name in such a drawing in characters.
 pub(super) const LETTERS: usize = 56;
 
-fn timeline(net: &Net) -> PlanSection {
-    let rows: Vec<(&str, Role, &RoleVerdict)> = roles(net).collect();
+fn build_timeline_section(net: &Net) -> PlanSection {
+    let rows: Vec<(&str, Role, &RoleVerdict)> = list_roles(net).collect();
     let seconds = net.seconds();
     let height = rows.len() as f64 * (ABOVE + ROW) + 20.0;
     let mut svg = Svg::new(SECONDS, height);
@@ -141,7 +147,7 @@ fn timeline(net: &Net) -> PlanSection {
             .max()
             .unwrap_or(0);
         for second in &verdict.seconds {
-            let (class, says) = cell(role, second, most);
+            let (class, says) = choose_cell(role, second, most);
             let says = format!("{} {says}", net.clock(u64::from(second.at) * 1_000_000));
             let x = f64::from(second.at) * wide;
             // Worse is drawn higher, so that colour is not the only difference.
@@ -154,7 +160,7 @@ fn timeline(net: &Net) -> PlanSection {
             svg.add_titled_rect(at, &format!("c-{class}"), &says);
         }
     }
-    axis(&mut svg, net, seconds, height, (0.0, SECONDS));
+    draw_axis(&mut svg, net, seconds, height, (0.0, SECONDS));
     PlanSection {
         heading: "Second by second".to_owned(),
         about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
@@ -167,7 +173,13 @@ fn timeline(net: &Net) -> PlanSection {
 }
 
 /// Draws the times of day below a drawing of seconds over its whole width.
-pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64, (from, to): (f64, f64)) {
+pub(super) fn draw_axis(
+    svg: &mut Svg,
+    net: &Net,
+    seconds: usize,
+    height: f64,
+    (from, to): (f64, f64),
+) {
     let wide = (to - from) / seconds.max(1) as f64;
     for at in [0, seconds / 2, seconds] {
         let anchor = match at {
@@ -186,8 +198,8 @@ pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64, (from,
     }
 }
 
-fn cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
-    let rate = mbit(second.bytes as f64 * 8.0);
+fn choose_cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
+    let rate = format_mbit(second.bytes as f64 * 8.0);
     if second.void {
         return ("idle", "does not count".to_owned());
     }
@@ -204,7 +216,7 @@ fn cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
         "{} due, {} over, longest {}, {rate}",
         second.due,
         second.over,
-        ms(Some(second.longest_us))
+        format_ms(Some(second.longest_us))
     );
     let class = match (second.due, second.over) {
         (0, _) => "idle",
@@ -216,15 +228,15 @@ fn cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
 }
 
 /// Builds the bars of the median, the 99th percentile and the maximum on one scale.
-fn latencies(net: &Net) -> PlanSection {
-    let rows = roles(net).filter_map(|(person, role, verdict)| {
+fn build_latencies_section(net: &Net) -> PlanSection {
+    let rows = list_roles(net).filter_map(|(person, role, verdict)| {
         let p50 = verdict.latency.p50?;
         let bar = |name: &str, us: Option<u64>, colour| {
             us.map(|us| {
                 vec![BarPart {
                     colour,
                     amount: us as f64 / 1e3,
-                    says: format!("{name} {}", ms(Some(us))),
+                    says: format!("{name} {}", format_ms(Some(us))),
                 }]
             })
         };
@@ -241,10 +253,10 @@ fn latencies(net: &Net) -> PlanSection {
             label: cross(person, &role.name),
             lanes: lanes.into_iter().flatten().collect(),
             cells: vec![
-                ms(Some(p50)),
-                ms(verdict.latency.p90),
-                ms(verdict.latency.p99),
-                ms(verdict.latency.max),
+                format_ms(Some(p50)),
+                format_ms(verdict.latency.p90),
+                format_ms(verdict.latency.p99),
+                format_ms(verdict.latency.max),
             ],
             ..BarLine::default()
         })
@@ -260,13 +272,13 @@ fn latencies(net: &Net) -> PlanSection {
     }
 }
 
-fn starts(net: &Net) -> PlanSection {
+fn build_starts_section(net: &Net) -> PlanSection {
     let rows = net.run.people.iter().map(|taken| {
         let start = taken.record.as_ref().map(|record| record.start);
         let congestion = taken.record.as_ref().map(|record| &record.congestion);
         let algorithm =
             |name: Option<&String>| name.map_or_else(|| NONE.to_owned(), |name| escape_line(name));
-        let us = |value: Option<i64>| ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
+        let us = |value: Option<i64>| format_ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
         BarLine {
             label: taken.person.clone(),
             cells: vec![
@@ -275,7 +287,7 @@ fn starts(net: &Net) -> PlanSection {
                 algorithm(congestion.and_then(|both| both.client.as_ref())),
                 us(start.map(|start| start.late_us)),
                 us(start.map(|start| start.error_us)),
-                ms(start.map(|start| start.idle_us)),
+                format_ms(start.map(|start| start.idle_us)),
                 us(start.and_then(|start| start.drift_us)),
             ],
             ..BarLine::default()

@@ -1,8 +1,8 @@
 //! One plain sentence for each person, and the cause.
 
-use super::link_sentences::{losses, queue};
-use super::radio::{dbm, sentence as radio, way};
-use super::{mbit, ms, percent};
+use super::link_sentences::{describe_losses, describe_queue};
+use super::radio::{describe_radio as radio, format_channel_change, format_dbm};
+use super::{format_mbit, format_ms, format_percent};
 use assay_net::cause::Cause;
 use assay_net::player::Played;
 use assay_net::role::{Role, Workload};
@@ -23,13 +23,13 @@ pub fn headline(
     clock: &dyn Fn(u64) -> String,
 ) -> String {
     if let Some(why) = missing {
-        return format!("{}.", capital(&escape_line(why)));
+        return format!("{}.", capitalize(&escape_line(why)));
     }
     let pairs = roles.iter().zip(&person.roles);
     let mut said: Vec<String> = Vec::new();
     let mut causes: Vec<&Cause> = Vec::new();
     for (role, verdict) in pairs.filter(|(_, verdict)| verdict.grade == person.grade) {
-        said.push(capital(&sentence(role, verdict, clock)));
+        said.push(capitalize(&describe_role(role, verdict, clock)));
         // Equal causes are reported once, with the evidence of the first.
         let kind = |why: &Cause| std::mem::discriminant(why);
         let known = |why: &Cause| causes.iter().any(|own| kind(own) == kind(why));
@@ -40,16 +40,16 @@ pub fn headline(
         .iter()
         .zip(&person.roles)
         .filter(|(_, verdict)| verdict.grade == Grade::Unknown && person.grade != Grade::Unknown);
-    said.extend(unknown.map(|(role, verdict)| capital(&sentence(role, verdict, clock))));
+    said.extend(unknown.map(|(role, verdict)| capitalize(&describe_role(role, verdict, clock))));
     // The queue of the person has more evidence than that of one role.
     let in_queue = |why: &&&Cause| person.queue.is_some() && matches!(why, Cause::Queue { .. });
-    let losses = losses(person);
+    let losses = describe_losses(person);
     let in_losses = |why: &&&Cause| losses.is_some() && matches!(why, Cause::Loss { .. });
     let rest = causes
         .iter()
         .filter(|why| !in_queue(why) && !in_losses(why));
     said.extend(rest.map(|why| cause(why, clock)));
-    said.extend(person.queue.as_ref().map(queue));
+    said.extend(person.queue.as_ref().map(describe_queue));
     said.extend(losses);
     let air = person.air.as_ref();
     said.extend(air.and_then(|air| radio(air, &causes, clock)));
@@ -59,18 +59,18 @@ pub fn headline(
     }
 }
 
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars).collect()
 }
 
 /// Describes one role.
-fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
+fn describe_role(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
     let thing = escape_line(&role.thing);
-    let within = ms(role.within_us());
+    let within = format_ms(role.within_us());
     let share = verdict.share_over().unwrap_or(0.0);
-    let rate = verdict.bit_per_s.map_or_else(String::new, mbit);
+    let rate = verdict.bit_per_s.map_or_else(String::new, format_mbit);
     match (verdict.grade, &role.workload) {
         (Grade::Unknown, _) if verdict.at_ceiling => format!(
             "{}: it was not as it should be, but this page could hardly have taken in more.",
@@ -116,28 +116,31 @@ fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -
                 Some(_) => format!(
                     "{}: {most} % of {thing} within {}.",
                     escape_line(&role.fine),
-                    ms(slow)
+                    format_ms(slow)
                 ),
                 None => format!("{}.", escape_line(&role.fine)),
             }
         }
-        (_, Workload::Stream { .. }) => film(role, verdict, clock),
+        (_, Workload::Stream { .. }) => describe_film(role, verdict, clock),
         _ if share >= HOPELESS => format!(
             "{}: {} of {thing} took longer than {within} or were lost; half took {} or more.",
             escape_line(&role.hopeless),
-            percent(share),
-            ms(verdict.latency.p50)
+            format_percent(share),
+            format_ms(verdict.latency.p50)
         ),
         _ => {
-            let broke = breaks(&role.trouble, &verdict.breaks, clock);
-            format!("{broke} ({} of {thing} over {within}).", percent(share))
+            let broke = describe_breaks(&role.trouble, &verdict.breaks, clock);
+            format!(
+                "{broke} ({} of {thing} over {within}).",
+                format_percent(share)
+            )
         }
     }
 }
 
 /// Describes the number of breaks and the longest one: `the call broke up 3 times, 14:02:11 the
 /// longest, 2.1 s`.
-fn breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> String {
+fn describe_breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> String {
     let words = escape_line(words);
     let long = |(from, to): &(u64, u64)| format_latency(to.saturating_sub(*from) as f64 * 1e3);
     let longest = breaks
@@ -156,7 +159,7 @@ fn breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> 
     }
 }
 
-fn film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
+fn describe_film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
     let began = verdict
         .played
         .as_ref()
@@ -166,7 +169,7 @@ fn film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> St
         (false, _) => format!("{}.", escape_line(&role.hopeless)),
         (true, 0) => format!(
             "the film ran without a stop, but {} of {} came slower than they should.",
-            percent(verdict.share_over().unwrap_or(0.0)),
+            format_percent(verdict.share_over().unwrap_or(0.0)),
             escape_line(&role.thing)
         ),
         (true, n) => {
@@ -174,7 +177,10 @@ fn film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> St
                 1 => String::new(),
                 _ => format!("; it stood {} in all", format_latency(stood as f64 * 1e3)),
             };
-            format!("{}{all}.", breaks(&role.trouble, &verdict.breaks, clock))
+            format!(
+                "{}{all}.",
+                describe_breaks(&role.trouble, &verdict.breaks, clock)
+            )
         }
     }
 }
@@ -188,19 +194,19 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             before_us,
         } => format!(
             "It waited in a queue on the way that is too long: a round trip took {} before the run, and {} when it was late.",
-            ms(Some(*before_us)),
-            ms(Some(*during_us))
+            format_ms(Some(*before_us)),
+            format_ms(Some(*during_us))
         ),
-        Cause::Loss { share } => format!("{} was lost on the way.", percent(*share)),
+        Cause::Loss { share } => format!("{} was lost on the way.", format_percent(*share)),
         Cause::Far { before_us } => format!(
             "The server is too far away: a round trip took {} before the run.",
-            ms(Some(*before_us))
+            format_ms(Some(*before_us))
         ),
         Cause::Rate { bit_per_s, needs } => {
             format!(
                 "The link gave {}, and this needs {}.",
-                mbit(*bit_per_s),
-                mbit(*needs)
+                format_mbit(*bit_per_s),
+                format_mbit(*needs)
             )
         }
         Cause::Cut { from_us } => format!("From {} on nothing came through.", clock(*from_us)),
@@ -212,9 +218,9 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             share,
         } => format!(
             "{} of what was late was due while the device roamed at {} {}, which took at most {}.",
-            percent(*share),
+            format_percent(*share),
             clock(*to_us),
-            way(*from, *to),
+            format_channel_change(*from, *to),
             format_latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
         ),
         Cause::Away {
@@ -223,7 +229,7 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             share,
         } => format!(
             "{} of what was late was due while the device was with no access point, from {} on for {}.",
-            percent(*share),
+            format_percent(*share),
             clock(*from_us),
             format_latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
         ),
@@ -236,14 +242,14 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             let rest = match otherwise {
                 Some(rest) => format!(
                     "{} was late while it was weak, and {} at other times",
-                    percent(*share),
-                    percent(*rest)
+                    format_percent(*share),
+                    format_percent(*rest)
                 ),
                 None => "it was weak all the time".to_owned(),
             };
             format!(
                 "The access point was heard with {} at {}: {rest}.",
-                dbm(*weakest),
+                format_dbm(*weakest),
                 clock(*at_us)
             )
         }
@@ -255,15 +261,18 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             other_signal,
         } => {
             let better = match (other_share, other_signal) {
-                (Some(rest), _) => format!("{} while it was on {other}", percent(*rest)),
+                (Some(rest), _) => format!("{} while it was on {other}", format_percent(*rest)),
                 (None, Some(signal)) => {
-                    format!("its network is heard on {other} with {}", dbm(*signal))
+                    format!(
+                        "its network is heard on {other} with {}",
+                        format_dbm(*signal)
+                    )
                 }
                 (None, None) => format!("its network is on {other} as well"),
             };
             format!(
                 "{} was late on {channel}, and {better}: nothing steered the device there.",
-                percent(*share)
+                format_percent(*share)
             )
         }
     }

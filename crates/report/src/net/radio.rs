@@ -1,7 +1,7 @@
 //! Events of the devices' radios: a sentence for each person, a table, and a drawing on the axis of the seconds.
 
-use super::page::{ABOVE, LETTERS, SECONDS, axis};
-use super::{Net, fitted, mbit};
+use super::page::{ABOVE, LETTERS, SECONDS, draw_axis};
+use super::{Net, format_mbit, write_fitting_table};
 use crate::plan::{BarLine, PlanSection};
 use assay_net::air::{Air, AirVerdict, WEAK};
 use assay_net::cause::Cause;
@@ -12,14 +12,14 @@ use assay_render::units::{NONE, format_latency};
 use assay_wifi::channel::{Band, Channel};
 
 /// Formats a signal strength in dBm.
-pub(super) fn dbm(signal: i32) -> String {
+pub(super) fn format_dbm(signal: i32) -> String {
     match signal {
         0.. => format!("{signal} dBm"),
         _ => format!("−{} dBm", signal.unsigned_abs()),
     }
 }
 
-fn place(channel: Option<Channel>) -> String {
+fn format_channel(channel: Option<Channel>) -> String {
     channel.map_or_else(
         || "an unknown channel".to_owned(),
         |channel| channel.to_string(),
@@ -27,15 +27,15 @@ fn place(channel: Option<Channel>) -> String {
 }
 
 /// Formats a change of channel.
-pub(super) fn way(from: Option<Channel>, to: Option<Channel>) -> String {
+pub(super) fn format_channel_change(from: Option<Channel>, to: Option<Channel>) -> String {
     match (from, to) {
         (Some(one), Some(two)) if one == two => format!("on {one}, to another access point"),
-        (from, to) => format!("from {} to {}", place(from), place(to)),
+        (from, to) => format!("from {} to {}", format_channel(from), format_channel(to)),
     }
 }
 
 /// Describes unusual radio events of a person that the causes do not mention.
-pub(super) fn sentence(
+pub(super) fn describe_radio(
     air: &AirVerdict,
     causes: &[&Cause],
     clock: &dyn Fn(u64) -> String,
@@ -47,7 +47,7 @@ pub(super) fn sentence(
     {
         said.push(format!(
             "the signal fell to {} at {}",
-            dbm(weakest.dbm),
+            format_dbm(weakest.dbm),
             clock(weakest.at_us)
         ));
     }
@@ -57,13 +57,13 @@ pub(super) fn sentence(
         ([roam], false) => said.push(format!(
             "it roamed at {} {}",
             clock(roam.to_us),
-            way(roam.from, roam.to)
+            format_channel_change(roam.from, roam.to)
         )),
         ([first, ..], _) => said.push(format!(
             "it roamed {} times, first at {} {}",
             air.roams.len(),
             clock(first.to_us),
-            way(first.from, first.to)
+            format_channel_change(first.from, first.to)
         )),
     }
     let longest = air
@@ -100,14 +100,18 @@ const COLUMNS: [&str; 7] = [
     "roams",
 ];
 
-fn cells(net: &Net, air: &AirVerdict) -> Vec<String> {
+fn format_cells(net: &Net, air: &AirVerdict) -> Vec<String> {
     let none = || NONE.to_owned();
-    let rate = |rate: Option<u64>| rate.map_or_else(none, |rate| mbit(rate as f64));
+    let rate = |rate: Option<u64>| rate.map_or_else(none, |rate| format_mbit(rate as f64));
     vec![
         air.channel.map_or_else(none, |channel| channel.to_string()),
-        air.signal.map_or_else(none, dbm),
+        air.signal.map_or_else(none, format_dbm),
         air.weakest.map_or_else(none, |weakest| {
-            format!("{} at {}", dbm(weakest.dbm), net.clock(weakest.at_us))
+            format!(
+                "{} at {}",
+                format_dbm(weakest.dbm),
+                net.clock(weakest.at_us)
+            )
         }),
         rate(air.down_bit_per_s),
         rate(air.up_bit_per_s),
@@ -115,7 +119,7 @@ fn cells(net: &Net, air: &AirVerdict) -> Vec<String> {
     ]
 }
 
-fn airs<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, &'a AirVerdict, &'a Air)> {
+fn list_radios<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, &'a AirVerdict, &'a Air)> {
     let people = net.judged.iter().zip(&net.run.people);
     people.filter_map(|(judged, taken)| {
         let air = taken.record.as_ref()?.air.as_ref()?;
@@ -124,15 +128,15 @@ fn airs<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, &'a AirVerdict, &'a 
 }
 
 /// Writes the table for a terminal; empty without radios.
-pub(super) fn table(out: &mut String, net: &Net, style: Style) {
+pub(super) fn write_table(out: &mut String, net: &Net, style: Style) {
     let mut rows: Vec<Vec<String>> = vec![COLUMNS.map(str::to_owned).to_vec()];
-    rows.extend(airs(net).map(|(person, judged, _)| {
+    rows.extend(list_radios(net).map(|(person, judged, _)| {
         std::iter::once(escape_line(person))
-            .chain(cells(net, judged))
+            .chain(format_cells(net, judged))
             .collect()
     }));
     if rows.len() > 1 {
-        fitted(
+        write_fitting_table(
             out,
             &mut rows,
             "llrrrrr",
@@ -148,8 +152,8 @@ const ROW: f64 = 46.0;
 const SCALE: (f64, f64) = (-90.0, -30.0);
 
 /// Builds the section of the page; `None` without radios.
-pub(super) fn section(net: &Net) -> Option<PlanSection> {
-    let all: Vec<_> = airs(net).collect();
+pub(super) fn build_section(net: &Net) -> Option<PlanSection> {
+    let all: Vec<_> = list_radios(net).collect();
     let rows: Vec<BarLine> = all
         .iter()
         .map(|(person, judged, air)| {
@@ -159,7 +163,7 @@ pub(super) fn section(net: &Net) -> Option<PlanSection> {
                 .map(|point| escape_line(&point.address))
                 .collect();
             points.dedup();
-            let mut cells = cells(net, judged);
+            let mut cells = format_cells(net, judged);
             cells.push(points.join(", "));
             BarLine {
                 label: (*person).to_owned(),
@@ -177,12 +181,12 @@ pub(super) fn section(net: &Net) -> Option<PlanSection> {
             .to_owned(),
         columns: COLUMNS.into_iter().chain(["access points"]).collect(),
         rows,
-        drawing: Some(drawing(net, &all)),
+        drawing: Some(draw_radios(net, &all)),
         ..PlanSection::default()
     })
 }
 
-fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
+fn draw_radios(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
     let height = all.len() as f64 * (ABOVE + ROW) + 20.0;
     let mut svg = Svg::new(SECONDS, height);
     let seconds = net.seconds();
@@ -204,14 +208,14 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
                 None => "with no access point".to_owned(),
                 Some(_) => format!(
                     "{}, {}, down {}, up {}",
-                    place(sample.channel),
-                    sample.signal.map_or_else(|| NONE.to_owned(), dbm),
+                    format_channel(sample.channel),
+                    sample.signal.map_or_else(|| NONE.to_owned(), format_dbm),
                     sample
                         .down_bit_per_s
-                        .map_or_else(|| NONE.to_owned(), |rate| mbit(rate as f64)),
+                        .map_or_else(|| NONE.to_owned(), |rate| format_mbit(rate as f64)),
                     sample
                         .up_bit_per_s
-                        .map_or_else(|| NONE.to_owned(), |rate| mbit(rate as f64)),
+                        .map_or_else(|| NONE.to_owned(), |rate| format_mbit(rate as f64)),
                 ),
             };
             let says = format!("{} {says}", net.clock(sample.at));
@@ -249,12 +253,12 @@ fn drawing(net: &Net, all: &[(&str, &AirVerdict, &Air)]) -> String {
             let says = format!(
                 "{} roamed {}",
                 net.clock(roam.to_us),
-                way(roam.from, roam.to)
+                format_channel_change(roam.from, roam.to)
             );
             svg.add_titled_rect([x - 2.0, top, 4.0, 5.0], "c-special", &says);
         }
     }
-    axis(&mut svg, net, seconds, height, (0.0, SECONDS));
+    draw_axis(&mut svg, net, seconds, height, (0.0, SECONDS));
     svg.finish(
         "radios",
         "The radios",

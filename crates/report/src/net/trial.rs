@@ -1,8 +1,8 @@
 //! Reports of a trial of two networks: the verdict in a sentence, the experience of all people on each side, and the
 //! pairs.
 
+use super::format_percent;
 use super::page::of_whole;
-use super::percent;
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
 use crate::trial::{format_signed_ratio, format_span, verdict_word};
 use assay_model::SCHEMA_VERSION;
@@ -49,14 +49,14 @@ pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
             format!(
                 "{}{} of what was due came in time",
                 format_signed_ratio(ratio),
-                ends(judgement.interval)
+                format_interval(judgement.interval)
             )
         },
     );
     let said = match judgement.verdict {
         Verdict::Better => format!(
             "with {changed} instead of {now}, {moved}, {pairs}, and nobody lost more than {}",
-            percent(trial.guard)
+            format_percent(trial.guard)
         ),
         _ => format!(
             "with {changed} instead of {now}: {}",
@@ -73,7 +73,7 @@ pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
     let error = match judgement.verdict {
         Verdict::Better | Verdict::Worse => format!(
             " Chance alone says so in at most {} of such trials.",
-            percent(trial.alpha)
+            format_percent(trial.alpha)
         ),
         _ => String::new(),
     };
@@ -83,22 +83,22 @@ pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
     )
 }
 
-fn ends(interval: Option<Interval>) -> String {
+fn format_interval(interval: Option<Interval>) -> String {
     interval.map_or_else(String::new, |interval| {
         format!(
             " ({} interval {})",
-            percent(interval.confidence),
+            format_percent(interval.confidence),
             format_span(interval.low, interval.high)
         )
     })
 }
 
-fn share(share: Option<f64>) -> String {
-    share.map_or_else(|| NONE.to_owned(), percent)
+fn format_share(share: Option<f64>) -> String {
+    share.map_or_else(|| NONE.to_owned(), format_percent)
 }
 
 /// Formats the change for a person: the guardrail is about worsening, but the report shows changes.
-fn change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
+fn format_change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
     let guard = person.guard.and_then(|at| judgement.guards.get(at));
     let Some(guard) = guard.filter(|guard| guard.worsening > 0.0) else {
         return [NONE.to_owned(), NONE.to_owned()];
@@ -110,12 +110,12 @@ fn change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
     [format_signed_ratio(1.0 / guard.worsening), interval]
 }
 
-fn cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) -> Vec<String> {
+fn format_cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) -> Vec<String> {
     let runs = trial.slots.len() / 2;
-    let [ratio, interval] = change(person, judgement);
+    let [ratio, interval] = format_change(person, judgement);
     vec![
-        share(person.in_time[0]),
-        share(person.in_time[1]),
+        format_share(person.in_time[0]),
+        format_share(person.in_time[1]),
         ratio,
         interval,
         format!("{} of {runs}", person.bad[0]),
@@ -146,7 +146,7 @@ pub fn trial_terminal(trial: &Trial, style: Style) -> String {
         .iter()
         .map(|person| {
             std::iter::once(escape_line(&person.person))
-                .chain(cells(trial, person, &judgement))
+                .chain(format_cells(trial, person, &judgement))
                 .collect()
         })
         .collect();
@@ -163,7 +163,7 @@ pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
             "pair {pair} of at most {}: {}{}",
             trial.first.len(),
             format_signed_ratio(ratio),
-            ends(judgement.interval)
+            format_interval(judgement.interval)
         ),
         None => format!(
             "pair {pair} of at most {}: {}",
@@ -182,7 +182,10 @@ pub fn trial_page(trial: &Trial) -> String {
         escape_line(&trial.sides[1]),
         escape_line(&trial.sides[0])
     );
-    let sections = [people(trial, &judgement), pairs(trial)];
+    let sections = [
+        build_people_section(trial, &judgement),
+        build_pairs_section(trial),
+    ];
     render_page_of_verb(
         "assay net",
         &title,
@@ -191,23 +194,23 @@ pub fn trial_page(trial: &Trial) -> String {
     )
 }
 
-fn bar(share: Option<f64>, colour: &'static str, side: &str) -> Vec<BarPart> {
+fn build_bar(share: Option<f64>, colour: &'static str, side: &str) -> Vec<BarPart> {
     let part = share.map(|share| BarPart {
         colour,
         amount: share,
-        says: format!("{}: {} in time", escape_line(side), percent(share)),
+        says: format!("{}: {} in time", escape_line(side), format_percent(share)),
     });
     part.into_iter().collect()
 }
 
-fn people(trial: &Trial, judgement: &Judgement) -> PlanSection {
+fn build_people_section(trial: &Trial, judgement: &Judgement) -> PlanSection {
     let rows = trial.people().into_iter().map(|person| BarLine {
         label: person.person.clone(),
         lanes: vec![
-            bar(person.in_time[0], "copy", &trial.sides[0]),
-            bar(person.in_time[1], "data", &trial.sides[1]),
+            build_bar(person.in_time[0], "copy", &trial.sides[0]),
+            build_bar(person.in_time[1], "data", &trial.sides[1]),
         ],
-        cells: cells(trial, &person, judgement),
+        cells: format_cells(trial, &person, judgement),
         ..BarLine::default()
     });
     PlanSection {
@@ -231,7 +234,7 @@ fn people(trial: &Trial, judgement: &Judgement) -> PlanSection {
     }
 }
 
-fn pairs(trial: &Trial) -> PlanSection {
+fn build_pairs_section(trial: &Trial) -> PlanSection {
     let rows = trial.slots.chunks_exact(2).map(|two| {
         let grades = |side: Side| {
             let slot = two.iter().find(|slot| slot.side == side);

@@ -88,7 +88,7 @@ fn render_rows<'a>(
             write_hanging(&mut out, &escape_line(caution), style);
         }
     }
-    table(
+    write_table(
         &rows.collect::<Vec<_>>(),
         comparison.requests,
         &mut out,
@@ -117,7 +117,7 @@ pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
     }
 }
 
-fn cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
+fn format_cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
     let quantity = row.metric.quantity;
     let interval = row.interval.map_or("no interval".to_owned(), |interval| {
         format!(
@@ -142,14 +142,14 @@ fn cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
     ]
 }
 
-fn table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
+fn write_table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
     write_section_heading("Figures", out, style);
     if rows.is_empty() {
         out.push_str("  the two runs have no workload on a common target\n");
         return;
     }
     let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];
-    let body: Vec<[String; 6]> = rows.iter().map(|row| cells(row, requests)).collect();
+    let body: Vec<[String; 6]> = rows.iter().map(|row| format_cells(row, requests)).collect();
     let columns: Vec<usize> = (0..heads.len())
         .map(|i| {
             body.iter()

@@ -174,7 +174,7 @@ pub(crate) fn describe_change(change: &Change, now: Option<&str>) -> ChangeText 
             now: now.map(|text| format_setting_value(Some(text), absent_word(of))),
             changed: format_setting_value(to.as_deref(), absent_word(of)),
             touches: describe_scope(of),
-            undo: "set back before every measurement of A and at the end, and read back; after a \
+            undo: "reverted before every measurement of A and at the end, and read back; after a \
                    crash `assay trial --recover` does it"
                 .to_owned(),
         },

@@ -216,7 +216,7 @@ fn write_change(plan: &TrialPlan, before: &TrialPreview, out: &mut String, style
         say(out, "B, changed", &described.changed);
     }
     say(out, "touched", &described.touches);
-    say(out, "taken back", &described.undo);
+    say(out, "undo", &described.undo);
     if !plan.aa {
         say(out, "risk", risk_word(plan.risk));
         say(out, "predicted", &escape_line(&plan.predicts));
@@ -226,7 +226,7 @@ fn write_change(plan: &TrialPlan, before: &TrialPreview, out: &mut String, style
 fn risk_word(level: RiskLevel) -> &'static str {
     match level {
         RiskLevel::None => "none outside what assay makes itself",
-        RiskLevel::Low => "low: a setting that is set back at once",
+        RiskLevel::Low => "low: a setting that is reverted at once",
         RiskLevel::Service => "a service may stop working until the setting is back",
         RiskLevel::Lockout => "you may lock yourself out: keep a second way in open",
         RiskLevel::DataLoss => "data that was acknowledged may be lost while B is in effect",

@@ -1,6 +1,6 @@
 //! Progress lines of a running session.
 
-use super::notebook::{describe_end, figure, format_gain, geometric_mean};
+use super::notebook::{describe_end, format_figure, format_gain, geometric_mean};
 use assay_model::Nanos;
 use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
@@ -32,10 +32,14 @@ pub fn format_progress(
         StepOutcome::Kept { .. } => "kept".to_owned(),
         StepOutcome::Reverted { .. } => return None,
     };
-    Some(format!("{} [{} left]", escape_line(&line), left(after)))
+    Some(format!(
+        "{} [{} left]",
+        escape_line(&line),
+        remaining_time(after)
+    ))
 }
 
-fn left(session: &TuneSession) -> Nanos {
+fn remaining_time(session: &TuneSession) -> Nanos {
     let clock = session.clock();
     let left = clock.budget.0.saturating_sub(clock.spent.0);
     Nanos(left / 1_000_000_000 * 1_000_000_000)
@@ -49,7 +53,7 @@ fn format_visit(session: &TuneSession) -> Option<String> {
         .flatten()
         .copied()
         .collect();
-    let now = figure(want.metric().quantity, geometric_mean(&values)?);
+    let now = format_figure(want.metric().quantity, geometric_mean(&values)?);
     let standing = match session.standings().get(at)? {
         Standing::Met { .. } => "met",
         Standing::MetForNow { .. } => "met for now",

@@ -62,8 +62,8 @@ fn write_title(view: &TuneView<'_>) -> String {
             let judged = view.session.judge(whole);
             format!(
                 "{subject}: {metric} {} → {} ({})",
-                figure(metric.quantity, before),
-                figure(metric.quantity, after),
+                format_figure(metric.quantity, before),
+                format_figure(metric.quantity, after),
                 format_gain(judged.ratio, judged.interval)
             )
         }
@@ -109,8 +109,10 @@ fn goal_section(view: &TuneView<'_>) -> Option<NotebookSection> {
             .copied()
             .collect();
         let quantity = want.metric().quantity;
-        let now = geometric_mean(&values)
-            .map_or_else(|| "not measured".to_owned(), |mean| figure(quantity, mean));
+        let now = geometric_mean(&values).map_or_else(
+            || "not measured".to_owned(),
+            |mean| format_figure(quantity, mean),
+        );
         let standing = view.session.standings().get(at);
         let standing = standing.map_or_else(|| "not known".to_owned(), describe_standing);
         vec![want.to_string(), now, standing]
@@ -333,12 +335,12 @@ fn remaining_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let text = match criterion.comparison.holds(after, criterion.threshold) {
         true => format!(
             "{} now, wanted {want}: met in the pairs of the last proof.",
-            figure(quantity, after)
+            format_figure(quantity, after)
         ),
         false => format!(
             "{} now, wanted {want}: still missed. No further change that is known to assay, allowed and applicable \
              here was proved to help; what is left has to come from other hardware, or from less work.",
-            figure(quantity, after)
+            format_figure(quantity, after)
         ),
     };
     Some(NotebookSection {
@@ -394,7 +396,7 @@ pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-pub(super) fn figure(quantity: Quantity, value: f64) -> String {
+pub(super) fn format_figure(quantity: Quantity, value: f64) -> String {
     format_value_with_unit(quantity, value)
 }
 

@@ -1,6 +1,6 @@
 //! The page: a section of charts for each server, and one that compares the servers.
 
-use super::{HEAD, Web, cells, name, percentile, rate, sentences};
+use super::{HEAD, Web, describe_results, format_cells, format_percentile, format_rate, step_name};
 mod over_time;
 
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
@@ -27,14 +27,14 @@ pub fn page(web: &Web) -> String {
         let (closed, open) = (of(true), of(false));
         let remarks = web.remarks.get(target).map_or(&[][..], Vec::as_slice);
         if !closed.is_empty() {
-            sections.push(throughput(url, &closed, remarks));
-            sections.push(efficiency(url, &closed));
+            sections.push(build_throughput_section(url, &closed, remarks));
+            sections.push(build_efficiency_section(url, &closed));
         }
         sections.extend(
             [("closed", &closed), ("open", &open)]
                 .into_iter()
                 .filter_map(|(kind, steps)| {
-                    latency(url, &format!("{kind}-{target}"), kind == "open", steps)
+                    build_latency_section(url, &format!("{kind}-{target}"), kind == "open", steps)
                 }),
         );
         let all: Vec<&StepResult> = closed.iter().chain(&open).copied().collect();
@@ -42,15 +42,20 @@ pub fn page(web: &Web) -> String {
             [("closed", &closed), ("open", &open)]
                 .into_iter()
                 .filter_map(|(kind, steps)| {
-                    over_time::section(url, &format!("{kind}-{target}"), kind == "open", steps)
+                    over_time::build_section(
+                        url,
+                        &format!("{kind}-{target}"),
+                        kind == "open",
+                        steps,
+                    )
                 }),
         );
-        let generators = generators(url, &all);
+        let generators = build_generators_section(url, &all);
         if !generators.rows.is_empty() {
             sections.push(generators);
         }
-        sections.push(limits(url, &all));
-        let doubts = doubts(url, &all);
+        sections.push(build_limits_section(url, &all));
+        let doubts = build_doubts_section(url, &all);
         if !doubts.rows.is_empty() {
             sections.push(doubts);
         }
@@ -65,25 +70,25 @@ pub fn page(web: &Web) -> String {
         [one] => format!("Load on {one}"),
         urls => format!("Load on {} servers", urls.len()),
     };
-    let intro: Vec<String> = sentences(web)
+    let intro: Vec<String> = describe_results(web)
         .into_iter()
         .chain(web.about.clone())
         .collect();
     render_page_of_verb("assay web", &title, &intro, &sections)
 }
 
-fn columns() -> Vec<&'static str> {
+fn list_columns() -> Vec<&'static str> {
     std::iter::once("step").chain(HEAD).collect()
 }
 
 /// Creates a bar of the figure's length with the ends of its interval.
-fn bar(
+fn build_bar(
     step: &StepResult,
     estimate: Option<assay_model::result::Estimate>,
     says: String,
 ) -> BarLine {
     BarLine {
-        label: name(step),
+        label: step_name(step),
         lanes: vec![vec![BarPart {
             colour: if step.rounds == 0 { "idle" } else { "data" },
             amount: estimate.map_or(0.0, |estimate| estimate.value),
@@ -96,24 +101,24 @@ fn bar(
     }
 }
 
-fn throughput(url: &str, steps: &[&StepResult], remarks: &[String]) -> PlanSection {
+fn build_throughput_section(url: &str, steps: &[&StepResult], remarks: &[String]) -> PlanSection {
     let rows = steps.iter().map(|step| BarLine {
-        cells: cells(step),
-        ..bar(step, step.rate, format!("{} answers/s", rate(step)))
+        cells: format_cells(step),
+        ..build_bar(step, step.rate, format!("{} answers/s", format_rate(step)))
     });
     PlanSection {
         heading: format!("How much {} can do", escape_line(url)),
         about: "Good answers per second in a closed loop, by connections. The line is the 95 % interval \
                 over rounds."
             .to_owned(),
-        columns: columns(),
+        columns: list_columns(),
         rows: rows.collect(),
         notes: remarks.to_vec(),
         ..PlanSection::default()
     }
 }
 
-fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
+fn build_efficiency_section(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps
         .iter()
         .filter(|step| step.per_cpu_second.is_some())
@@ -127,7 +132,7 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
                     step.server_cpus
                         .map_or_else(String::new, |cpus| format!("{cpus:.2}")),
                 ],
-                ..bar(
+                ..build_bar(
                     step,
                     step.per_cpu_second,
                     format!("{} answers", format_significant(figure)),
@@ -154,7 +159,12 @@ fn efficiency(url: &str, steps: &[&StepResult]) -> PlanSection {
 
 /// Builds the latency curves, with a table of percentiles from the intended and from the actual
 /// start.
-fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<PlanSection> {
+fn build_latency_section(
+    url: &str,
+    id: &str,
+    open: bool,
+    steps: &[&StepResult],
+) -> Option<PlanSection> {
     let drawn: Vec<&&StepResult> = steps
         .iter()
         .filter(|step| !step.histogram.is_empty())
@@ -163,7 +173,7 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
         return None;
     }
     let of = drawn.iter().map(|step| percentile_curves::LatencyCurve {
-        label: name(step),
+        label: step_name(step),
         points: percentile_curves::compute_curve(&step.histogram, POINTS),
     });
     let heading = match open {
@@ -195,14 +205,15 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
         nines,
     );
     let rows = drawn.iter().map(|step| {
-        let four = |p: Percentiles| [p.p50, p.p90, p.p99, p.p999].map(|one| percentile(step, one));
+        let four =
+            |p: Percentiles| [p.p50, p.p90, p.p99, p.p999].map(|one| format_percentile(step, one));
         let mut cells = four(step.latency).to_vec();
         if open {
             cells.extend(four(step.service));
         }
         cells.push(step.failed.to_string());
         BarLine {
-            label: name(step),
+            label: step_name(step),
             cells,
             ..BarLine::default()
         }
@@ -227,10 +238,10 @@ fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Pla
     })
 }
 
-fn generators(url: &str, steps: &[&StepResult]) -> PlanSection {
+fn build_generators_section(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps.iter().flat_map(|step| {
         step.generators.iter().map(|one| BarLine {
-            label: name(step),
+            label: step_name(step),
             cells: vec![
                 escape_line(&one.generator),
                 format_significant(one.rate),
@@ -252,9 +263,9 @@ fn generators(url: &str, steps: &[&StepResult]) -> PlanSection {
     }
 }
 
-fn limits(url: &str, steps: &[&StepResult]) -> PlanSection {
+fn build_limits_section(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps.iter().map(|step| BarLine {
-        label: name(step),
+        label: step_name(step),
         cells: vec![
             step.limit.who.name().to_owned(),
             step.limit.evidence.clone(),
@@ -271,10 +282,10 @@ fn limits(url: &str, steps: &[&StepResult]) -> PlanSection {
     }
 }
 
-fn doubts(url: &str, steps: &[&StepResult]) -> PlanSection {
+fn build_doubts_section(url: &str, steps: &[&StepResult]) -> PlanSection {
     let rows = steps.iter().flat_map(|step| {
         step.doubts.iter().map(|doubt| BarLine {
-            label: name(step),
+            label: step_name(step),
             cells: vec![
                 doubt.code.clone(),
                 doubt.evidence.clone(),

@@ -165,8 +165,8 @@ fn figures_of_a_step_that_is_void_are_marked() {
         rate: None,
         ..step(0, Pace::Closed, 4)
     };
-    assert!(cells(&void)[2].starts_with('(') && cells(&void)[0] == "void");
-    assert!(!cells(&step(0, Pace::Closed, 4))[2].starts_with('('));
+    assert!(format_cells(&void)[2].starts_with('(') && format_cells(&void)[0] == "void");
+    assert!(!format_cells(&step(0, Pace::Closed, 4))[2].starts_with('('));
     let judged = Judged {
         steps: vec![void],
         ..judged()

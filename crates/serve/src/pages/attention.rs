@@ -259,7 +259,7 @@ fn find_failed(state: &FleetState) -> Vec<AttentionItem> {
     state.machines.iter().filter_map(item).collect()
 }
 
-/// Changes that are better and were taken back, unless a later trial of the same change was kept.
+/// Lists changes that are better but were reverted, unless a later trial of the same change was kept.
 fn find_waiting(state: &FleetState) -> Vec<AttentionItem> {
     let mut seen = std::collections::BTreeSet::new();
     // The newest trial of a change decides.

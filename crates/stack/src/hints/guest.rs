@@ -58,10 +58,9 @@ fn every_write_flushed(look: &Look<'_>) -> Option<Said> {
 fn flushes_ignored(look: &Look<'_>) -> Option<Said> {
     let mode = cache_mode(look).filter(|mode| mode.starts_with("unsafe"))?;
     Some(Said {
-        text:
-            "flushes of the guest are ignored: what it was told is durable is lost when the host \
+        text: "flushes of the guest are ignored: its acknowledged writes are lost when the host \
                loses power"
-                .to_owned(),
+            .to_owned(),
         because: format!("cache {mode}"),
         page: "cache-unsafe",
         source: "qemu(1), -drive cache; `assay lab power-cut` shows it",

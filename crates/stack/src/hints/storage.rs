@@ -84,7 +84,7 @@ fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, 
 /// claims ZFS-11.
 fn sync_disabled(look: &Look<'_>) -> Option<Said> {
     look.says("sync", "disabled").then(|| Said {
-        text: "what a program or guest was told is durable is lost in a power cut".to_owned(),
+        text: "acknowledged writes of a program or guest are lost in a power cut".to_owned(),
         because: "sync disabled".to_owned(),
         page: "zfs-sync-disabled",
         source: "zfsprops(7), sync",

@@ -1,4 +1,4 @@
-//! What follows from the baseline: the goal is met, out of reach, or the search begins.
+//! Decides after the baseline: the goal is met, it is out of reach, or the search begins.
 
 use super::{SessionPhase, TuneSession};
 use crate::baseline::{self, Standing, judge_visits};
@@ -7,7 +7,8 @@ use crate::outcome::Ending;
 use assay_model::advice::Guard;
 
 impl TuneSession {
-    /// After a visit: met, beyond reach, or on with the first wish that is missed.
+    /// Decides after a visit: all wishes are met, the goal is out of reach, or the first missed
+    /// wish becomes the objective.
     pub(super) fn judge_baseline(&mut self) {
         let wants = &self.plan.goal.wants;
         self.standings = (wants.iter().enumerate())
@@ -76,7 +77,8 @@ impl TuneSession {
         }
     }
 
-    /// Wishes that are met must stay met: they may lose what they have to spare.
+    /// Makes guardrails of the wishes that are met: each may get worse only as far as it is still
+    /// met.
     fn guard_other_wishes(&mut self) {
         self.guards = self.plan.goal.guards.clone();
         for (at, want) in self.plan.goal.wants.iter().enumerate() {

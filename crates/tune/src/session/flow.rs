@@ -1,5 +1,5 @@
-//! What follows what in the search: each alone once, screens, proofs. The baseline before it is in
-//! `standing.rs`, the whole after it in `whole.rs`.
+//! Order of the steps of the search: each candidate alone once, screens, proofs. `baseline_result.rs` handles the
+//! baseline before it, `whole.rs` the proof of all accepted changes after it.
 
 use super::TuneSession;
 use super::sizes::{SCREEN_ERROR, SHRINK, fit, next_level};
@@ -15,22 +15,22 @@ use assay_model::Nanos;
 use assay_model::trial::{MAX_PAIRS, PairOutcome};
 use serde::{Deserialize, Serialize};
 
-/// Candidates that are proved after a screen at most.
+/// Most candidates that are proved after a screen.
 const CHOSEN: usize = 5;
-/// Fewest pairs of a proof: with fewer no look can decide at the levels of a session.
+/// Fewest pairs of a proof. With fewer pairs, no look can decide at the levels of a session.
 const LEAST_PROOF: u32 = 11;
 /// Quantile of the normal distribution at 0.9.
 const UPPER: f64 = 1.28;
-/// Alternations of a pair in the first round at most; four times as many in each later one.
+/// Most alternations of a pair in the first round; each later round allows four times as many.
 const MOST_AT_FIRST: u32 = 4;
-/// Share of the proved gains that is counted on when asking whether the goal is reached.
+/// Share of the proved gains that is expected to remain, when deciding whether the goal is reached.
 const COUNTED_ON: f64 = 0.8;
 
-/// Where a session is.
+/// Phase of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "phase")]
 pub enum SessionPhase {
-    /// Before anything.
+    /// Before the first step.
     SetUp,
     /// The baseline.
     Visiting,
@@ -38,38 +38,38 @@ pub enum SessionPhase {
     Diagnosing,
     /// Each alone once.
     Alone {
-        /// Place in the order.
+        /// Position in the order.
         at: usize,
     },
-    /// All in the same pairs.
+    /// The candidates of a screen are measured in the same pairs.
     Screening {
         /// The screen.
         screen: Screen,
     },
-    /// One after the other.
+    /// Candidates are proved one after another.
     Proving {
-        /// The one that goes on.
+        /// The running proof.
         proof: Proof,
-        /// Those after it.
+        /// Candidates that are proved after it.
         queue: Vec<usize>,
-        /// Level that is left for this one and those.
+        /// Error level left for this proof and the queue.
         level: f64,
     },
-    /// All that was accepted.
+    /// All accepted changes are proved together.
     Whole {
-        /// The attempt.
+        /// The running attempt.
         proof: Proof,
     },
     /// The accepted changes are being kept.
     Keeping,
     /// Everything is being reverted.
     Reverting,
-    /// Over.
+    /// The session has ended.
     Done,
 }
 
 impl TuneSession {
-    /// After one slot with one candidate.
+    /// Handles the outcome of a slot with one candidate.
     pub(super) fn note_alone(&mut self, error: Option<String>) {
         let SessionPhase::Alone { at } = self.phase else {
             return;
@@ -124,7 +124,8 @@ impl TuneSession {
         self.start_proof(pool, level);
     }
 
-    /// Neither accepted nor settled by a proof. Who was given up may come back through a screen.
+    /// Returns whether a candidate is neither accepted nor decided by a proof. A candidate that was
+    /// given up can return through a screen.
     fn is_open(&self, candidate: usize) -> bool {
         let settled = |proof: &Proof| {
             let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
@@ -138,7 +139,8 @@ impl TuneSession {
         !self.accepted.contains(&candidate) && !self.proofs.iter().any(settled)
     }
 
-    /// Candidates of a screen: cheap to switch, none that excludes another or what is accepted.
+    /// Returns the candidates of a screen: cheap to switch, and none that excludes another or an
+    /// accepted one.
     fn columns(&self, pool: &[usize]) -> Vec<usize> {
         let all = &self.plan.candidates;
         let mut columns: Vec<usize> = Vec::new();
@@ -153,7 +155,7 @@ impl TuneSession {
         columns
     }
 
-    /// After a pair of whatever stage.
+    /// Handles the outcome of a pair of any stage.
     pub(super) fn note_pair(&mut self, outcome: PairOutcome, figures: Option<[f64; 2]>) {
         match std::mem::replace(&mut self.phase, SessionPhase::Done) {
             SessionPhase::Screening { mut screen } => {
@@ -187,8 +189,8 @@ impl TuneSession {
                 proof.pairs.push(outcome);
                 proof.figures.extend(figures);
                 if self.clock.left(self.plan.costs.set_back) == Nanos(0) {
-                    // The clock ends it and not what the pairs show, so that their number is as good as one
-                    // that was settled before.
+                    // The time ended the proof, not its results. The number of pairs is therefore
+                    // as valid as one that was fixed before.
                     proof.max_pairs = proof.pairs.len() as u32;
                 }
                 proof.end = proof.examine_whole(self.terms());
@@ -202,12 +204,12 @@ impl TuneSession {
         }
     }
 
-    /// Whether searching on would take what is set aside for the end.
+    /// Returns whether more search would use the time reserved for the end.
     fn is_late(&self) -> bool {
         self.clock.left(self.reserve()) == Nanos(0)
     }
 
-    /// After a screen: the best few are proved.
+    /// Ends a screen: selects the best candidates for proofs.
     fn choose(&mut self, screen: Screen) {
         let level = self.round_level().unwrap_or_default();
         let fitted = screen.fit();
@@ -237,7 +239,8 @@ impl TuneSession {
         self.start_proof(queue, level);
     }
 
-    /// Begins the proof of the first in the queue that can still be tried, or ends the round.
+    /// Begins the proof of the first candidate in the queue that can still be tried, or ends the
+    /// round.
     fn start_proof(&mut self, mut queue: Vec<usize>, level: f64) {
         let screened = self
             .screens
@@ -257,7 +260,7 @@ impl TuneSession {
             changed.insert(candidate);
             let left = self.clock.left(self.reserve());
             let differ = Row::from([candidate]);
-            // Few long pairs prove less than many short ones.
+            // A few long pairs prove less than many short ones.
             let many = fit(left, self.plan.costs.pair(all, &differ, 1)) / ENOUGH;
             let alternations = alternations_for(self.noise(), self.expected_gain(candidate))
                 .min(MOST_AT_FIRST << (2 * self.round))
@@ -299,7 +302,8 @@ impl TuneSession {
         self.open_round();
     }
 
-    /// What a proof of a candidate counts on, as ln: what was seen of it, else a tenth.
+    /// Returns the gain that the proof of a candidate expects, as a natural logarithm: the gain
+    /// seen so far, or 0.1.
     fn expected_gain(&self, candidate: usize) -> f64 {
         let screened = self.screens.iter().rev().find_map(|screen| {
             let column = screen.candidates.iter().position(|at| *at == candidate)?;
@@ -331,7 +335,7 @@ impl TuneSession {
         self.start_proof(queue, level - spent);
     }
 
-    /// Whether the objective is met by what was accepted, counted with care.
+    /// Returns whether the accepted changes probably meet the objective, by a cautious estimate.
     fn is_goal_in_reach(&self) -> bool {
         let want = &self.plan.goal.wants[self.objective];
         let Some(criterion) = want.criterion() else {

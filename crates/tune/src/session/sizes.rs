@@ -1,4 +1,4 @@
-//! How large a screen or a proof is, settled before its first pair, and what is set aside for the end.
+//! Number of pairs of a screen or a proof, fixed before its first pair, and the time reserved for the end.
 
 use super::TuneSession;
 use crate::budget::{Row, add, times};
@@ -9,32 +9,34 @@ use assay_judge::trial::forecast;
 use assay_model::Nanos;
 use assay_model::trial::MAX_PAIRS;
 
-/// Level of a useless piece in a session, over all rounds.
+/// Probability that a session accepts a useless change, over all rounds.
 pub(super) const LEVEL: f64 = 0.05;
-/// Share of the level that is left which a round may spend; the last one may spend all.
+/// Share of the remaining level that each round may spend; the last one may spend all of it.
 const ROUNDS: [f64; 3] = [0.8, 0.7, 1.0];
-/// Share of a round's level for the next proof after a screen, which puts the likeliest first.
+/// Share of the level of a round for the next proof after a screen, which orders candidates by
+/// probability of a gain.
 const FIRST: f64 = 0.5;
-/// Level of each attempt at the whole; their sum is that of a session that keeps anything though
-/// nothing helps.
+/// Level of each attempt to prove all accepted changes. Their sum is the probability that a session
+/// keeps anything although nothing helps.
 pub(super) const WHOLE_LEVELS: [f64; 2] = [0.035, 0.015];
-/// Share of the budget that one screen may take.
+/// Largest share of the budget for one screen.
 const SCREEN_SHARE: f64 = 0.35;
-/// Share of the budget that is set aside for the whole at most.
+/// Largest share of the budget that is reserved for the proof of all accepted changes.
 const WHOLE_SHARE: f64 = 0.20;
-/// Standard error of an effect that a screen aims at.
+/// Standard error of an effect that a screen aims for.
 pub(super) const SCREEN_ERROR: f64 = 0.03;
-/// Noise below this is luck.
+/// Smallest plausible noise; a smaller estimate is chance.
 const LEAST_NOISE: f64 = 0.005;
-/// Pairs of a screen at most.
+/// Most pairs of a screen.
 const SCREEN_MOST: u32 = 96;
-/// Gains shrink between the proof that found them and the next one: the winner's curse.
+/// Factor for gains between two proofs: a proof that found a gain overestimates it (winner's
+/// curse).
 pub(super) const SHRINK: f64 = 0.7;
-/// Fewest pairs of the whole: the first number at which a level of 2.5 % can be reached is 6; fewer than
-/// this many leave the total open.
+/// Fewest pairs of the proof of all accepted changes. Six pairs are the first number at which a
+/// level of 2.5 % is possible; with fewer than this constant, the total gain stays open.
 const LEAST_WHOLE: u32 = 12;
 
-/// Pairs and alternations.
+/// Number of pairs and of alternations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub pairs: u32,
@@ -42,14 +44,14 @@ pub(super) struct Size {
 }
 
 impl TuneSession {
-    /// The level of the next round; none when there is no further one.
+    /// Returns the level of the next round; None if there is none.
     pub(super) fn round_level(&self) -> Option<f64> {
         let share = ROUNDS.get(self.round as usize)?;
         Some(self.level_left * share)
     }
 
-    /// Noise of a pair's log ratio: of the proofs, else of the screen, else of neighbouring rounds of
-    /// the baseline.
+    /// Returns the noise of the log ratio of a pair: from the proofs, or from the screen, or from
+    /// neighbouring rounds of the baseline.
     pub(super) fn noise(&self) -> f64 {
         let mut of_proofs: Vec<f64> = self.proofs.iter().map(Proof::noise).collect();
         of_proofs.retain(|noise| *noise > 0.0);
@@ -71,7 +73,8 @@ impl TuneSession {
         forecast::estimate_noise(&steps).max(LEAST_NOISE)
     }
 
-    /// Pairs of a screen of these candidates; none when it does not fit or tells nothing.
+    /// Returns the number of pairs of a screen of these candidates; None if it does not fit or
+    /// would show nothing.
     pub(super) fn screen_pairs(&self, candidates: &Row) -> Option<u32> {
         let order = matrix_order(candidates.len())?;
         let pair = self.plan.costs.pair(&self.plan.candidates, candidates, 1);
@@ -82,7 +85,7 @@ impl TuneSession {
         (pairs >= order + 8).then_some(pairs)
     }
 
-    /// Set aside for the end: the whole and setting back.
+    /// Returns the time reserved for the end: the proof of all accepted changes, and reverting.
     pub(super) fn reserve(&self) -> Nanos {
         let row = self.accepted_row();
         let whole = match row.is_empty() {
@@ -106,7 +109,8 @@ impl TuneSession {
         add(whole, self.plan.costs.set_back)
     }
 
-    /// What the whole takes by the noise and the gains of the proofs, within this time.
+    /// Returns the size of the proof of all accepted changes, from the noise and gains of the
+    /// proofs, within this time.
     pub(super) fn whole_size(&self, time: Nanos) -> Size {
         let margin = self.plan.goal.margin.ln_1p();
         let effect = (SHRINK * self.proved_one_by_one()).max(margin / 2.0);
@@ -127,13 +131,14 @@ impl TuneSession {
         }
     }
 
-    /// The size of an attempt at the whole; none when the time does not suffice.
+    /// Returns the size of an attempt to prove all accepted changes; None if the time is too short.
     pub(super) fn size_attempt(&self) -> Option<Size> {
         let size = self.whole_size(self.clock.left(self.plan.costs.set_back));
         (size.pairs >= LEAST_WHOLE).then_some(size)
     }
 
-    /// Noise of one alternation of a guardrail and how much worse it looks, from the accepted proofs.
+    /// Returns the noise of one alternation of a guardrail and its apparent worsening, from the
+    /// accepted proofs.
     fn guard_noise(&self, at: usize) -> (f64, f64) {
         let (mut noise, mut worse) = (0.0f64, 0.0);
         for proof in self.accepted_proofs() {
@@ -146,13 +151,13 @@ impl TuneSession {
     }
 }
 
-/// The level of the next of `waiting` proofs, of what a round has left.
+/// Returns the level of the next of `waiting` proofs, from the level left in the round.
 pub(super) fn next_level(left: f64, waiting: usize, screened: bool) -> f64 {
     let even = 1.0 / waiting.max(1) as f64;
     left * if screened { even.max(FIRST) } else { even }
 }
 
-/// How many of `pair` fit into `time`.
+/// Returns how many times `pair` fits into `time`.
 pub(super) fn fit(time: Nanos, pair: Nanos) -> u32 {
     u32::try_from(time.0 / pair.0.max(1)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The end: the proof of the whole, then keep or revert.
+//! The end of a session: all accepted changes are proved together, then kept or reverted.
 
 use super::sizes::WHOLE_LEVELS;
 use super::{SessionPhase, TuneSession};
@@ -9,7 +9,7 @@ use crate::seeds;
 use crate::step::Stage;
 
 impl TuneSession {
-    /// Ends the search: the whole, or back.
+    /// Ends the search: proves all accepted changes together, or reverts.
     pub(super) fn finish_search(&mut self) {
         match self.accepted.is_empty() {
             true => self.end(Ending::NothingProved),
@@ -50,7 +50,7 @@ impl TuneSession {
             self.ending = Some(Ending::Kept { row });
             self.phase = SessionPhase::Keeping;
         } else if open {
-            // The pairs did not suffice: the same again in fresh ones.
+            // There were too few pairs: prove the same changes again with new pairs.
             self.start_whole();
         } else if self.accepted.len() > 1 {
             self.drop_weakest();
@@ -60,8 +60,8 @@ impl TuneSession {
         }
     }
 
-    /// Takes away what did most harm to a guardrail that the whole did not hold, or else what gained
-    /// least.
+    /// Removes the change that harmed the failed guardrail most, or otherwise the one with the
+    /// smallest gain.
     fn drop_weakest(&mut self) {
         let harmed = self.wholes.last().and_then(|whole| {
             let judged = whole.judgement(self.terms());
@@ -86,7 +86,7 @@ impl TuneSession {
         }
     }
 
-    /// Ends without keeping anything.
+    /// Ends the session without keeping a change.
     pub(super) fn end(&mut self, ending: Ending) {
         self.ending = Some(ending);
         self.phase = SessionPhase::Reverting;

@@ -1,4 +1,4 @@
-//! CPUs: times by kind, the run queue, interrupts, throttling by heat, clock source and frequency.
+//! CPUs: times by kind, run queue, interrupts, thermal throttling, clock source and frequency.
 
 use super::{MachineReader, parse_pressure};
 use crate::machine_look::MachineLook;
@@ -122,8 +122,8 @@ fn read_seldom(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-/// Sums the interrupts of devices for each CPU; those that each CPU raises for itself (timer, reschedule) do not
-/// count.
+/// Sums the device interrupts of each CPU. Interrupts that a CPU raises itself (timer, reschedule)
+/// do not count.
 fn parse_interrupts(text: &str, look: &mut MachineLook) {
     let mut lines = text.lines();
     let cpus = lines

@@ -1,14 +1,15 @@
-//! Disks: operations, bytes and time by direction, what is in flight, and what each disk is.
+//! Disks: operations, bytes and time by direction, requests in flight, and properties of each disk.
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Most disks that are looked at: those with the most operations.
+/// Largest number of disks in a look: those with the most operations.
 const MOST: usize = 128;
 
-/// Columns of `/proc/diskstats` behind the name (iostats.rst), and the divisor that makes seconds or bytes of them.
+/// Columns of `/proc/diskstats` after the name (iostats.rst), and the divisor that converts them to
+/// seconds or bytes.
 const COLUMNS: [(usize, &str, f64); 15] = [
     (0, "read.ops_total", 1.0),
     (2, "read.bytes_total", 1.0 / 512.0),
@@ -27,7 +28,7 @@ const COLUMNS: [(usize, &str, f64); 15] = [
     (1, "read.merged_total", 1.0),
 ];
 
-/// What does not change of each disk: scheduler, what it is made of.
+/// Properties of each disk that do not change: scheduler, kind, members.
 #[derive(Default)]
 pub(super) struct DiskTexts {
     known: BTreeMap<String, BTreeMap<String, String>>,
@@ -51,7 +52,7 @@ impl DiskTexts {
                     texts
                 }
             };
-            // A partition, whose operations are those of its disk.
+            // A partition: its operations are counted for its disk.
             if texts.is_empty() || taken >= MOST {
                 continue;
             }

@@ -24,7 +24,8 @@ impl GroupDirs {
         let mut dirs = Self::default();
         let text = reader.text("/proc/self/mountinfo").unwrap_or_default();
         for mount in mountinfo::parse(text.as_bytes()).unwrap_or_default() {
-            // A hierarchy of which a part is mounted has other paths than the processes tell.
+            // If only a part of a hierarchy is mounted, its paths differ from those in
+            // `/proc/PID/cgroup`.
             if mount.root != Path::new("/") {
                 continue;
             }
@@ -309,7 +310,7 @@ fn set_pairs(text: &str, group: &mut Entity, known: &[(&str, &str, f64)]) {
     }
 }
 
-/// `QUOTA PERIOD` in CPUs; none for "max".
+/// Parses `QUOTA PERIOD` as a number of CPUs; None for "max".
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);

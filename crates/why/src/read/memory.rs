@@ -1,4 +1,4 @@
-//! Memory: what is free, reclaim, swap, the page cache, and the kernel's table of open files.
+//! Memory: free memory, reclaim, swap, page cache, and the kernel's table of open files.
 
 use super::{MachineReader, parse_pairs};
 use crate::machine_look::MachineLook;

@@ -41,7 +41,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
                 let dir = format!("/sys/class/net/{}", entity.name);
                 let speed = reader.text(&format!("{dir}/speed"));
                 let speed = speed.and_then(|text| text.trim().parse::<f64>().ok());
-                // -1 is what virtual interfaces answer.
+                // Virtual interfaces report -1.
                 if let Some(speed) = speed.filter(|speed| *speed > 0.0) {
                     entity.set("speed_mbit", speed);
                 }
@@ -80,7 +80,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-/// Pairs of lines: names, and their values.
+/// Parses pairs of lines: a line of names, then a line of their values.
 fn parse_protocols(text: &str, look: &mut MachineLook) {
     let mut lines = text.lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
@@ -136,7 +136,7 @@ fn parse_interfaces(text: &str) -> Vec<Entity> {
     found
 }
 
-/// One line for each CPU, hexadecimal.
+/// The file has one line for each CPU; its numbers are hexadecimal.
 fn parse_conntrack(text: &str, look: &mut MachineLook) {
     let mut lines = text.lines();
     let names: Vec<&str> = lines

@@ -1,5 +1,5 @@
-//! Processes: all of them seldom when there are many, and the busy ones and those that wait at each look, with
-//! their threads, transfers, control group, and what they wait for.
+//! Processes. If there are many, all of them are listed rarely; the busy and the waiting ones are read at each look,
+//! with threads, transfers, control group and cause of waiting.
 
 mod lasting;
 mod part_of_machine;
@@ -20,16 +20,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most processes of a look.
 const MOST: usize = 64;
-/// Most threads of a process that are looked at.
+/// Largest number of threads that are read for a process.
 const MOST_THREADS: usize = 64;
-/// Threads of a process whose state is sampled at once.
+/// Number of threads of a process whose states are sampled at a time.
 const SAMPLED_THREADS: usize = 16;
-/// Lists of all processes through which an idle process is still looked at closely.
+/// Number of lists after which an idle process is no longer read at each look.
 const PATIENCE: u32 = 10;
-/// Share of one CPU that listing all processes may take.
+/// Share of one CPU that listing all processes may use.
 const SCAN_SHARE: f64 = 0.01;
 
-/// What was last seen of a process.
+/// Last known values of a process.
 #[derive(Clone, Debug)]
 struct Last {
     start: u64,
@@ -50,12 +50,12 @@ struct Children {
 pub(super) struct ProcessTable {
     all: BTreeMap<u32, Last>,
     tracked: BTreeSet<u32>,
-    /// Lists since a process was last busy.
+    /// Number of lists since a process was last busy.
     idle: BTreeMap<u32, u32>,
     lasting: BTreeMap<u32, Lasting>,
-    /// Looks until all processes are listed again.
+    /// Number of looks until all processes are listed again.
     pause: u32,
-    /// States of threads since the last look.
+    /// Sampled waits since the last look: process, class, function.
     states: SampledStates,
     /// Start of each process, and whether it belongs to what is asked about.
     asked: BTreeMap<u32, (u64, bool)>,
@@ -69,7 +69,8 @@ pub(super) struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Looks at the threads of the processes that are looked at closely: which of them wait, and for what.
+    /// Samples the threads of the processes that are read at each look: which of them wait, and for
+    /// what.
     pub(super) fn sample_states(&mut self, reader: &mut MachineReader) {
         self.sample(reader, false);
     }
@@ -88,7 +89,8 @@ impl ProcessTable {
         }
     }
 
-    /// Looks at the children of a process that starts many: what they wait for counts as its own waiting.
+    /// Samples the children of a process that starts many. Their waiting counts as waiting of the
+    /// process.
     fn sample_children(&mut self, reader: &mut MachineReader, pid: u32) {
         let children = reader.text(&format!("/proc/{pid}/task/{pid}/children"));
         let children = children.unwrap_or_default();
@@ -104,8 +106,7 @@ impl ProcessTable {
         }
     }
 
-    /// Notes whether the children of a process change from look to look. Returns whether none of them is left and
-    /// some have ended.
+    /// Notes whether the children of a process change between looks.
     fn note_children(&mut self, reader: &mut MachineReader, pid: u32, ended_ticks: u64) -> bool {
         let now = reader
             .text(&format!("/proc/{pid}/task/{pid}/children"))
@@ -125,7 +126,7 @@ impl ProcessTable {
         turnover
     }
 
-    /// Reads the processes of a look.
+    /// Reads the processes for a look.
     pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         self.sample(reader, true);
         match self.pause {
@@ -150,7 +151,7 @@ impl ProcessTable {
         self.states.restart(asked);
     }
 
-    /// Lists all processes and chooses those that are looked at closely.
+    /// Lists all processes and selects those that are read at each look.
     fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let begin = thread_seconds();
         let mut all = BTreeMap::new();
@@ -177,7 +178,8 @@ impl ProcessTable {
                 ('D', _) => 1 << 40 | delta,
                 ('R', _) => 1 << 20 | delta,
                 ('T', _) => 1,
-                // At the first look, what a process did since it started says little.
+                // At the first look, the totals since the start of a process say little about the
+                // present.
                 (_, true) => 0,
                 _ => delta,
             };
@@ -205,7 +207,7 @@ impl ProcessTable {
         let all = &self.all;
         self.asked.retain(|pid, _| all.contains_key(pid));
         ranked.sort_unstable_by(|a, b| b.cmp(a));
-        // Those that were busy before stay, so that their counters have no gaps.
+        // Processes that were busy before stay selected, so that their counters have no gaps.
         let busy: BTreeSet<u32> = ranked.iter().map(|(_, pid)| *pid).collect();
         let (all, idle) = (&self.all, &mut self.idle);
         self.tracked.retain(|pid| {
@@ -230,7 +232,7 @@ impl ProcessTable {
             look.set(format!("states.{state}"), count);
         }
         let cost = thread_seconds() - begin;
-        // What a process did is known at its second look only.
+        // The activity of a process is known only from the second look on.
         self.pause = match is_first {
             true => 0,
             false => (cost / SCAN_SHARE).min(60.0) as u32,
@@ -335,7 +337,7 @@ fn list_threads(reader: &mut MachineReader, pid: u32) -> Vec<u32> {
     threads.take(MOST_THREADS).collect()
 }
 
-/// CPU time of this thread in seconds.
+/// Returns the CPU time of this thread in seconds.
 fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,11 +1,10 @@
-//! Sockets: how many there are, accept queues that fill, questions to name servers and connections that wait for an
-//! answer.
+//! Sockets: their number, filled accept queues, unanswered DNS queries, and connections without an answer.
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
 
-/// With more sockets than this, the kernel's list of them takes too long to read.
+/// With more sockets than this, reading the kernel's list takes too long.
 const MOST: f64 = 5000.0;
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
@@ -89,9 +88,9 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
 
 #[derive(Default)]
 struct Seen {
-    /// Connections that are being opened: SYN sent, no answer.
+    /// Connections in state SYN-SENT: no answer yet.
     connecting: f64,
-    /// UDP sockets that are connected to a name server: questions without an answer yet.
+    /// UDP sockets that are connected to a name server: queries without an answer.
     questions: f64,
     /// Accept queues that are not empty, and the inode of a socket of each.
     listeners: BTreeMap<u16, (f64, String)>,
@@ -108,7 +107,7 @@ const MOST_STUCK: usize = 48;
 const PROBE_TIMER: &str = "04";
 
 impl Seen {
-    /// A line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
+    /// Adds a line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
     fn add(&mut self, line: &str, is_udp: bool) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
         let [_, local, remote, state, queues, timer, tries, _, _, inode] = words[..] else {

@@ -1,4 +1,4 @@
-//! ZFS and md: transaction groups, the cache, states of pools and arrays.
+//! ZFS and md: transaction groups, ARC, states of pools and arrays.
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
@@ -62,7 +62,7 @@ fn read_zfs(reader: &mut MachineReader, look: &mut MachineLook) {
         let Some(text) = reader.text(&format!("{ZFS}/{file}")) else {
             continue;
         };
-        // `name type data`: the value stands behind the type.
+        // Lines are `name type data`: the value follows the type.
         for line in text.lines().skip(2) {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let [name, _, value] = words[..] else {
@@ -94,7 +94,7 @@ fn read_zfs(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-/// The last transaction groups that are on the disks: how much each wrote and how long it took.
+/// Parses the last completed transaction groups: bytes written by each, and its duration.
 fn parse_txgs(text: &str, pool: &mut Entity) {
     let mut lines = text.lines().skip(1);
     let names: Vec<&str> = lines

@@ -1,7 +1,7 @@
-//! What a task in uninterruptible sleep waits for, from the functions of the kernel that it is in.
+//! Classifies what a task in uninterruptible sleep waits for, from the kernel functions on its stack.
 
-/// Functions, and the class of waiting that they mean. The first function of a stack, from the innermost outwards,
-/// that stands in an earlier row decides.
+/// Kernel functions and the class of waiting that they indicate. Earlier rows precede later ones; within a
+/// row, the innermost matching function of the stack is returned.
 const CLASSES: [(&str, &[&str]); 15] = [
     (
         "file-system-frozen",
@@ -174,7 +174,7 @@ const CLASSES: [(&str, &[&str]); 15] = [
     ("cpu-limit", &["throttle_cfs_rq_work"]),
 ];
 
-/// Returns the class of waiting and the function that tells it. `functions` are the functions that a task is in,
+/// Returns the class of waiting and the function that indicates it. `functions` is the stack,
 /// innermost first.
 pub(super) fn classify_stack<'a>(functions: &[&'a str]) -> (&'static str, &'a str) {
     for (class, known) in CLASSES {
@@ -187,7 +187,7 @@ pub(super) fn classify_stack<'a>(functions: &[&'a str]) -> (&'static str, &'a st
     ("other", first)
 }
 
-/// The functions of `/proc/PID/stack`: lines `[<0>] NAME+0x…/0x…`.
+/// Returns the functions in `/proc/PID/stack`: lines `[<0>] NAME+0x…/0x…`.
 pub(super) fn parse_stack(text: &str) -> Vec<&str> {
     let name = |line: &'_ str| -> Option<(usize, usize)> {
         let start = line.find("] ")? + 2;

@@ -1,23 +1,23 @@
-//! CEL expressions over numbers and texts: `m` of the machine, `e` of the entity, `texts` of the entity, and
-//! `machine_texts`.
+//! CEL expressions over numbers and texts: `m` is the machine, `e` the entity, `texts` are texts of the entity, and
+//! `machine_texts` texts of the machine.
 
 use crate::machine_look::Numbers;
 use crate::window::{WatchWindow, WatchedEntity};
 use cel::{Context, Program, Value};
 use std::collections::{BTreeMap, HashMap};
 
-/// Names that an expression may use.
+/// Variables of expressions.
 const NAMES: [&str; 4] = ["m", "e", "texts", "machine_texts"];
 
 /// An expression.
 #[derive(Debug)]
 pub(crate) struct Expression(Program);
 
-/// What expressions are evaluated over: a machine and one of its entities.
+/// Variables for an evaluation: a machine and one of its entities.
 pub(crate) struct Scope(Context<'static, 'static>);
 
 impl Scope {
-    /// Returns the scope of an entity; of the machine itself when it is the entity.
+    /// Returns the variables of an entity; for the machine itself, `e` is the machine.
     pub(crate) fn new(window: &WatchWindow, entity: &WatchedEntity) -> Self {
         let mut context = Context::default();
         let numbers = |numbers: &Numbers| -> HashMap<String, Value> {
@@ -55,12 +55,12 @@ impl Expression {
         Ok(Self(program))
     }
 
-    /// Whether it is true; false as well when a number that it needs is missing.
+    /// Returns whether it is true; false if a number that it uses is missing.
     pub(crate) fn is_true(&self, scope: &Scope) -> bool {
         matches!(self.0.execute(&scope.0), Ok(Value::Bool(true)))
     }
 
-    /// Its number; none when a number that it needs is missing.
+    /// Returns its number; None if a number that it uses is missing.
     pub(crate) fn number(&self, scope: &Scope) -> Option<f64> {
         match self.0.execute(&scope.0).ok()? {
             Value::Float(number) => Some(number).filter(|number| number.is_finite()),

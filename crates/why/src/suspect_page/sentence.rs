@@ -1,5 +1,5 @@
-//! Sentences with placeholders: `{name}` is a text or the name of the entity, `{await:ms}` a number of the entity in a
-//! form, `{m.waiting.disk:percent}` one of the machine.
+//! Sentences with placeholders: `{name}` is a text or the name of the entity, `{await:ms}` a formatted number of the
+//! entity, and `{m.waiting.disk:percent}` a formatted number of the machine.
 
 use crate::window::{WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
@@ -66,12 +66,12 @@ impl Sentence {
         Ok(Self(parts))
     }
 
-    /// Fills in a sentence for people; names are escaped. None when a number or text is missing.
+    /// Fills in a sentence for users; names are escaped. None if a number or text is missing.
     pub(crate) fn fill(&self, window: &WatchWindow, entity: &WatchedEntity) -> Option<String> {
         self.render(window, entity, &|text| Some(escape_line(text)))
     }
 
-    /// Fills in a command; texts are quoted. None when a text is missing, or cannot be pasted safely.
+    /// Fills in a command; texts are quoted. None if a text is missing or cannot be quoted safely.
     pub(crate) fn fill_command(
         &self,
         window: &WatchWindow,

@@ -153,7 +153,7 @@ impl Open {
         }
     }
 
-    /// Parses one of the network's own lines.
+    /// Parses a line that belongs to the network itself, not to an information element.
     fn own(&mut self, text: &str, number: usize) -> Result<(), &'static str> {
         self.section = Section::Other;
         let bss = &mut self.bss;

@@ -100,7 +100,7 @@ fn risk(level: RiskLevel) -> &'static str {
     match level {
         RiskLevel::None => "None",
         RiskLevel::Low => "Low",
-        RiskLevel::Service => "A service may stop working until it is set back",
+        RiskLevel::Service => "A service may stop working until the change is reverted",
         RiskLevel::Lockout => "You may lock yourself out",
         RiskLevel::DataLoss => "Data may be lost",
     }

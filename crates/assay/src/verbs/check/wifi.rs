@@ -21,7 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   iw dev wlan0 scan > scan.txt
   assay check wifi scan.txt --ssid Home        your network; all others are neighbours
-  assay check wifi site.json scan.txt          is the air what the controller says?
+  assay check wifi site.json scan.txt          does the scan agree with the controller?
   assay check wifi drive.csv --census          vehicles by make, from their networks
   assay check --explain wifi-open-twin         the page behind a finding
 

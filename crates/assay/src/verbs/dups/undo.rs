@@ -236,7 +236,7 @@ impl std::fmt::Display for Run {
         };
         writeln!(
             f,
-            "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}{damaged}",
+            "{}  {age}{}: {} done, {} left alone, {} undone{half_done}{damaged}",
             self.run,
             self.action,
             format_grouped(self.done),

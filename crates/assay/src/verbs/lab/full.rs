@@ -182,6 +182,6 @@ fn seen(one: &FullDiskOutcome) -> String {
         }
         (_, Some((_, reason))) => format!("got: {reason}"),
         (Ending::NeverFull, None) => "never ran out of space".to_owned(),
-        (_, None) => "was told of no error".to_owned(),
+        (_, None) => "got no error".to_owned(),
     }
 }

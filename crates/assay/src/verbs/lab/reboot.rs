@@ -30,7 +30,7 @@ pub(super) struct Restart {
 #[command(after_help = "\
 Examples:
   assay lab snapshot                        those that there are
-  assay lab snapshot before                 keep this moment: memory, root and disks
+  assay lab snapshot before                 take a snapshot: memory, root and disks
   assay lab restore before                  go back to it
   assay lab snapshot --delete before
 

@@ -74,7 +74,7 @@ impl Sending {
 /// Output of a result.
 #[derive(clap::Args)]
 pub struct Output {
-    /// Print one JSON object: what was seen, and what it means
+    /// Print one JSON object: the records and the verdicts
     #[arg(long)]
     pub json: bool,
     /// Also write a page

@@ -63,7 +63,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     if !args.no_qr {
         said += &qr(&clients);
     }
-    said += &format!("for whoever begins runs:\n  assay net run four --server '{controllers}'\n\n");
+    said += &format!(
+        "for controllers, which start runs:\n  assay net run four --server '{controllers}'\n\n"
+    );
     if host == IpAddr::from(Ipv4Addr::LOCALHOST) {
         said += &paragraph(
             "Only this machine can reach it: --listen ADDRESS:7443 with an address of this machine opens it to a \

@@ -58,7 +58,7 @@ pub(super) fn carry_out(
             // Interrupted while images were created or the noise was measured: there is nothing to
             // store yet.
             Err(error) if env.cancel.is_cancelled() => {
-                eprintln!("interrupted ({error}); everything is set back");
+                eprintln!("interrupted ({error}); everything is reverted");
                 return Ok(Status::Interrupted);
             }
             Err(error) => {
@@ -117,7 +117,7 @@ fn failed(
         super::past_trials::print_all(&seen, args, global)?;
     }
     if !matches!(error, TrialError::NotSetBack { .. }) {
-        eprintln!("everything is set back");
+        eprintln!("everything is reverted");
     }
     if let Some(id) = id.filter(|_| measured > 0) {
         eprintln!(
@@ -137,10 +137,10 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
         let id = one.trial.id;
         match &one.stop {
             Stop::Cancelled => eprintln!(
-                "interrupted; everything is set back, and `assay trial --resume {id}` goes on"
+                "interrupted; everything is reverted, and `assay trial --resume {id}` goes on"
             ),
             Stop::Budget => eprintln!(
-                "the time given is over; everything is set back, and `assay trial --resume {id}` goes on"
+                "the time given is over; everything is reverted, and `assay trial --resume {id}` goes on"
             ),
             Stop::Verdict | Stop::Fruitless(_) => {}
         }
@@ -180,7 +180,7 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
 fn confirm() -> bool {
     if !std::io::stdin().is_terminal() {
         eprintln!(
-            "the change could lock you out and nobody is here to confirm it: it is taken back"
+            "the change could lock you out and there is no terminal to confirm it: it is reverted"
         );
         return false;
     }

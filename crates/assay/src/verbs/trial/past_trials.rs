@@ -261,8 +261,8 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
             });
             format!("{document:#}\n")
         }
-        (false, true) if !elsewhere.is_empty() => "Nothing to set back here.\n".to_owned(),
-        (false, true) => "Nothing to set back.\n".to_owned(),
+        (false, true) if !elsewhere.is_empty() => "Nothing to revert here.\n".to_owned(),
+        (false, true) => "Nothing to revert.\n".to_owned(),
         (false, false) => recovered.iter().map(told).collect(),
     };
     let forgotten = recovered
@@ -285,10 +285,10 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
 pub(crate) fn told(one: &Recovered) -> String {
     let what = one.what.escape_debug();
     match &one.outcome {
-        RecoveryOutcome::Restored(now) => format!("{what}: set back, reads {now}\n"),
+        RecoveryOutcome::Restored(now) => format!("{what}: reverted, reads {now}\n"),
         RecoveryOutcome::Removed => format!("{what}: removed\n"),
         RecoveryOutcome::Gone => {
-            format!("{what}: no longer there, so there is nothing to set back\n")
+            format!("{what}: no longer there, so there is nothing to revert\n")
         }
         RecoveryOutcome::Rebooted => {
             format!("{what}: the machine was started again since, so it is gone\n")
@@ -308,6 +308,6 @@ pub(crate) fn told(one: &Recovered) -> String {
         RecoveryOutcome::Doubtful(why) => {
             format!("{what}: {why}. `assay trial --recover --accept` forgets it\n")
         }
-        RecoveryOutcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
+        RecoveryOutcome::Failed(error) => format!("{what}: could not be reverted: {error}\n"),
     }
 }

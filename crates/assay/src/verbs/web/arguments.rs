@@ -170,7 +170,7 @@ pub struct Args {
     /// Set the random seed [default: a new one, which --json reports]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print one JSON object: every step as it was counted, and what it means
+    /// Print one JSON object: the raw steps and the results
     #[arg(long)]
     pub json: bool,
     /// Also write a page
@@ -185,7 +185,7 @@ pub struct Args {
     pub from: Vec<String>,
     #[command(flatten)]
     pub known: Known,
-    /// Do what another assay says: the other end of --from
+    /// Generate load for another assay (started by --from)
     #[arg(long, hide = true)]
     pub generate: bool,
     /// Show no progress

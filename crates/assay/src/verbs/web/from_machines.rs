@@ -115,7 +115,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let how = &args.remote.how;
     let (inventory, others) = args.known.open(how.ssh_config().as_deref())?;
     let machines = inventory.choose(&args.from, others)?;
-    ensure!(!machines.is_empty(), "--from: no machine is called so");
+    ensure!(!machines.is_empty(), "--from: unknown machine");
     let sessions = ask::sessions(&machines, how, &inventory);
     let names: Vec<String> = machines
         .iter()

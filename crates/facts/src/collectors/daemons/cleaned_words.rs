@@ -134,7 +134,7 @@ pub(crate) fn may_be_listed(dir: &str) -> bool {
 }
 
 /// Whether a character separates words.
-fn separates(letter: char) -> bool {
+fn is_separator(letter: char) -> bool {
     letter.is_ascii_whitespace() || "=;{}\"',[]<>!#()|".contains(letter)
 }
 
@@ -143,11 +143,11 @@ pub(crate) fn redact(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while !rest.is_empty() {
-        let end = rest.find(separates).unwrap_or(rest.len());
+        let end = rest.find(is_separator).unwrap_or(rest.len());
         if end > 0 {
             out.push_str(&keep_word(&rest[..end]));
         }
-        let after = rest[end..].find(|letter| !separates(letter));
+        let after = rest[end..].find(|letter| !is_separator(letter));
         let next = after.map_or(rest.len(), |after| end + after);
         out.push_str(&rest[end..next]);
         rest = &rest[next..];

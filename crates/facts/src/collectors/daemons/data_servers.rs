@@ -19,19 +19,19 @@ const KUBELET: &str = "/var/lib/kubelet/config.yaml";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     for (name, path) in REDIS {
-        redis(g, name, path);
+        note_redis(g, name, path);
     }
-    memcached(g);
-    mongodb(g);
-    elasticsearch(g);
-    etcd(g);
-    mosquitto(g);
-    kubelet(g);
+    note_memcached(g);
+    note_mongodb(g);
+    note_elasticsearch(g);
+    note_etcd(g);
+    note_mosquitto(g);
+    note_kubelet(g);
 }
 
 /// Redis and Valkey serve unauthenticated clients if they listen beyond this machine, protected
 /// mode is off, and neither a password nor a list of users is set.
-fn redis(g: &mut Gather<'_>, name: &str, path: &str) {
+fn note_redis(g: &mut Gather<'_>, name: &str, path: &str) {
     let lines = read(g, "redis", path, &['#']);
     let last = |key: &str| lines.iter().rfind(|line| line.first() == key);
     let Some(first) = lines.first() else { return };
@@ -56,7 +56,7 @@ fn redis(g: &mut Gather<'_>, name: &str, path: &str) {
 }
 
 /// Memcached listens on all addresses unless `-l` or a socket is set.
-fn memcached(g: &mut Gather<'_>) {
+fn note_memcached(g: &mut Gather<'_>) {
     let lines = read(g, "memcached", MEMCACHED, &['#']);
     let Some(first) = lines.first() else { return };
     let with = |option: &str| lines.iter().filter(|line| line.first() == option).collect();
@@ -88,7 +88,7 @@ fn of_option<'a>(lines: &'a [Line], option: &str) -> Vec<&'a Line> {
     lines.iter().filter(begins).collect()
 }
 
-fn yaml(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<YamlValue> {
+fn read_yaml_file(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<YamlValue> {
     read_yaml(&g.read(key, path).unwrap_or_default())
 }
 
@@ -96,12 +96,12 @@ fn find<'a>(all: &'a [YamlValue], path: &str) -> Option<&'a YamlValue> {
     all.iter().rfind(|one| one.path == path)
 }
 
-fn at(path: &str, value: &YamlValue) -> FactPlace {
+fn place_of_value(path: &str, value: &YamlValue) -> FactPlace {
     at_line(path, value.line)
 }
 
-fn mongodb(g: &mut Gather<'_>) {
-    let all = yaml(g, "mongodb", MONGODB);
+fn note_mongodb(g: &mut Gather<'_>) {
+    let all = read_yaml_file(g, "mongodb", MONGODB);
     let is = |path: &str, value: &str| find(&all, path).is_some_and(|one| one.value == value);
     let bound = find(&all, "net.bindip");
     let by_address = bound.filter(|one| {
@@ -113,17 +113,17 @@ fn mongodb(g: &mut Gather<'_>) {
         let beyond = by_address.is_some() || by_flag.is_some();
         let asks =
             is("security.authorization", "enabled") || find(&all, "security.keyfile").is_some();
-        let place = at(MONGODB, listens);
+        let place = place_of_value(MONGODB, listens);
         note(g, ("mongodb", "settings"), "open", beyond && !asks, &place);
     }
     if let Some(journal) = find(&all, "storage.journal.enabled") {
-        let (off, place) = (journal.value == "false", at(MONGODB, journal));
+        let (off, place) = (journal.value == "false", place_of_value(MONGODB, journal));
         note(g, ("mongodb", "settings"), "journal_off", off, &place);
     }
 }
 
-fn elasticsearch(g: &mut Gather<'_>) {
-    let all = yaml(g, "elasticsearch", ELASTICSEARCH);
+fn note_elasticsearch(g: &mut Gather<'_>) {
+    let all = read_yaml_file(g, "elasticsearch", ELASTICSEARCH);
     let Some(security) = find(&all, "xpack.security.enabled") else {
         return;
     };
@@ -134,12 +134,12 @@ fn elasticsearch(g: &mut Gather<'_>) {
         !is_loopback(bare) && bare != "_local_"
     });
     let open = beyond && security.value == "false";
-    let place = at(ELASTICSEARCH, security);
+    let place = place_of_value(ELASTICSEARCH, security);
     note(g, ("elasticsearch", "settings"), "open", open, &place);
 }
 
 /// Notes the addresses on which etcd serves clients without TLS.
-fn etcd(g: &mut Gather<'_>) {
+fn note_etcd(g: &mut Gather<'_>) {
     let lines = read(g, "etcd", ETCD, &['#']);
     let mut of_urls = lines.iter().rev();
     let Some(line) = of_urls.find(|line| line.first() == "etcd_listen_client_urls") else {
@@ -151,7 +151,7 @@ fn etcd(g: &mut Gather<'_>) {
 }
 
 /// Mosquitto accepts anonymous clients if this is allowed and it listens beyond this machine.
-fn mosquitto(g: &mut Gather<'_>) {
+fn note_mosquitto(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/mosquitto/mosquitto.conf".to_owned()];
     all.extend(files(g, "mosquitto", MOSQUITTO, &[".conf"]));
     let mut lines = Vec::new();
@@ -175,18 +175,18 @@ fn mosquitto(g: &mut Gather<'_>) {
     }
 }
 
-fn kubelet(g: &mut Gather<'_>) {
-    let all = yaml(g, "kubelet", KUBELET);
+fn note_kubelet(g: &mut Gather<'_>) {
+    let all = read_yaml_file(g, "kubelet", KUBELET);
     let of = |path: &str| find(&all, path);
     let anonymous = of("authentication.anonymous.enabled");
     if let Some(one) = anonymous.or(of("authorization.mode")) {
         let admits = anonymous.is_some_and(|one| one.value == "true");
         let allows = of("authorization.mode").is_some_and(|one| one.value == "alwaysallow");
-        let place = at(KUBELET, one);
+        let place = place_of_value(KUBELET, one);
         note(g, ("kubelet", "settings"), "open", admits && allows, &place);
     }
     if let Some(port) = of("readonlyport") {
-        let (on, place) = (port.value != "0", at(KUBELET, port));
+        let (on, place) = (port.value != "0", place_of_value(KUBELET, port));
         note(g, ("kubelet", "settings"), "read_only_port", on, &place);
     }
 }

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 const RSYNCD: &str = "/etc/rsyncd.conf";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    proftpd(g);
-    rsyncd(g);
+    note_proftpd(g);
+    note_rsyncd(g);
 }
 
 /// Follows the sections of ProFTPD: whether anonymous users may write, and whether root may log in.
-fn proftpd(g: &mut Gather<'_>) {
+fn note_proftpd(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/proftpd/proftpd.conf".to_owned()];
     all.extend(files(g, "proftpd", PROFTPD, &[".conf"]));
     let mut number = 0;
@@ -66,7 +66,7 @@ fn proftpd(g: &mut Gather<'_>) {
 
 /// Notes the modules of the rsync daemon that every client may write to; global settings apply to
 /// all modules.
-fn rsyncd(g: &mut Gather<'_>) {
+fn note_rsyncd(g: &mut Gather<'_>) {
     let lines = read(g, "rsyncd", RSYNCD, &['#', ';']);
     let mut common: BTreeMap<String, Line> = BTreeMap::new();
     let mut modules: Vec<BTreeMap<String, Line>> = Vec::new();

@@ -109,11 +109,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             }
         }
     }
-    journald(g);
-    php(g);
+    note_journald(g);
+    note_php(g);
     php_pools(g);
-    arrays(g);
-    smartd(g);
+    note_arrays(g);
+    note_smartd(g);
 }
 
 /// Notes the last value of each setting in a file, in lower case.
@@ -148,7 +148,7 @@ fn value_of(text: &str) -> String {
 }
 
 /// Reads the settings of journald; drop-ins come after the main file.
-fn journald(g: &mut Gather<'_>) {
+fn note_journald(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/systemd/journald.conf".to_owned()];
     all.extend(files(g, "journald", JOURNALD, &[".conf"]));
     let mut lines = Vec::new();
@@ -160,7 +160,7 @@ fn journald(g: &mut Gather<'_>) {
 }
 
 /// Reads the settings of each PHP version.
-fn php(g: &mut Gather<'_>) {
+fn note_php(g: &mut Gather<'_>) {
     for version in php_versions(g, "php") {
         for part in ["fpm", "apache2"] {
             let path = format!("{PHP}/{version}/{part}/php.ini");
@@ -206,7 +206,7 @@ fn php_versions(g: &mut Gather<'_>, key: &str) -> Vec<String> {
 }
 
 /// Notes whether there is an array that `mdadm` monitors and checks.
-fn arrays(g: &mut Gather<'_>) {
+fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("mdadm", "/proc/mdstat") else {
         return;
     };
@@ -229,7 +229,7 @@ fn arrays(g: &mut Gather<'_>) {
 }
 
 /// Notes whether smartd sends its warnings to an address.
-fn smartd(g: &mut Gather<'_>) {
+fn note_smartd(g: &mut Gather<'_>) {
     let lines = read(g, "smartd", "/etc/smartd.conf", &['#']);
     let watches = |line: &&Line| line.first() == "devicescan" || line.text.starts_with('/');
     let warns = |line: &Line| line.rest().any(|word| word == "-m");

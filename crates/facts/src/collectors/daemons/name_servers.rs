@@ -14,11 +14,11 @@ const LISTS: [&str; 4] = [
 ];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    bind(g);
-    unbound(g);
+    note_bind(g);
+    note_unbound(g);
 }
 
-fn bind(g: &mut Gather<'_>) {
+fn note_bind(g: &mut Gather<'_>) {
     let mut all: Vec<String> = g
         .list("bind", BIND)
         .iter()
@@ -38,7 +38,7 @@ fn bind(g: &mut Gather<'_>) {
     }
     let says = |words: [&str; 2]| statements.iter().any(|(_, one)| one.words == words);
     let in_block = |name: &str| -> Vec<&Statement> {
-        let of = |one: &&(String, Statement)| head(&one.1) == name;
+        let of = |one: &&(String, Statement)| first_word_of_block(&one.1) == name;
         statements.iter().filter(of).map(|(_, one)| one).collect()
     };
     // Named listens on all addresses by default.
@@ -57,7 +57,7 @@ fn bind(g: &mut Gather<'_>) {
     let recursion = !says(["recursion", "no"]);
     let mut number = 0;
     for (path, one) in &statements {
-        let list = head(one);
+        let list = first_word_of_block(one);
         let place = at_line(path, one.line);
         if LISTS.contains(&list) {
             number += 1;
@@ -80,12 +80,12 @@ fn bind(g: &mut Gather<'_>) {
 }
 
 /// Returns the first word of the innermost block.
-fn head(one: &Statement) -> &str {
+fn first_word_of_block(one: &Statement) -> &str {
     let block = one.within.last().and_then(|(_, words)| words.first());
     block.map_or("", String::as_str)
 }
 
-fn unbound(g: &mut Gather<'_>) {
+fn note_unbound(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/unbound/unbound.conf".to_owned()];
     all.extend(files(g, "unbound", UNBOUND, &[".conf"]));
     let mut lines = Vec::new();

@@ -18,13 +18,13 @@ const OPTIONS: [&str; 5] = [
 const RELEASES: [&str; 6] = ["buster", "bullseye", "bookworm", "trixie", "jammy", "noble"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    options(g);
-    sources(g);
+    note_options(g);
+    note_sources(g);
 }
 
 /// Reads the options; the last value applies. Files are read in the order of their names, apt.conf
 /// after them.
-fn options(g: &mut Gather<'_>) {
+fn note_options(g: &mut Gather<'_>) {
     let mut all = files(g, "apt", APT, &[""]);
     // apt.conf(5): a file name without an ending, or with that of a configuration.
     all.retain(|path| {
@@ -68,7 +68,7 @@ struct Source {
     place: FactPlace,
 }
 
-fn sources(g: &mut Gather<'_>) {
+fn note_sources(g: &mut Gather<'_>) {
     let mut all = Vec::new();
     let lines = read(g, "apt", "/etc/apt/sources.list", &['#']);
     all.extend(lines.iter().filter_map(one_line));
@@ -78,7 +78,7 @@ fn sources(g: &mut Gather<'_>) {
     }
     for path in files(g, "apt", SOURCES, &[".sources"]) {
         let text = g.read("apt", &path).unwrap_or_default();
-        all.extend(stanzas(&path, &text));
+        all.extend(parse_stanzas(&path, &text));
     }
     for (number, source) in all.iter().enumerate() {
         let local = ["file:", "copy:", "cdrom:"]
@@ -136,7 +136,7 @@ fn one_line(line: &Line) -> Option<Source> {
 }
 
 /// Parses stanzas of deb822, which are separated by empty lines.
-fn stanzas(path: &str, text: &str) -> Vec<Source> {
+fn parse_stanzas(path: &str, text: &str) -> Vec<Source> {
     let mut all = Vec::new();
     let mut fields: Vec<(String, String, usize)> = Vec::new();
     for (number, line) in text.lines().chain([""]).enumerate() {

@@ -8,13 +8,13 @@ const SNMPD: &str = "/etc/snmp/snmpd.conf";
 const CUPS: &str = "/etc/cups/cupsd.conf";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    squid(g);
-    snmpd(g);
-    cups(g);
+    note_squid(g);
+    note_snmpd(g);
+    note_cups(g);
 }
 
 /// Notes whether Squid is an open proxy: the first rule that matches a stranger allows the request.
-fn squid(g: &mut Gather<'_>) {
+fn note_squid(g: &mut Gather<'_>) {
     let mut lines = Vec::new();
     for line in read(g, "squid", "/etc/squid/squid.conf", &['#']) {
         let included = line.first() == "include" && line.text.contains("/etc/squid/conf.d/");
@@ -53,7 +53,7 @@ fn squid(g: &mut Gather<'_>) {
     }
 }
 
-fn snmpd(g: &mut Gather<'_>) {
+fn note_snmpd(g: &mut Gather<'_>) {
     let lines = read(g, "snmp", SNMPD, &['#']);
     let mut addresses = lines
         .iter()
@@ -81,7 +81,7 @@ fn snmpd(g: &mut Gather<'_>) {
 }
 
 /// Notes who may open the administration pages of CUPS.
-fn cups(g: &mut Gather<'_>) {
+fn note_cups(g: &mut Gather<'_>) {
     let lines = read(g, "cups", CUPS, &['#']);
     let beyond = lines.iter().any(|line| match line.first() {
         "port" => true,

@@ -198,7 +198,7 @@ impl Reader<'_> {
                 self.include(rest.trim_matches('"'), wanted, state, at);
             }
             "loadmodule" => {
-                self.loaded.insert(module(first));
+                self.loaded.insert(common_module_name(first));
             }
             "define" => {
                 self.defined.insert(first.to_owned());
@@ -235,7 +235,7 @@ impl Reader<'_> {
             // apply.
             "ifmodule" if self.loaded.is_empty() => true,
             "ifmodule" => {
-                let wanted = module(wanted);
+                let wanted = common_module_name(wanted);
                 let there = self.loaded.contains(&wanted) || STATIC.contains(&wanted.as_str());
                 there != not
             }
@@ -312,7 +312,7 @@ fn fixed_part(root: &Path, pattern: &str) -> PathBuf {
 }
 
 /// Returns the common name of a module: `ssl` for `mod_ssl.c` and for `ssl_module`.
-fn module(name: &str) -> String {
+fn common_module_name(name: &str) -> String {
     let name = name.trim_matches('"').to_ascii_lowercase();
     let name = name.strip_suffix(".c").unwrap_or(&name);
     let name = name.strip_prefix("mod_").unwrap_or(name);
@@ -345,7 +345,7 @@ mod tests {
     use std::process::Command;
 
     /// Returns the last SSLProtocol line of each server as `1: value`, and the number of problems.
-    fn protocols(host: &Recorded) -> (Vec<String>, usize) {
+    fn list_protocols(host: &Recorded) -> (Vec<String>, usize) {
         let reading = read(host);
         let servers = reading.servers.iter().enumerate();
         let lines = servers.filter_map(|(at, server)| {
@@ -395,7 +395,7 @@ mod tests {
             ),
             ("# SSLProtocol SSLv3 \\\nSSLProtocol SSLv3\n", vec![]),
         ] {
-            let (found, problems) = protocols(&main(text));
+            let (found, problems) = list_protocols(&main(text));
             assert_eq!(
                 (found, problems),
                 (expected.iter().map(|one| (*one).to_owned()).collect(), 0),
@@ -413,7 +413,7 @@ mod tests {
             )
             .file("/etc/apache2/a.conf", "SSLProtocol SSLv3\n")
             .file("/etc/apache2/b/x.conf", "SSLProtocol all -SSLv3\n");
-        assert_eq!(protocols(&host), (vec!["0: all -SSLv3".to_owned()], 0));
+        assert_eq!(list_protocols(&host), (vec!["0: all -SSLv3".to_owned()], 0));
         for (text, problems) in [
             ("Include gone.conf\n", 1),
             ("Include gone/*.conf\n", 1),
@@ -423,7 +423,7 @@ mod tests {
             ("Include apache2.conf\n", 1),
         ] {
             assert_eq!(
-                protocols(&Recorded::new().file(MAINS[0], text)).1,
+                list_protocols(&Recorded::new().file(MAINS[0], text)).1,
                 problems,
                 "{text}"
             );

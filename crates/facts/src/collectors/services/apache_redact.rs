@@ -12,12 +12,12 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = vec![String::new(); text.split('\n').count()];
     for (number, line) in logical_lines(&text) {
-        lines[number - 1] = statement(&line);
+        lines[number - 1] = clean_statement(&line);
     }
     lines.join("\n").into_bytes()
 }
 
-fn statement(line: &str) -> String {
+fn clean_statement(line: &str) -> String {
     let line = line.trim();
     if let Some(name) = line.strip_prefix("</") {
         let name = name.trim_end_matches('>').trim();
@@ -27,7 +27,7 @@ fn statement(line: &str) -> String {
         };
     }
     if let Some(head) = line.strip_prefix('<') {
-        return section(head.trim_end_matches('>'));
+        return clean_section(head.trim_end_matches('>'));
     }
     if let Some((_, path)) = of_apache(line) {
         let name = line.split_whitespace().next().unwrap_or_default();
@@ -54,7 +54,7 @@ fn statement(line: &str) -> String {
     format!("{name} {kept}")
 }
 
-fn section(head: &str) -> String {
+fn clean_section(head: &str) -> String {
     let mut words = head.split_whitespace();
     let (name, about) = (
         words.next().unwrap_or_default(),

@@ -78,8 +78,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let strict = sshd.value(ScopeId::ROOT, "strictmodes");
     let strict = strict.and_then(|said| said.word());
     let strict = !strict.is_some_and(|word| word.eq_ignore_ascii_case("no"));
-    each(&sshd, &accounts, |account, path| {
-        file(g, account, &path, authority, strict);
+    visit_files(&sshd, &accounts, |account, path| {
+        note_file(g, account, &path, authority, strict);
     });
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
         return Vec::new();
     };
     let mut all = Vec::new();
-    each(&sshd, &accounts, |account, path| {
+    visit_files(&sshd, &accounts, |account, path| {
         if let Ok(uid) = account.uid.parse() {
             all.push(OfAccount {
                 path,
@@ -112,8 +112,8 @@ pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
 }
 
 /// Visits each file once, for the first account that uses it.
-fn each(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, String)) {
-    let patterns = patterns(sshd);
+fn visit_files(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, String)) {
+    let patterns = list_patterns(sshd);
     let mut seen = BTreeSet::new();
     for account in accounts.lines().filter_map(Account::read) {
         for pattern in &patterns {
@@ -127,7 +127,7 @@ fn each(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, Str
 
 /// Returns the patterns of all scopes, because the accounts to which a block applies are unknown
 /// here.
-fn patterns(sshd: &Effective) -> BTreeSet<String> {
+fn list_patterns(sshd: &Effective) -> BTreeSet<String> {
     let said = sshd.settings().iter();
     let said = said.filter(|said| said.key == "authorizedkeysfile");
     let mut all: BTreeSet<String> = said
@@ -181,7 +181,7 @@ impl<'a> Account<'a> {
     }
 }
 
-fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, strict: bool) {
+fn note_file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, strict: bool) {
     let key = format!("authorized_keys.{path}");
     let Some(text) = g.read(&key, path) else {
         return;
@@ -208,7 +208,7 @@ fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, 
         .iter()
         .filter(|(_, key)| !key.authority() && key.expires().is_none());
     note("lasting", lasting.count().into());
-    writable(g, &key, path, account.home);
+    note_writable(g, &key, path, account.home);
     for (line, one) in &keys {
         let subject = format!("{key}.key.{line}");
         let place = FactPlace::File {
@@ -238,7 +238,7 @@ fn file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: bool, 
 
 /// Whether other users may write to the file, or to a directory between it and the home directory.
 /// sshd checks this while StrictModes is yes (sshd(8), FILES).
-fn writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
+fn note_writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
     let fact = format!("{key}.others_write");
     let below = Path::new(path).starts_with(home);
     let ends = |dir: &Path| match below {
@@ -347,9 +347,9 @@ pub(crate) fn redact(line: &str) -> String {
     if line.is_empty() || line.starts_with('#') {
         return String::new();
     }
-    let (options, rest) = match TYPES.iter().any(|kind| first(line).0 == *kind) {
+    let (options, rest) = match TYPES.iter().any(|kind| split_first_word(line).0 == *kind) {
         true => ("", line),
-        false => first(line),
+        false => split_first_word(line),
     };
     let mut words = rest.split_whitespace();
     let Some(kind) = words.next().filter(|kind| TYPES.contains(kind)) else {
@@ -377,8 +377,8 @@ pub(crate) fn redact(line: &str) -> String {
 }
 
 /// Splits the line at the first blank outside of quotation marks.
-fn first(line: &str) -> (&str, &str) {
-    let at = outside(line, |c| c == ' ' || c == '\t').next();
+fn split_first_word(line: &str) -> (&str, &str) {
+    let at = positions_outside_quotes(line, |c| c == ' ' || c == '\t').next();
     at.map_or((line, ""), |at| (&line[..at], line[at..].trim_start()))
 }
 
@@ -386,7 +386,7 @@ fn first(line: &str) -> (&str, &str) {
 fn split(options: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut from = 0;
-    for at in outside(options, |c| c == ',') {
+    for at in positions_outside_quotes(options, |c| c == ',') {
         all.push(&options[from..at]);
         from = at + 1;
     }
@@ -395,7 +395,10 @@ fn split(options: &str) -> Vec<&str> {
 }
 
 /// Returns the positions of characters outside of quotation marks; `\"` does not end a quotation.
-fn outside(text: &str, wanted: impl Fn(char) -> bool) -> impl Iterator<Item = usize> {
+fn positions_outside_quotes(
+    text: &str,
+    wanted: impl Fn(char) -> bool,
+) -> impl Iterator<Item = usize> {
     let (mut quoted, mut escaped) = (false, false);
     text.char_indices().filter_map(move |(at, c)| {
         let was_escaped = escaped;

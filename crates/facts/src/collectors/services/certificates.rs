@@ -61,15 +61,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     ];
     for (name, program, file, keywords, dir) in programs {
         if let Some(all) = g.configuration(name, program, file) {
-            named(&all, keywords.0, name, dir, &mut certificates);
-            named(&all, keywords.1, name, dir, &mut keys);
+            add_named_files(&all, keywords.0, name, dir, &mut certificates);
+            add_named_files(&all, keywords.1, name, dir, &mut keys);
             if program == Program::Postfix {
-                chains(&all, &mut certificates, &mut keys);
+                add_chains(&all, &mut certificates, &mut keys);
             }
         }
-        hidden(g, name);
+        note_hidden(g, name);
     }
-    dovecot(g, &mut certificates, &mut keys);
+    add_files_of_dovecot(g, &mut certificates, &mut keys);
     apache::apache(g, &mut certificates, &mut keys);
     // The directory contains a README beside the sites.
     for site in g.list("certificate", CERTBOT) {
@@ -79,7 +79,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             .or_default();
         keys.entry(format!("{dir}/privkey.pem")).or_default();
     }
-    hidden(g, "certificate");
+    note_hidden(g, "certificate");
     let now = now(g);
     for (kind, all) in [("certificate", &mut certificates), ("key_file", &mut keys)] {
         for (_, place) in all.remove(PATH_WITHHELD).into_iter().flatten() {
@@ -87,15 +87,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         }
     }
     for (path, uses) in certificates {
-        certificate(g, &path, &uses, now.as_ref());
+        note_certificate(g, &path, &uses, now.as_ref());
     }
     for (path, uses) in keys {
-        key(g, &path, &uses);
+        note_key(g, &path, &uses);
     }
 }
 
 /// Configuration of a program that cannot be read may refer to certificates and keys.
-fn hidden(g: &mut Gather<'_>, name: &str) {
+fn note_hidden(g: &mut Gather<'_>, name: &str) {
     let Some(fact) = g.facts.map.get(name) else {
         return;
     };
@@ -109,10 +109,10 @@ fn hidden(g: &mut Gather<'_>, name: &str) {
 }
 
 /// Adds the files that a keyword refers to in any scope.
-fn named(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
+fn add_named_files(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
     let said = all.settings().iter().filter(|said| said.key == keyword);
     for said in said {
-        if let Some(path) = path(&said.word().unwrap_or_else(|| said.text()), dir) {
+        if let Some(path) = absolute_path(&said.word().unwrap_or_else(|| said.text()), dir) {
             note(uses, path, who, said);
         }
     }
@@ -125,7 +125,7 @@ fn note(uses: &mut Uses, path: String, who: &'static str, said: &Setting) {
 }
 
 /// Returns a path of a configuration; a relative path is below `dir`.
-fn path(value: &str, dir: &str) -> Option<String> {
+fn absolute_path(value: &str, dir: &str) -> Option<String> {
     let value = value.trim().trim_matches('"');
     let path = match value.starts_with('/') {
         true => value.to_owned(),
@@ -138,11 +138,11 @@ fn path(value: &str, dir: &str) -> Option<String> {
 }
 
 /// Adds files that contain a key and its certificates.
-fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
+fn add_chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
     let said = all.settings().iter();
     for said in said.filter(|said| said.key == POSTFIX_CHAINS) {
         for word in said.text().split([' ', ',', '\t', '\n', '\r']) {
-            if let Some(path) = path(word, "/etc/postfix").filter(|_| !word.is_empty()) {
+            if let Some(path) = absolute_path(word, "/etc/postfix").filter(|_| !word.is_empty()) {
                 note(certificates, path.clone(), "postfix", said);
                 note(keys, path, "postfix", said);
             }
@@ -151,7 +151,7 @@ fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
 }
 
 /// Parses `ssl_cert = </path` of Dovecot 2.3 and `ssl_server_cert_file = /path` of 2.4.
-fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
+fn add_files_of_dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     for line in super::dovecot::lines(g, "certificate") {
         let Some((is_key, path)) = super::dovecot::certificate(&line.text) else {
             continue;
@@ -184,7 +184,7 @@ pub(crate) fn now(g: &mut Gather<'_>) -> Result<i64, String> {
     }
 }
 
-fn certificate(
+fn note_certificate(
     g: &mut Gather<'_>,
     path: &str,
     uses: &[(&'static str, FactPlace)],
@@ -207,8 +207,8 @@ fn certificate(
         let key = format!("{subject}.{name}");
         g.facts.known(key, value, FactKind::Runtime, path);
     };
-    known("from", day(own.from).into());
-    known("until", day(own.until).into());
+    known("from", format_day(own.from).into());
+    known("until", format_day(own.until).into());
     known("key", own.key.into());
     if own.key == "RSA" {
         known("rsa_bits", own.bits.into());
@@ -247,7 +247,7 @@ fn certificate(
     g.about(["certificate", path]);
 }
 
-fn day(seconds: i64) -> String {
+fn format_day(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(
         |_| seconds.to_string(),
         |time| time.strftime("%Y-%m-%d").to_string(),
@@ -255,7 +255,7 @@ fn day(seconds: i64) -> String {
 }
 
 /// Notes `key_file.PATH`: the users that may read it.
-fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
+fn note_key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
     let subject = format!("key_file.{path}");
     match g.host.exists(std::path::Path::new(path)) {
         Ok(true) => {}
@@ -273,7 +273,7 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
     };
     let text = output.text();
     let place = FactPlace::command(argv);
-    match permissions(&text) {
+    match parse_permissions(&text) {
         Some(mode) => {
             let key = format!("{subject}.mode");
             let text = format!("{mode:04o}");
@@ -316,7 +316,7 @@ fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
                 why_mode_unknown(&error)
             )
         })?;
-        match permissions(&output.text()) {
+        match parse_permissions(&output.text()) {
             Some(mode) if mode & OTHERS_ENTER == 0 => return Ok(false),
             Some(_) => {}
             None => return Err(format!("who may enter {dir} is not known")),
@@ -326,7 +326,7 @@ fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
 }
 
 /// Parses permission bits as printed by stat(1).
-fn permissions(text: &str) -> Option<u32> {
+fn parse_permissions(text: &str) -> Option<u32> {
     let mode = u32::from_str_radix(text.trim(), 8).ok()?;
     Some(mode & 0o7777)
 }

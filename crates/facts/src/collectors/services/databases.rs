@@ -83,11 +83,11 @@ enum Read {
 }
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    postgresql(g);
-    mariadb(g);
+    note_postgresql(g);
+    note_mariadb(g);
 }
 
-fn postgresql(g: &mut Gather<'_>) {
+fn note_postgresql(g: &mut Gather<'_>) {
     for version in g.list("postgresql", POSTGRESQL) {
         let version = lossy(&version);
         for cluster in g.list("postgresql", &format!("{POSTGRESQL}/{version}")) {
@@ -122,7 +122,7 @@ fn postgresql(g: &mut Gather<'_>) {
     }
 }
 
-fn mariadb(g: &mut Gather<'_>) {
+fn note_mariadb(g: &mut Gather<'_>) {
     let server = Server::find(g);
     let mut all = Lines::new(Some(server));
     for file in OPTIONS {
@@ -267,7 +267,7 @@ impl Lines {
         // PostgreSQL.
         let mut reads = Read::Yes;
         for (number, line) in text.lines().enumerate() {
-            match understood(line) {
+            match parse_line(line) {
                 Some(Line::Group(name)) => {
                     reads = self
                         .server
@@ -279,7 +279,7 @@ impl Lines {
                     self.read_included(g, path, (how, target), &at);
                 }
                 Some(Line::Said(name, value)) if reads != Read::No => {
-                    let (name, value) = plainly(&name, value);
+                    let (name, value) = normalize_option(&name, value);
                     self.said.push(Said {
                         name,
                         value,
@@ -422,7 +422,7 @@ fn is_usual(from: &str, dir: &str) -> bool {
 
 /// Parses a line. The `=` is optional (PostgreSQL), dashes equal underscores (MariaDB), and names
 /// are case-insensitive.
-fn understood(line: &str) -> Option<Line<'_>> {
+fn parse_line(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix('[') {
         return Some(Line::Group(rest.split_once(']')?.0.trim_end()));
@@ -449,7 +449,7 @@ fn understood(line: &str) -> Option<Line<'_>> {
 }
 
 /// Removes the prefix of a name and normalises the value: `on`, `off`, or the word itself.
-fn plainly(name: &str, value: Option<&str>) -> (String, String) {
+fn normalize_option(name: &str, value: Option<&str>) -> (String, String) {
     let (mut name, mut turned) = (name, false);
     while let Some(prefix) = PREFIXES.iter().find(|prefix| name.starts_with(*prefix)) {
         turned ^= matches!(*prefix, "skip_" | "disable_");
@@ -513,12 +513,14 @@ fn is_of_server(group: &str) -> bool {
 
 /// Cleans a line: keeps the relevant groups, includes, and the settings above.
 pub(crate) fn redact(line: &str) -> String {
-    match understood(line) {
+    match parse_line(line) {
         Some(Line::Group(name)) if is_of_server(name) => format!("[{name}]"),
         Some(Line::Group(_)) => "[left-out]".to_owned(),
         Some(Line::Include(how, target)) if is_pattern(target) => format!("{how} {target}"),
         Some(Line::Include(how, _)) => format!("{how} {LEFT_OUT}"),
-        Some(Line::Said(name, value)) if names().contains(&plainly(&name, None).0.as_str()) => {
+        Some(Line::Said(name, value))
+            if names().contains(&normalize_option(&name, None).0.as_str()) =>
+        {
             let plain = |value: &str| {
                 if DATA_DIRECTORIES.contains(&&*name) {
                     return secrets::is_plain(value);

@@ -80,7 +80,7 @@ impl Scope {
 }
 
 /// Sorts lines by scope.
-fn scopes(lines: &[Line]) -> Vec<Scope> {
+fn split_scopes(lines: &[Line]) -> Vec<Scope> {
     let mut all: Vec<Scope> = vec![Scope {
         name: "everywhere".to_owned(),
         heads: Vec::new(),
@@ -126,7 +126,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     if lines.is_empty() && g.read("dovecot.language", MAIN).is_none() {
         return;
     }
-    let scopes = scopes(&lines);
+    let scopes = split_scopes(&lines);
     let everywhere = scopes.iter().find(|scope| scope.heads.is_empty());
     let version = everywhere.and_then(|scope| scope.own.iter().find(|(key, ..)| key == VERSION));
     let (language, at) = match version {
@@ -135,14 +135,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     };
     g.facts
         .known("dovecot.language", language, FactKind::Configured, at);
-    cleartext(g, &scopes);
+    note_cleartext(g, &scopes);
     super::mail_tls::dovecot(g, &scopes);
 }
 
 /// Notes where passwords are accepted without TLS. `ssl = required` rejects every login before TLS,
 /// independent of other settings (`client_check_plaintext_auth` of 2.3.19's login-common). A
 /// missing certificate does not change this.
-fn cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
+fn note_cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
     // An unreadable file may set another value; the setting is then unknown.
     if let Some(fact) = g.facts.map.get("dovecot")
         && let FactValue::Unknown(why) = &fact.value
@@ -225,7 +225,7 @@ impl Walk {
                 blocks.truncate(blocks.len().saturating_sub(1).max(around.len()));
             } else if let Some(head) = said.strip_suffix('{') {
                 blocks.push(head.trim().to_owned());
-            } else if let Some((pattern, wanted)) = inclusion(said) {
+            } else if let Some((pattern, wanted)) = parse_include(said) {
                 let place = super::setting_lines::place(shown, number, line);
                 self.include(g, key, path, (pattern, wanted), (&blocks, place));
             } else {
@@ -276,7 +276,7 @@ impl Walk {
 }
 
 /// Returns the pattern of an `!include` or `!include_try`, and whether a file must match.
-fn inclusion(line: &str) -> Option<(&str, bool)> {
+fn parse_include(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix("!include")?;
     let (rest, wanted) = match rest.strip_prefix("_try") {
         Some(rest) => (rest, false),
@@ -305,7 +305,7 @@ pub(crate) fn redact(line: &str) -> String {
         _ if line.starts_with('#') => String::new(),
         "}" => line.to_owned(),
         _ if line.ends_with('{') => redact_head(line.trim_end_matches('{').trim()),
-        _ => match inclusion(line) {
+        _ => match parse_include(line) {
             Some((pattern, _)) if is_pattern(pattern) => line.to_owned(),
             Some(_) => String::new(),
             None if known() => line.to_owned(),

@@ -107,7 +107,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         };
         note("messages", waiting.count.into());
         note("here", HERE.contains(&reason).into());
-        note("why", words(reason).into());
+        note("why", describe_reason(reason).into());
         let mut codes = waiting.codes;
         codes.sort_unstable();
         note("codes", codes.into());
@@ -137,7 +137,7 @@ struct Waiting {
 }
 
 /// Describes a reason for a reader.
-fn words(reason: &str) -> &'static str {
+fn describe_reason(reason: &str) -> &'static str {
     match reason {
         "authentication" => "the relay does not accept the password of this machine",
         "other-side" => "the other side does not take it yet",
@@ -199,7 +199,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
             ("hold", _) => ("held", "-".to_owned()),
             // No delivery was attempted yet.
             (_, None) => continue,
-            (_, Some(text)) => kind(text),
+            (_, Some(text)) => classify_reason(text),
         };
         let one = format!("{CLEAN} {since} {reason} {code}");
         if !found.contains(&one) {
@@ -211,7 +211,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
 
 /// Returns the kind of a reason, and the codes of a response: `450.4.7.1`, or `450` alone (RFC
 /// 5321, RFC 3463).
-fn kind(text: &str) -> (&'static str, String) {
+fn classify_reason(text: &str) -> (&'static str, String) {
     let low = text.to_ascii_lowercase();
     let found = REASONS.iter().find(|(_, needle)| low.contains(needle));
     let reason = found.map_or(OTHER, |(reason, _)| *reason);
@@ -308,7 +308,7 @@ mod tests {
             ("alias database unavailable", "tables", "-"),
             ("something new", "other", "-"),
         ] {
-            assert_eq!(kind(text), (reason, code.to_owned()), "{text}");
+            assert_eq!(classify_reason(text), (reason, code.to_owned()), "{text}");
         }
     }
 

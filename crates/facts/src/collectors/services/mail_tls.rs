@@ -55,17 +55,19 @@ pub(super) fn postfix(g: &mut Gather<'_>, all: &Effective) {
             let Some(said) = said else { continue };
             let text = expand_macros(all, id, &said.text());
             let (ssl, old, weak) = match *key {
-                "smtpd_tls_protocols" => (named(&text, &SSL), Vec::new(), Vec::new()),
+                "smtpd_tls_protocols" => (list_named_versions(&text, &SSL), Vec::new(), Vec::new()),
                 // For mandatory encryption a weak version is worse than none.
-                "smtpd_tls_mandatory_protocols" => {
-                    (named(&text, &SSL), named(&text, &OLD), Vec::new())
-                }
+                "smtpd_tls_mandatory_protocols" => (
+                    list_named_versions(&text, &SSL),
+                    list_named_versions(&text, &OLD),
+                    Vec::new(),
+                ),
                 "smtpd_tls_ciphers" | "smtpd_tls_mandatory_ciphers" => {
-                    (Vec::new(), Vec::new(), grade(&text))
+                    (Vec::new(), Vec::new(), list_weak_ciphers(&text))
                 }
                 _ => continue,
             };
-            let (which, place) = (format!("postfix-{name}-{key}"), place(said));
+            let (which, place) = (format!("postfix-{name}-{key}"), place_of_setting(said));
             let (program, setting) = ("Postfix", *key);
             note(
                 g,
@@ -83,7 +85,7 @@ pub(super) fn postfix(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-fn place(said: &Setting) -> FactPlace {
+fn place_of_setting(said: &Setting) -> FactPlace {
     FactPlace::from(&said.place)
 }
 
@@ -105,7 +107,7 @@ fn speaks_tls(all: &Effective, id: ScopeId) -> bool {
 /// Returns the versions that a list of Postfix includes. A word adds a version, `!` removes it
 /// permanently, and since 3.6 `>=` and `<=` are bounds. A list with only `!` words includes all
 /// other versions of the library and names none.
-fn named(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
+fn list_named_versions(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
     let words: Vec<&str> = list
         .split([' ', ',', '\t', ':', '\n', '\r'])
         .filter(|word| !word.is_empty())
@@ -132,7 +134,7 @@ fn named(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
 }
 
 /// Returns the broken ciphers of a cipher grade (postconf(5), smtpd_tls_mandatory_ciphers).
-fn grade(text: &str) -> Vec<String> {
+fn list_weak_ciphers(text: &str) -> Vec<String> {
     let grades = ["export", "low", "null"];
     let text = text.trim().to_ascii_lowercase();
     grades
@@ -159,7 +161,11 @@ pub(super) fn dovecot(g: &mut Gather<'_>, scopes: &[Scope]) {
                     // them.
                     (lowest(&SSL), lowest(&OLD), Vec::new())
                 }
-                "ssl_protocols" => (named(value, &SSL), named(value, &OLD), Vec::new()),
+                "ssl_protocols" => (
+                    list_named_versions(value, &SSL),
+                    list_named_versions(value, &OLD),
+                    Vec::new(),
+                ),
                 "ssl_cipher_list" => (Vec::new(), Vec::new(), weak(value)),
                 _ => continue,
             };
@@ -198,7 +204,7 @@ mod tests {
             ("sslv3:TLSv1.2", vec!["SSLv3"]),
             ("", vec![]),
         ] {
-            assert_eq!(named(list, &SSL), expected, "{list}");
+            assert_eq!(list_named_versions(list, &SSL), expected, "{list}");
         }
     }
 }

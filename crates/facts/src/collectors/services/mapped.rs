@@ -26,19 +26,23 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let maps = match g.host.read_text(Path::new(&format!("/proc/{pid}/maps"))) {
             Ok(maps) => maps,
             Err(error) => {
-                closed.extend(told(error));
+                closed.extend(error_unless_ended(error));
                 continue;
             }
         };
-        let libraries: BTreeSet<String> = maps.lines().filter_map(gone).map(name_of).collect();
+        let libraries: BTreeSet<String> = maps
+            .lines()
+            .filter_map(find_deleted_library)
+            .map(name_of)
+            .collect();
         if libraries.is_empty() {
             continue;
         }
         let group = g.host.read_text(Path::new(&format!("/proc/{pid}/cgroup")));
         let unit = match group {
-            Ok(text) => unit(&text),
+            Ok(text) => parse_unit(&text),
             Err(error) => {
-                closed.extend(told(error));
+                closed.extend(error_unless_ended(error));
                 None
             }
         };
@@ -48,7 +52,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         pids.push(pid);
     }
     if let Some(first) = closed.first() {
-        let why = self::closed(closed.len(), first);
+        let why = self::describe_unreadable(closed.len(), first);
         g.facts
             .unknown("mapped", why, FactKind::Runtime, "/proc/PID/maps");
     }
@@ -61,7 +65,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             .known(key("gone"), libraries, FactKind::Runtime, place.clone());
         g.facts
             .known(key("processes"), pids.len(), FactKind::Runtime, place);
-        if let Some(service) = restartable(&unit) {
+        if let Some(service) = find_restartable(&unit) {
             let place = FactPlace::from(format!("/proc/{}/cgroup", pids[0]));
             g.facts
                 .known(key("service"), service, FactKind::Runtime, place);
@@ -73,7 +77,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 /// Returns the service to restart. User sessions are not services, and restarting some services
 /// disrupts the machine, its network or its sessions (needrestart 3.6,
 /// /etc/needrestart/needrestart.conf: `override_rc`).
-fn restartable(unit: &str) -> Option<&str> {
+fn find_restartable(unit: &str) -> Option<&str> {
     const NOT: [&str; 43] = [
         "dbus",
         "gdm",
@@ -124,13 +128,13 @@ fn restartable(unit: &str) -> Option<&str> {
 }
 
 /// Describes processes that could not be read: their number, and the error of the first.
-pub(crate) fn closed(count: usize, first: &HostError) -> String {
+pub(crate) fn describe_unreadable(count: usize, first: &HostError) -> String {
     let why = first.reason();
     format!("processes that cannot be looked into: {count} ({why})")
 }
 
 /// Returns the error, unless the process ended: an ended process uses no library.
-pub(crate) fn told(error: HostError) -> Option<HostError> {
+pub(crate) fn error_unless_ended(error: HostError) -> Option<HostError> {
     let gone = error.is_absent() || error.errno() == Some(ESRCH);
     (!gone).then_some(error)
 }
@@ -139,7 +143,7 @@ pub(crate) fn told(error: HostError) -> Option<HostError> {
 const OTHERS: &str = "sessions and others";
 
 /// Returns the deleted library of a line of maps, if it is a library of the system.
-fn gone(line: &str) -> Option<&str> {
+fn find_deleted_library(line: &str) -> Option<&str> {
     let path = line.strip_suffix(GONE)?;
     let path = &path[path.find('/')?..];
     let dirs = [
@@ -150,10 +154,10 @@ fn gone(line: &str) -> Option<&str> {
         "/usr/local/lib/",
     ];
     let library = path.ends_with(".so") || path.contains(".so.");
-    (library && dirs.iter().any(|dir| path.starts_with(dir)) && plain(path)).then_some(path)
+    (library && dirs.iter().any(|dir| path.starts_with(dir)) && is_plain_path(path)).then_some(path)
 }
 
-fn plain(path: &str) -> bool {
+fn is_plain_path(path: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
     path.len() <= 200 && path.bytes().all(known)
 }
@@ -163,21 +167,21 @@ fn name_of(path: &str) -> String {
 }
 
 /// Returns the system service of a line such as `0::/system.slice/nginx.service`.
-fn unit(cgroup: &str) -> Option<String> {
+fn parse_unit(cgroup: &str) -> Option<String> {
     let line = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let unit = line.strip_prefix("/system.slice/")?;
     let unit = unit.split('/').rfind(|part| part.ends_with(".service"))?;
-    plain(&unit.replace('@', "-")).then(|| unit.to_owned())
+    is_plain_path(&unit.replace('@', "-")).then(|| unit.to_owned())
 }
 
 /// Cleans a line of maps: keeps the names of deleted libraries.
 pub(crate) fn redact(line: &str) -> String {
-    gone(line).map_or_else(String::new, |path| format!("{path}{GONE}"))
+    find_deleted_library(line).map_or_else(String::new, |path| format!("{path}{GONE}"))
 }
 
 /// Cleans the control group of a process: keeps a system service.
 pub(crate) fn redact_group(line: &str) -> String {
-    unit(line).map_or_else(String::new, |unit| format!("0::/system.slice/{unit}"))
+    parse_unit(line).map_or_else(String::new, |unit| format!("0::/system.slice/{unit}"))
 }
 
 #[cfg(test)]
@@ -195,12 +199,15 @@ mod tests {
 
     #[test]
     fn libraries_of_the_system_that_are_gone() {
-        let found: Vec<&str> = LINES.iter().filter_map(|line| gone(line)).collect();
+        let found: Vec<&str> = LINES
+            .iter()
+            .filter_map(|line| find_deleted_library(line))
+            .collect();
         assert_eq!(found, ["/usr/lib/x86_64-linux-gnu/libssl.so.3"]);
         for line in LINES {
             let kept = redact(line);
             assert_eq!(redact(&kept), kept);
-            assert_eq!(gone(&kept), gone(line));
+            assert_eq!(find_deleted_library(&kept), find_deleted_library(line));
         }
     }
 
@@ -211,7 +218,7 @@ mod tests {
             "postfix@-.service",
             "postgresql@15-main.service",
         ] {
-            assert_eq!(restartable(unit), Some(unit));
+            assert_eq!(find_restartable(unit), Some(unit));
         }
         for unit in [
             OTHERS,
@@ -222,21 +229,24 @@ mod tests {
             "user@1000.service",
             "NetworkManager.service",
         ] {
-            assert_eq!(restartable(unit), None);
+            assert_eq!(find_restartable(unit), None);
         }
     }
 
     #[test]
     fn services_are_named_and_users_are_not() {
         let named = "0::/system.slice/nginx.service";
-        assert_eq!(unit(named).as_deref(), Some("nginx.service"));
+        assert_eq!(parse_unit(named).as_deref(), Some("nginx.service"));
         let template = "0::/system.slice/system-openvpn.slice/openvpn-server@office.service";
         assert_eq!(
-            unit(template).as_deref(),
+            parse_unit(template).as_deref(),
             Some("openvpn-server@office.service")
         );
         let user = "0::/user.slice/user-1000.slice/session-2.scope";
-        assert_eq!((unit(user), redact_group(user)), (None, String::new()));
+        assert_eq!(
+            (parse_unit(user), redact_group(user)),
+            (None, String::new())
+        );
         assert_eq!(
             redact_group(&redact_group(template)),
             redact_group(template)

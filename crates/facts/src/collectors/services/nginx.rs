@@ -1,6 +1,6 @@
 //! nginx: TLS and header settings of each block.
 
-use super::scopes::{Take, names, own};
+use super::scopes::{Take, names, note_own_settings};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use crate::harmless::{PATH_WITHHELD, is_path};
@@ -38,15 +38,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         return;
     };
     for (id, name) in names(&all) {
-        own(g, &all, id, &["nginx.scope", &name], &KEYS);
-        headers(g, &all, id, &name);
+        note_own_settings(g, &all, id, &["nginx.scope", &name], &KEYS);
+        note_pins(g, &all, id, &name);
         weak_ciphers(g, &all, id, &name);
         g.about(["nginx.scope", &name]);
     }
 }
 
 /// Notes whether a scope sends key pins; an age of zero removes them (RFC 7469, section 2.3.3).
-fn headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
+fn note_pins(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     let said = all.get(id, "add_header").into_iter();
     let mut pins = said.filter(|said| {
         let header = said.word().unwrap_or_default().to_ascii_lowercase();
@@ -100,7 +100,10 @@ pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
         }
         "ssl_ciphers" => {
             let list = words().next().unwrap_or_default();
-            let known: Vec<&str> = list.split(':').filter(|word| cipher(word)).collect();
+            let known: Vec<&str> = list
+                .split(':')
+                .filter(|word| is_cipher_word(word))
+                .collect();
             (!known.is_empty()).then(|| known.join(":"))
         }
         "add_header" => {
@@ -133,7 +136,7 @@ pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
     }
 }
 
-fn cipher(word: &str) -> bool {
+fn is_cipher_word(word: &str) -> bool {
     let name = word.trim_start_matches(['!', '-', '+']);
     let capital =
         |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"-_+@=".contains(&byte);

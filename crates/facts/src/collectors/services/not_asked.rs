@@ -69,7 +69,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     note(g, "openssl-copy", PROGRAMS, "/proc");
     note(g, "swap.resume_is_there", DISKS, "/etc/fstab");
     super::not_asked_files::collect(g);
-    dependencies(g);
+    note_dependencies(g);
 }
 
 fn note(g: &mut Gather<'_>, kind: &str, why: &str, place: &str) {
@@ -87,7 +87,7 @@ fn may_trust_authority(sshd: &Effective) -> bool {
 }
 
 /// Notes the number that the script counted; a capture does not have it.
-fn dependencies(g: &mut Gather<'_>) {
+fn note_dependencies(g: &mut Gather<'_>) {
     if matches!(g.host.exists(Path::new(STATUS)), Ok(false)) {
         return;
     }

@@ -37,17 +37,17 @@ const WITHOUT_PAM: [&str; 4] = ["alpine", "postmarketos", "openwrt", "immortalwr
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     if g.host.exists(Path::new(SERVER)).unwrap_or(true) {
-        version(g);
-        pam(g);
+        note_version(g);
+        note_pam(g);
     }
 }
 
 /// Notes `sshd.version` from dpkg, else from the output of `ssh -V`.
-fn version(g: &mut Gather<'_>) {
+fn note_version(g: &mut Gather<'_>) {
     let text = g.host.read_text(Path::new(STATUS)).unwrap_or_default();
     let (found, place) = match super::packages::version_of(&text, "openssh-server") {
         Some((version, line)) => (
-            release(version),
+            parse_release(version),
             FactPlace::from(format!("{STATUS}:{line}")),
         ),
         None => {
@@ -55,7 +55,7 @@ fn version(g: &mut Gather<'_>) {
             let says =
                 output.map(|output| output.text() + &String::from_utf8_lossy(&output.stderr));
             (
-                says.as_deref().and_then(release),
+                says.as_deref().and_then(parse_release),
                 FactPlace::command(VERSION),
             )
         }
@@ -75,7 +75,7 @@ fn version(g: &mut Gather<'_>) {
 
 /// Returns the release of a version: `9.2p1` of `1:9.2p1-2+deb12u3` and of `OpenSSH_9.2p1
 /// Debian-2`.
-fn release(text: &str) -> Option<String> {
+fn parse_release(text: &str) -> Option<String> {
     let text = text.split_once("OpenSSH_").map_or(text, |(_, rest)| rest);
     let text = text.split_once(':').map_or(text, |(_, rest)| rest);
     let known = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'p');
@@ -86,7 +86,7 @@ fn release(text: &str) -> Option<String> {
 }
 
 /// Notes `sshd.pam`: whether the server supports PAM.
-fn pam(g: &mut Gather<'_>) {
+fn note_pam(g: &mut Gather<'_>) {
     let id = g.host.read_text(Path::new(RELEASE)).unwrap_or_default();
     let id = id.lines().find_map(|line| line.strip_prefix("ID="));
     let id = id
@@ -128,7 +128,7 @@ mod tests {
             ("Dropbear v2022.83", None),
             ("", None),
         ] {
-            assert_eq!(release(text).as_deref(), expected, "{text}");
+            assert_eq!(parse_release(text).as_deref(), expected, "{text}");
         }
     }
 

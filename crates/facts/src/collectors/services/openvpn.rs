@@ -79,13 +79,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         files.retain(|name| name.ends_with(".conf") || name.ends_with(".ovpn"));
         for (number, name) in files.into_iter().enumerate() {
             let which = format!("{}-{number}", dir.rsplit('/').next().unwrap_or_default());
-            file(g, &which, &format!("{dir}/{name}"), version);
+            note_file(g, &which, &format!("{dir}/{name}"), version);
             g.about(["openvpn", &which]);
         }
     }
 }
 
-fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, u32)>) {
+fn note_file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, u32)>) {
     let subject = format!("openvpn.{which}");
     let Some(text) = g.read(&subject, path) else {
         return;
@@ -94,7 +94,7 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
     let mut mode = Mode::Unsaid;
     let (mut tunnel, mut whole) = (None, true);
     for (number, line) in text.lines().enumerate() {
-        let Some((option, value)) = understood(line) else {
+        let Some((option, value)) = parse_line(line) else {
             continue;
         };
         let place = super::setting_lines::place(path, number, line);
@@ -140,7 +140,7 @@ fn file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, u32, 
 }
 
 /// Returns whether an option has an effect.
-fn counts(
+fn has_effect(
     option: &str,
     said: &[Said],
     mode: Mode,
@@ -195,7 +195,7 @@ pub(crate) fn note_ciphers(
             if names.is_empty() {
                 continue;
             }
-            match counts(option, said, mode, version) {
+            match has_effect(option, said, mode, version) {
                 Some(true) => {
                     place = place.or(Some(at));
                     for name in names {
@@ -223,7 +223,7 @@ pub(crate) fn note_ciphers(
 }
 
 /// Parses a line to an option and its value.
-fn understood(line: &str) -> Option<(&str, Option<&str>)> {
+fn parse_line(line: &str) -> Option<(&str, Option<&str>)> {
     let mut words = line.split_whitespace();
     let option = words.next()?;
     let option = option.strip_prefix("--").unwrap_or(option);
@@ -233,7 +233,7 @@ fn understood(line: &str) -> Option<(&str, Option<&str>)> {
 
 /// Cleans a line: keeps the options above, and values that are words of OpenVPN.
 pub(crate) fn redact(line: &str) -> String {
-    let Some((option, value)) = understood(line) else {
+    let Some((option, value)) = parse_line(line) else {
         return String::new();
     };
     match value {

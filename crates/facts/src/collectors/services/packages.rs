@@ -47,11 +47,11 @@ pub(crate) const PACKAGES: [&str; 27] = [
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    release(g);
+    note_release(g);
     let Some(text) = g.read("package", STATUS) else {
         return;
     };
-    for installed in installed(&text) {
+    for installed in list_installed(&text) {
         let key = format!("package.{}.version", installed.name);
         let place = FactPlace::from(format!("{STATUS}:{}", installed.line));
         g.facts
@@ -61,7 +61,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 }
 
 /// Notes `os.id` and `os.version_id` from os-release(5): `debian` and `12`.
-fn release(g: &mut Gather<'_>) {
+fn note_release(g: &mut Gather<'_>) {
     let Some(text) = g.read("os", RELEASE) else {
         return;
     };
@@ -82,7 +82,7 @@ fn release(g: &mut Gather<'_>) {
 
 /// Returns the version of an installed package, and its line.
 pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usize)> {
-    let all = installed(text).into_iter();
+    let all = list_installed(text).into_iter();
     let mut ours = all.filter(|installed| installed.name == name);
     ours.next()
         .map(|installed| (installed.version, installed.line))
@@ -105,7 +105,7 @@ pub(crate) fn read_version(
         Err(error) if error.is_absent() => return Ok(None),
         Err(error) => return Err(error.reason()),
     };
-    let installed = installed(&text);
+    let installed = list_installed(&text);
     let found = installed.iter().find(|one| one.name == package);
     Ok(found.map(|found| {
         let place = FactPlace::from(format!("{STATUS}:{}", found.line));
@@ -132,7 +132,7 @@ struct Installed<'a> {
 }
 
 /// Returns the packages of checks that are installed and configured.
-fn installed(text: &str) -> Vec<Installed<'_>> {
+fn list_installed(text: &str) -> Vec<Installed<'_>> {
     let mut found: Vec<Installed<'_>> = Vec::new();
     for one in all_installed(text) {
         // A package for several architectures has one version for all.

@@ -1,7 +1,7 @@
 //! Postfix: main.cf with its defaults, and the overrides of services in master.cf. `postfix_redact` cleans both files
 //! for a capture.
 
-use super::scopes::{Take, own};
+use super::scopes::{Take, note_own_settings};
 use super::{mail_tls, postfix_lists, postfix_login, postfix_relay};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
@@ -85,16 +85,16 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(all) = g.configuration("postfix", Program::Postfix, MAIN) else {
         return;
     };
-    let commands = commands(g);
+    let commands = read_commands(g);
     for (id, scope) in all.scopes() {
         let name = match id {
             ScopeId::ROOT => "main.cf".to_owned(),
             _ => scope.head.join("/"),
         };
         let subject = ["postfix.service", &name];
-        own(g, &all, id, &subject, &KEYS);
+        note_own_settings(g, &all, id, &subject, &KEYS);
         if id != ScopeId::ROOT {
-            unread(g, &all, id, &name, commands.get(&name));
+            note_unread_options(g, &all, id, &name, commands.get(&name));
         }
         let manages = id == ScopeId::ROOT
             || commands
@@ -109,7 +109,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             match said.iter().find(|said| said.scope == id) {
                 Some(said) => {
                     let place = FactPlace::from(&said.place);
-                    match seconds(&said.text(), key) {
+                    match parse_seconds(&said.text(), key) {
                         Some(value) => {
                             g.facts.known(fact, value, FactKind::Configured, place);
                         }
@@ -144,7 +144,7 @@ pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
 
 /// Returns the program of each service by name and type: the eighth field of its last line
 /// (master(5)).
-fn commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
+fn read_commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     let Some(text) = g.read("postfix", MASTER) else {
         return BTreeMap::new();
     };
@@ -157,7 +157,13 @@ fn commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
 }
 
 /// Notes options that the program of a service does not read.
-fn unread(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str, command: Option<&String>) {
+fn note_unread_options(
+    g: &mut Gather<'_>,
+    all: &Effective,
+    id: ScopeId,
+    name: &str,
+    command: Option<&String>,
+) {
     let Some(command) = command else { return };
     let dead: Vec<&Setting> = all
         .settings()
@@ -182,7 +188,7 @@ fn unread(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str, command:
 
 /// Parses a time of Postfix; without a unit it has the unit of the parameter's default
 /// (postconf(5)).
-fn seconds(text: &str, key: &str) -> Option<u64> {
+fn parse_seconds(text: &str, key: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;

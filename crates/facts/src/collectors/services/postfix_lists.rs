@@ -2,7 +2,7 @@
 //! parameters, in macros of these, and in restriction classes.
 
 use super::postfix_redact::CLASSES;
-use super::sshd_lines::numbered;
+use super::sshd_lines::number_name;
 use super::{dnsbl, postfix};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting, macro_names};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for said in reached(all) {
+    for said in list_reached_settings(all) {
         let scope = match said.scope {
             ScopeId::ROOT => "main.cf".to_owned(),
             id => all.scope(id).head.join("/"),
@@ -21,8 +21,8 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
             .host
             .read_text(Path::new(&said.place.path))
             .unwrap_or_default();
-        for (zone, place) in named(said, &text) {
-            let which = numbered(&mut seen, zone.to_owned());
+        for (zone, place) in list_closed_lists(said, &text) {
+            let which = number_name(&mut seen, zone.to_owned());
             let mut note = |what: &str, value: serde_json::Value| {
                 let fact = format!("postfix.closed_list.{which}.{what}");
                 g.facts
@@ -37,7 +37,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
 }
 
 /// Returns the lines that take part in the decision about a client.
-fn reached(all: &Effective) -> Vec<&Setting> {
+fn list_reached_settings(all: &Effective) -> Vec<&Setting> {
     let mut names: BTreeSet<String> = postfix::restrictions().map(str::to_owned).collect();
     names.insert(CLASSES.to_owned());
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -67,7 +67,7 @@ fn reached(all: &Effective) -> Vec<&Setting> {
 }
 
 /// Returns the closed lists of a statement, each with its line.
-fn named(said: &Setting, text: &str) -> Vec<(&'static str, FactPlace)> {
+fn list_closed_lists(said: &Setting, text: &str) -> Vec<(&'static str, FactPlace)> {
     let mut found = Vec::new();
     let end = said.place.span.end;
     let mut at = 0;

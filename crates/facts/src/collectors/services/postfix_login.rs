@@ -17,7 +17,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
         let Some(line) = keys.into_iter().find_map(own) else {
             continue;
         };
-        if word(all, id, "smtpd_sasl_auth_enable") != "yes" {
+        if effective_word(all, id, "smtpd_sasl_auth_enable") != "yes" {
             continue;
         }
         let name = match id {
@@ -27,7 +27,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
         let subject = format!("postfix.login.{name}");
         let place = FactPlace::from(&line.place);
         let cleartext = takes_cleartext(all, id);
-        let offers = word(all, id, "smtpd_tls_security_level");
+        let offers = effective_word(all, id, "smtpd_tls_security_level");
         g.facts.known(
             format!("{subject}.cleartext"),
             cleartext,
@@ -44,7 +44,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-fn word(all: &Effective, id: ScopeId, key: &str) -> String {
+fn effective_word(all: &Effective, id: ScopeId, key: &str) -> String {
     let said = all
         .value(id, key)
         .map(|said| expand_macros(all, id, &said.text()));
@@ -53,15 +53,15 @@ fn word(all: &Effective, id: ScopeId, key: &str) -> String {
 
 /// Whether a client may send its password before the connection is encrypted.
 fn takes_cleartext(all: &Effective, id: ScopeId) -> bool {
-    let is = |key: &str, value: &str| word(all, id, key) == value;
+    let is = |key: &str, value: &str| effective_word(all, id, key) == value;
     let always = is("smtpd_tls_wrappermode", "yes")
         || is("smtpd_enforce_tls", "yes")
         || matches!(
-            word(all, id, "smtpd_tls_security_level").as_str(),
+            effective_word(all, id, "smtpd_tls_security_level").as_str(),
             "encrypt"
         );
     // Without TLS, mechanisms that send the plain password are not offered.
-    let options = word(all, id, "smtpd_sasl_security_options");
+    let options = effective_word(all, id, "smtpd_sasl_security_options");
     let never = options
         .split([',', ' ', '\t'])
         .any(|one| one == "noplaintext");

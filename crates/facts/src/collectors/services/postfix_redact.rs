@@ -45,7 +45,7 @@ enum Kind {
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
-    let classes = classes(&lines);
+    let classes = list_classes(&lines);
     let mut kind = None;
     let kept = lines.iter().enumerate().map(|(at, line)| {
         let bare = line.trim();
@@ -53,7 +53,7 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
             return String::new();
         }
         if line.starts_with([' ', '\t']) {
-            let kept = kind.map_or_else(String::new, |kind| words(bare, kind, " ", &classes));
+            let kept = kind.map_or_else(String::new, |kind| clean_words(bare, kind, " ", &classes));
             return match kept.is_empty() {
                 true => kept,
                 false => format!(" {kept}"),
@@ -71,7 +71,7 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
         };
         kind = kind_of(name, first, &classes);
         match kind {
-            Some(kind) => format!("{name} = {}", words(value, kind, " ", &classes))
+            Some(kind) => format!("{name} = {}", clean_words(value, kind, " ", &classes))
                 .trim_end()
                 .to_owned(),
             None => String::new(),
@@ -81,7 +81,7 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the names of restriction classes in all lines that list some.
-fn classes(lines: &[&str]) -> BTreeSet<String> {
+fn list_classes(lines: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
     for line in lines {
@@ -166,7 +166,7 @@ fn is_network(word: &str) -> bool {
 }
 
 /// Returns the words of a value that are kept.
-fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> String {
+fn clean_words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> String {
     if kind == Kind::Path {
         // By default the key is in the file of the certificate.
         let other = value.is_empty() || value.starts_with('$');
@@ -176,14 +176,14 @@ fn words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String>) -> 
     let words = split.filter(|word| !word.is_empty());
     let kept = words.map(|word| match kind {
         Kind::Paths => kept_path(word).to_owned(),
-        _ if word.contains(['$', '{', '}']) => macros(word, kind, classes),
-        _ => self::word(word, kind, classes),
+        _ if word.contains(['$', '{', '}']) => clean_macros(word, kind, classes),
+        _ => self::clean_word(word, kind, classes),
     });
     kept.collect::<Vec<_>>().join(between)
 }
 
 /// Cleans a word with macros: the text between the signs is judged separately.
-fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
+fn clean_macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     let mut out = String::new();
     let mut piece = String::new();
     let flush = |piece: &mut String, out: &mut String| {
@@ -196,7 +196,7 @@ fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
             let name = named && text.len() <= 40 && text.bytes().all(plain);
             out.push_str(&match name {
                 true => text,
-                false => self::word(&text, kind, classes),
+                false => self::clean_word(&text, kind, classes),
             });
         }
     };
@@ -212,13 +212,13 @@ fn macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     out
 }
 
-fn word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
+fn clean_word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     // An operator between the parts of a condition.
     if word.bytes().all(|byte| b"=!<>?:".contains(&byte)) {
         return word.to_owned();
     }
     let kept = match kind {
-        Kind::Networks => return network(word),
+        Kind::Networks => return clean_network(word),
         _ if dnsbl::closed(word).is_some() => {
             return dnsbl::closed(word).unwrap_or_default().to_owned();
         }
@@ -244,7 +244,7 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// Cleans a network: keeps whether it covers everyone, the machine itself, or is a table.
-fn network(word: &str) -> String {
+fn clean_network(word: &str) -> String {
     let (sign, bare) = match word.strip_prefix('!') {
         Some(bare) => ("!", bare),
         None => ("", word),
@@ -315,7 +315,10 @@ pub(crate) fn redact_master(line: &str) -> String {
         let asked = asked.map(|(name, value)| (name.trim(), value.trim()));
         if let Some((name, value)) = asked.filter(|(name, _)| is_asked(name)) {
             let kind = kind_of(name, value, &none).unwrap_or(Kind::Words);
-            kept.push(format!("-o {name}={}", words(value, kind, ",", &none)));
+            kept.push(format!(
+                "-o {name}={}",
+                clean_words(value, kind, ",", &none)
+            ));
         }
     }
     match kept.is_empty() {

@@ -26,7 +26,7 @@ const WORDS: [&str; 2] = ["MONITOR", "SHUTDOWNCMD"];
 pub(crate) fn collect(g: &mut Gather<'_>) {
     if let Some(text) = g.read("ups.nut.mode", NUT) {
         let said = text.lines().enumerate();
-        let said = said.filter_map(|(number, line)| Some((number, line, mode(line)?)));
+        let said = said.filter_map(|(number, line)| Some((number, line, parse_mode(line)?)));
         if let Some((number, line, mode)) = said.last() {
             let at = super::setting_lines::place(NUT, number, line);
             g.facts
@@ -36,7 +36,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(text) = g.read("ups.nut.monitors", UPSMON) else {
         return;
     };
-    let count = |word: &str| text.lines().filter(|line| first(line) == word).count();
+    let count = |word: &str| text.lines().filter(|line| first_word(line) == word).count();
     let (monitors, commands) = (count("MONITOR"), count("SHUTDOWNCMD"));
     let mut note = |key: &str, value: serde_json::Value| {
         g.facts
@@ -47,7 +47,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 }
 
 /// Returns the mode of a line of nut.conf; blanks around `=` are not permitted.
-fn mode(line: &str) -> Option<&'static str> {
+fn parse_mode(line: &str) -> Option<&'static str> {
     let line = line.trim();
     let value = line.strip_prefix("export ").unwrap_or(line);
     let value = value.trim_start().strip_prefix("MODE=")?;
@@ -56,18 +56,18 @@ fn mode(line: &str) -> Option<&'static str> {
     MODES.into_iter().find(|known| *known == value)
 }
 
-fn first(line: &str) -> &str {
+fn first_word(line: &str) -> &str {
     line.split_whitespace().next().unwrap_or_default()
 }
 
 /// Cleans nut.conf: keeps the mode.
 pub(crate) fn redact_nut(line: &str) -> String {
-    mode(line).map_or_else(String::new, |mode| format!("MODE={mode}"))
+    parse_mode(line).map_or_else(String::new, |mode| format!("MODE={mode}"))
 }
 
 /// Cleans upsmon.conf: keeps the presence of a monitored supply and of a command.
 pub(crate) fn redact_upsmon(line: &str) -> String {
-    let word = first(line);
+    let word = first_word(line);
     if WORDS.contains(&word) { word } else { "" }.to_owned()
 }
 

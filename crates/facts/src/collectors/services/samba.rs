@@ -164,7 +164,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         return;
     };
     for (name, fact) in OF_SERVER {
-        if let Some(said) = counting(&all, ScopeId::ROOT, name) {
+        if let Some(said) = effective_setting(&all, ScopeId::ROOT, name) {
             note_word(g, &format!("samba.{fact}"), said);
         }
     }
@@ -173,7 +173,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     note_wide_links(g, &all);
     let guests = note_shares(g, &all);
     note_guests(g, &all, guests);
-    if let Some(said) = counting(&all, ScopeId::ROOT, "registryshares")
+    if let Some(said) = effective_setting(&all, ScopeId::ROOT, "registryshares")
         && is_true(said)
     {
         let why = "shares of Samba's registry are not read here";
@@ -184,7 +184,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// Returns the line that applies to a setting; `None` if there is none, or if an unreadable file
 /// may set it.
-fn counting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Setting> {
+fn effective_setting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Setting> {
     all.certain(scope, name).ok().flatten()
 }
 
@@ -277,7 +277,8 @@ fn seals_by_default(version: (u32, u32, u32)) -> bool {
 /// Notes whether links may lead out of a share: the first line that permits it.
 fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     let scopes = all.scopes().map(|(id, _)| id);
-    let wide = scopes.filter_map(|id| counting(all, id, "widelinks").filter(|said| is_true(said)));
+    let wide = scopes
+        .filter_map(|id| effective_setting(all, id, "widelinks").filter(|said| is_true(said)));
     if let Some(said) = wide.min_by_key(|said| (said.scope != ScopeId::ROOT, said.place.line)) {
         let place = FactPlace::from(&said.place);
         g.facts
@@ -323,7 +324,7 @@ impl<'a> Share<'a> {
     fn find(&self, name: &str) -> Option<&'a Setting> {
         let own = self.said.iter().rev().find(|said| said.key == name);
         own.copied()
-            .or_else(|| counting(self.all, ScopeId::ROOT, name))
+            .or_else(|| effective_setting(self.all, ScopeId::ROOT, name))
     }
 
     /// Notes the facts of the share; returns the line that permits guests to enter.
@@ -375,9 +376,9 @@ impl<'a> Share<'a> {
 
 /// Notes whether guest logins exist, and whether guests are root.
 fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) {
-    let mapped = counting(all, ScopeId::ROOT, "maptoguest");
+    let mapped = effective_setting(all, ScopeId::ROOT, "maptoguest");
     let mapped = mapped.filter(|said| !said.text().eq_ignore_ascii_case("never"));
-    let account = counting(all, ScopeId::ROOT, "guestaccount");
+    let account = effective_setting(all, ScopeId::ROOT, "guestaccount");
     if let Some(line) = by_share.or(mapped) {
         let place = FactPlace::from(&line.place);
         g.facts
@@ -425,24 +426,24 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
         said.push_str(body);
         match goes_on {
             true => open = Some((begin, said)),
-            false => out[begin] = kept(&said, &mut sections),
+            false => out[begin] = clean_line(&said, &mut sections),
         }
     }
     if let Some((begin, said)) = open {
-        out[begin] = kept(&said, &mut sections);
+        out[begin] = clean_line(&said, &mut sections);
     }
     out.join("\n").into_bytes()
 }
 
 const BLANK: [char; 3] = [' ', '\t', '\r'];
 
-fn kept(line: &str, sections: &mut Vec<String>) -> String {
+fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
     let bare = line.trim_matches(BLANK);
     if let Some(rest) = bare.strip_prefix('[') {
         let Some((name, _)) = rest.split_once(']') else {
             return String::new();
         };
-        return format!("[{}]", section(name, sections));
+        return format!("[{}]", clean_section(name, sections));
     }
     let Some((name, value)) = line.split_once('=') else {
         return String::new();
@@ -467,7 +468,7 @@ fn kept(line: &str, sections: &mut Vec<String>) -> String {
 }
 
 /// Returns the name of a section; shares are numbered.
-fn section(name: &str, sections: &mut Vec<String>) -> String {
+fn clean_section(name: &str, sections: &mut Vec<String>) -> String {
     let words = name.split(BLANK).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();
     match name.as_str() {

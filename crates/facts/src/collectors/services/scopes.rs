@@ -19,7 +19,7 @@ pub(crate) enum Take {
 
 /// Notes the effective settings of the scope itself for these keys, and its block if there were
 /// any.
-pub(super) fn own(
+pub(super) fn note_own_settings(
     g: &mut Gather<'_>,
     all: &Effective,
     scope: ScopeId,
@@ -36,7 +36,7 @@ pub(super) fn own(
         let Some(first) = ours.first() else { continue };
         let value: Value = match take {
             Take::Word => yes_or_no(first.word().unwrap_or_default()).into(),
-            Take::List => ours.iter().flat_map(|said| words(said)).collect(),
+            Take::List => ours.iter().flat_map(|said| split_words(said)).collect(),
             Take::Names => ours.iter().filter_map(|said| said.word()).collect(),
         };
         let fact = format!("{}.{key}", subject.join("."));
@@ -59,7 +59,7 @@ pub(super) fn own(
 }
 
 /// Splits a value at blanks, commas and colons.
-fn words(said: &Setting) -> Vec<Value> {
+fn split_words(said: &Setting) -> Vec<Value> {
     said.text()
         .split([' ', '\t', ',', ':'])
         .map(|word| word.trim_matches(['"', '\'']))

@@ -19,7 +19,7 @@ pub(crate) const SECOND: [&str; 7] = [
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    session(g);
+    note_session(g);
     second_factor(g);
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
 }
 
 /// Notes whether pam_systemd opens a session, and where such a line is commented out.
-fn session(g: &mut Gather<'_>) {
+fn note_session(g: &mut Gather<'_>) {
     let Some(text) = g.read("pam.session", SESSION) else {
         return;
     };
@@ -64,7 +64,7 @@ fn second_factor(g: &mut Gather<'_>) {
         return;
     };
     for (number, line) in text.lines().enumerate() {
-        if let Some(module) = second(line) {
+        if let Some(module) = find_second_factor(line) {
             let at = place(PAM_SSHD, number, line);
             g.facts
                 .known("pam.sshd.second_factor", module, FactKind::Configured, at);
@@ -74,7 +74,7 @@ fn second_factor(g: &mut Gather<'_>) {
 }
 
 /// Returns the module of an `auth` line that requires a second factor.
-fn second(line: &str) -> Option<&'static str> {
+fn find_second_factor(line: &str) -> Option<&'static str> {
     let mut words = line.split_whitespace();
     if !matches!(words.next(), Some("auth" | "-auth")) {
         return None;
@@ -87,7 +87,7 @@ fn second(line: &str) -> Option<&'static str> {
 
 /// Cleans a line of the PAM file of sshd.
 pub(crate) fn redact_pam_sshd(line: &str) -> String {
-    second(line).map_or_else(String::new, |module| format!("auth required {module}"))
+    find_second_factor(line).map_or_else(String::new, |module| format!("auth required {module}"))
 }
 
 /// Cleans a line of the session file: keeps the line of pam_systemd.

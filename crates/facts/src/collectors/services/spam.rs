@@ -125,7 +125,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     if own.scores.is_empty() && own.rules.is_empty() {
         return;
     }
-    let brought = shipped(g);
+    let brought = list_shipped_rules(g);
     for (name, (score, at)) in &own.scores {
         let is_own = own.rules.contains_key(name);
         let mut note = |what: &str, value: serde_json::Value| {
@@ -200,7 +200,7 @@ fn defined(text: &str) -> impl Iterator<Item = String> {
 
 /// Returns the names of all shipped rules; `None` if no rule directory exists, as in a part of a
 /// tree.
-fn shipped(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
+fn list_shipped_rules(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
     let mut dirs = vec![SHIPPED.trim_end_matches('/').to_owned()];
     for version in g.list("spamassassin.score", UPDATES.trim_end_matches('/')) {
         let channels = format!("{UPDATES}{}", lossy(&version));

@@ -1,6 +1,6 @@
 //! sshd settings for every `Match` block, and client settings for every `Host` and `Match` block.
 
-use super::scopes::{Take, names, own, yes_or_no};
+use super::scopes::{Take, names, note_own_settings, yes_or_no};
 use super::{ssh_access, ssh_algorithms, sshd_lines};
 use crate::gather::Gather;
 use crate::harmless::{LEFT_OUT, is_pattern};
@@ -149,7 +149,7 @@ fn scopes(
     whoever: &[&str],
 ) {
     for (id, name) in names(all) {
-        own(g, all, id, &[kind, &name], keys);
+        note_own_settings(g, all, id, &[kind, &name], keys);
         let says = |key: &&str| {
             let mut settings = all.settings().iter();
             settings.any(|said| said.scope == id && said.key == **key)

@@ -64,7 +64,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
         };
         let which = format!("{scope}-{keyword}");
         let place = FactPlace::from(&said.place);
-        let offered: Vec<&str> = offered(said, weak);
+        let offered: Vec<&str> = list_offered(said, weak);
         let mut note = |what: &str, value: serde_json::Value| {
             let fact = format!("sshd.algorithms.{which}.{what}");
             g.facts
@@ -78,7 +78,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
 }
 
 /// Returns the weak algorithms that a line adds or keeps.
-fn offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
+fn list_offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
     let text = said.text();
     let list = text.trim().trim_matches('"');
     if list.starts_with('-') {

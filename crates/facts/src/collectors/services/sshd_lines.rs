@@ -9,13 +9,13 @@ use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
-    refused(g, all);
-    dead(g, all);
-    void(g, all);
+    note_refused_line(g, all);
+    note_dead_keywords(g, all);
+    note_void_lines(g, all);
 }
 
 /// Notes the first line that prevents sshd from starting.
-fn refused(g: &mut Gather<'_>, all: &Effective) {
+fn note_refused_line(g: &mut Gather<'_>, all: &Effective) {
     let mut lines = all
         .problems
         .iter()
@@ -41,7 +41,7 @@ fn refused(g: &mut Gather<'_>, all: &Effective) {
 }
 
 /// Notes keywords that sshd ignores, each with the first release that ignores it.
-fn dead(g: &mut Gather<'_>, all: &Effective) {
+fn note_dead_keywords(g: &mut Gather<'_>, all: &Effective) {
     let lines = all.settings().iter().filter_map(|said| {
         let found = SERVER_DEAD.iter().find(|(keyword, _)| *keyword == said.key);
         found.map(|(_, since)| (said, *since))
@@ -65,7 +65,7 @@ fn dead(g: &mut Gather<'_>, all: &Effective) {
 
 /// Notes lines that contradict an earlier line of the same block; the earlier one applies
 /// (sshd_config(5)).
-fn void(g: &mut Gather<'_>, all: &Effective) {
+fn note_void_lines(g: &mut Gather<'_>, all: &Effective) {
     let names: BTreeMap<ScopeId, String> = names(all).into_iter().collect();
     let mut first: BTreeMap<(ScopeId, &str), &Setting> = BTreeMap::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -84,7 +84,7 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
             continue;
         }
         let scope = names.get(&said.scope).map_or("", String::as_str);
-        let which = numbered(&mut seen, format!("{scope}-{}", said.key));
+        let which = number_name(&mut seen, format!("{scope}-{}", said.key));
         let mut note =
             |what: &str, value: String, place: &assay_config::effective::SettingPlace| {
                 let fact = format!("sshd.void.{which}.{what}");
@@ -99,7 +99,7 @@ fn void(g: &mut Gather<'_>, all: &Effective) {
 }
 
 /// Appends a number to a name, from its second occurrence on.
-pub(super) fn numbered(seen: &mut BTreeMap<String, usize>, name: String) -> String {
+pub(super) fn number_name(seen: &mut BTreeMap<String, usize>, name: String) -> String {
     let times = seen.entry(name.clone()).or_default();
     *times += 1;
     match *times {

@@ -79,14 +79,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         };
         for (number, line) in text.lines().enumerate() {
             for (at, (_, _, words)) in TASKS.iter().enumerate() {
-                if says(line, words) {
+                if runs_one_of(line, words) {
                     let place = FactPlace::from(format!("{file}:{}", number + 1));
                     found[at].get_or_insert(("cron", place));
                 }
             }
         }
     }
-    if found[TRIM].is_none() && discards(g) {
+    if found[TRIM].is_none() && is_any_mount_trimming(g) {
         found[TRIM] = Some(("mount", FactPlace::from(crate::mountinfo::MOUNTINFO)));
     }
     for ((key, ..), found) in TASKS.iter().zip(found) {
@@ -102,7 +102,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 }
 
 /// Whether a file system is mounted with continuous TRIM.
-fn discards(g: &Gather<'_>) -> bool {
+fn is_any_mount_trimming(g: &Gather<'_>) -> bool {
     let mounts = g.host.read_text(Path::new(crate::mountinfo::MOUNTINFO));
     let options = |line: &str| {
         let last = line.rsplit(' ').next().unwrap_or_default().to_owned();
@@ -113,7 +113,7 @@ fn discards(g: &Gather<'_>) -> bool {
 }
 
 /// Whether a script line runs one of the commands and is not a comment.
-fn says(line: &str, words: &[&str]) -> bool {
+fn runs_one_of(line: &str, words: &[&str]) -> bool {
     let line = line.trim_start();
     !line.starts_with('#') && words.iter().any(|word| line.contains(word))
 }
@@ -121,7 +121,10 @@ fn says(line: &str, words: &[&str]) -> bool {
 /// Cleans a line of cron: keeps the tasks that it runs.
 pub(crate) fn redact(line: &str) -> String {
     let known = TASKS.iter().flat_map(|(_, _, words)| words.iter());
-    let done: Vec<&str> = known.filter(|word| says(line, &[word])).copied().collect();
+    let done: Vec<&str> = known
+        .filter(|word| runs_one_of(line, &[word]))
+        .copied()
+        .collect();
     done.join(" ")
 }
 

@@ -27,9 +27,9 @@ enum What {
 }
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    apache(g);
+    note_apache(g);
     if let Some(text) = g.read("lighttpd", LIGHTTPD) {
-        lines(g, LIGHTTPD, &text);
+        note_lines(g, LIGHTTPD, &text);
     }
     for name in g.list("lighttpd", LIGHTTPD_DIR) {
         let file = format!("{LIGHTTPD_DIR}/{}", lossy(&name));
@@ -37,13 +37,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             continue;
         }
         if let Some(text) = g.read("lighttpd", &file) {
-            lines(g, &file, &text);
+            note_lines(g, &file, &text);
         }
     }
 }
 
 /// Notes the effective line of each Apache server unless TLS is off.
-fn apache(g: &mut Gather<'_>) {
+fn note_apache(g: &mut Gather<'_>) {
     let reading = apache_reading::read(g.host);
     if let Some((why, place)) = reading.problems.first() {
         g.facts
@@ -141,7 +141,7 @@ fn old_protocols(words: &[String]) -> Vec<&'static str> {
 }
 
 /// Notes the TLS settings of each line of a lighttpd file.
-fn lines(g: &mut Gather<'_>, file: &str, text: &str) {
+fn note_lines(g: &mut Gather<'_>, file: &str, text: &str) {
     for (number, line) in text.lines().enumerate() {
         for (what, words) in of_lighttpd(line) {
             let place = place(file, number, line);

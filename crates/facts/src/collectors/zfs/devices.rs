@@ -37,7 +37,9 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     let mut raid: Option<(String, String)> = None;
     for (path, _) in &vdev.leaves {
         // Files and missing disks have no properties.
-        let Some(disk) = disk(g, path) else { continue };
+        let Some(disk) = find_disk(g, path) else {
+            continue;
+        };
         let dir = disk.dir.display();
         let file = |name: &str| format!("{dir}/{name}");
         let said = |name: &str| {
@@ -58,7 +60,7 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
             turns = Some((spins, file("queue/rotational")));
         }
         let (vendor, model) = (said("device/vendor"), said("device/model"));
-        if let Some(name) = volume(&disk.name, vendor.as_deref(), model.as_deref()) {
+        if let Some(name) = find_raid_volume(&disk.name, vendor.as_deref(), model.as_deref()) {
             raid.get_or_insert((name, file("device/model")));
         }
     }
@@ -83,7 +85,9 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
 /// Notes the disks that a pool with autotrim trims continuously.
 pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     for (path, _) in &vdev.leaves {
-        let Some(disk) = disk(g, path) else { continue };
+        let Some(disk) = find_disk(g, path) else {
+            continue;
+        };
         let place = FactPlace::command(["zpool", "get", "autotrim", pool]);
         let key = format!("disk.{}.trimmed", disk.name);
         g.facts.known(key, true, FactKind::Configured, place);
@@ -92,7 +96,7 @@ pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
 }
 
 /// Returns the whole disk of a leaf.
-fn disk(g: &Gather<'_>, path: &str) -> Option<Device> {
+fn find_disk(g: &Gather<'_>, path: &str) -> Option<Device> {
     let name = path.strip_prefix("/dev/")?;
     // Names in subdirectories are links or files; `zpool status -L` resolves links.
     if name.contains('/') {
@@ -106,7 +110,7 @@ fn disk(g: &Gather<'_>, path: &str) -> Option<Device> {
 }
 
 /// Returns the name of a RAID volume; `None` for a disk.
-fn volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Option<String> {
+fn find_raid_volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Option<String> {
     let number = name
         .strip_prefix("md")
         .map(|rest| rest.trim_start_matches('_'));
@@ -187,15 +191,15 @@ mod tests {
 
     #[test]
     fn volumes_of_controllers() {
-        let is = |name, vendor, model| volume(name, Some(vendor), Some(model)).is_some();
+        let is = |name, vendor, model| find_raid_volume(name, Some(vendor), Some(model)).is_some();
         assert!(is("sda", "DELL", "PERC H730 Mini"));
         assert!(is("sda", "HP", "LOGICAL VOLUME"));
         assert!(is("sda", "AVAGO", "MR9361-8i"));
         assert!(!is("sda", "ATA", "WDC WD40EFRX-68N"));
         // A disk of this vendor in pass-through mode.
         assert!(!is("sda", "HP", "EG0300FBDSP"));
-        assert!(volume("md127", None, None).is_some());
-        assert!(volume("mda", None, None).is_none());
+        assert!(find_raid_volume("md127", None, None).is_some());
+        assert!(find_raid_volume("mda", None, None).is_none());
     }
 
     #[test]

@@ -18,8 +18,8 @@ enum Kind {
 /// Returns the controller of `device`, which is one of `devices`; `None` if the disk needs none, or
 /// uses one of the board.
 pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> Option<&'a Map> {
-    let kind = needs(driver(device));
-    let ours = |map: &&Map| kind.is_some() && kind == is(driver(map));
+    let kind = bus_kind_of_disk(driver_of(device));
+    let ours = |map: &&Map| kind.is_some() && kind == bus_kind_of_controller(driver_of(map));
     let Some(bus) = device.get("bus") else {
         let before = devices.iter().take_while(|other| *other != device);
         return before.filter(ours).last();
@@ -40,7 +40,7 @@ pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> O
         nameless.find(|map| {
             let first = next;
             if !map.contains_key("id") {
-                next += buses(driver(map));
+                next += count_buses(driver_of(map));
             }
             (first..next).contains(&number)
         })
@@ -49,8 +49,8 @@ pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> O
 
 /// Returns the name of the bus of a disk.
 pub(super) fn bus(device: &Map, devices: &[Map], board: &str) -> String {
-    let controller = controller(device, devices, board).map(driver);
-    let name = match driver(device) {
+    let controller = controller(device, devices, board).map(driver_of);
+    let name = match driver_of(device) {
         name if name.starts_with("virtio-blk") || name.starts_with("vhost-user-blk") => {
             "virtio-blk"
         }
@@ -71,12 +71,12 @@ pub(super) fn bus(device: &Map, devices: &[Map], board: &str) -> String {
     name.to_owned()
 }
 
-fn driver(map: &Map) -> &str {
+fn driver_of(map: &Map) -> &str {
     map.get("driver").map_or("", String::as_str)
 }
 
 /// Returns the kind of bus that a disk needs.
-fn needs(disk: &str) -> Option<Kind> {
+fn bus_kind_of_disk(disk: &str) -> Option<Kind> {
     match disk {
         _ if disk.starts_with("scsi-") => Some(Kind::Scsi),
         _ if disk.starts_with("ide-") => Some(Kind::Ide),
@@ -85,7 +85,7 @@ fn needs(disk: &str) -> Option<Kind> {
 }
 
 /// Returns the kind of bus that a controller provides.
-fn is(driver: &str) -> Option<Kind> {
+fn bus_kind_of_controller(driver: &str) -> Option<Kind> {
     const SCSI: [&str; 7] = [
         "virtio-scsi",
         "lsi",
@@ -98,13 +98,13 @@ fn is(driver: &str) -> Option<Kind> {
     match driver {
         _ if SCSI.iter().any(|start| driver.starts_with(start)) => Some(Kind::Scsi),
         _ if driver.contains("spapr-vscsi") => Some(Kind::Scsi),
-        _ if buses(driver) > 1 => Some(Kind::Ide),
+        _ if count_buses(driver) > 1 => Some(Kind::Ide),
         _ => None,
     }
 }
 
 /// Returns the number of buses of a controller: one for each AHCI port, one for each IDE channel.
-fn buses(driver: &str) -> usize {
+fn count_buses(driver: &str) -> usize {
     match driver {
         "ich9-ahci" => 6,
         "piix3-ide" | "piix4-ide" | "piix3-ide-xen" | "via-ide" | "cmd646-ide" => 2,

@@ -90,9 +90,9 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
         kept.push(format!("-{option}"));
         match option.as_str() {
             "enable-kvm" => {}
-            "id" | "cpu" => kept.push(value(argument)),
+            "id" | "cpu" => kept.push(clean_value(argument)),
             "hda" | "hdb" | "hdc" | "hdd" => kept.push(file(&argument, identity)),
-            _ => kept.push(object(settings(&argument, implied), identity)),
+            _ => kept.push(clean_object(settings(&argument, implied), identity)),
         }
     }
     let mut bytes = kept.join("\0").into_bytes();
@@ -101,12 +101,12 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
 }
 
 /// Keeps numbers, words and sizes; other text may be private.
-fn value(text: String) -> String {
+fn clean_value(text: String) -> String {
     let plain = text.is_empty() || is_plain(&text.replace(['=', '#'], "-"));
     if plain { text } else { WITHHELD.to_owned() }
 }
 
-fn object(map: Map, identity: bool) -> String {
+fn clean_object(map: Map, identity: bool) -> String {
     let mut clean = serde_json::Map::new();
     let mut map = map;
     if let Some(json) = map.get("file").and_then(|file| file.strip_prefix("json:")) {
@@ -127,8 +127,8 @@ fn object(map: Map, identity: bool) -> String {
             "filename" => file(&text, identity),
             // A node of -blockdev refers to the node below it.
             "file" if is_drive => file(&text, identity),
-            _ if is_limit(&key) => value(text),
-            _ if KEYS.contains(&last) => value(text),
+            _ if is_limit(&key) => clean_value(text),
+            _ if KEYS.contains(&last) => clean_value(text),
             _ => continue,
         };
         clean.insert(key, Value::String(text));

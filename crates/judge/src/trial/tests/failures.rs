@@ -86,7 +86,7 @@ fn a_load_that_never_works_ends_the_trial() {
     insta::assert_snapshot!(ten.reason, @"no pair could be measured, 10 left out; last: no space left");
 }
 
-/// The walk of one-sided failures, simulated with coins, reaches its end in 4.75 % of all cases.
+/// The walk of one-sided failures, simulated with random signs, reaches its end in 4.75 % of all cases.
 #[test]
 fn chance_convicts_in_less_than_one_of_twenty() {
     let mut root = 0.5f64;

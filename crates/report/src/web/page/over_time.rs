@@ -1,6 +1,6 @@
 //! Rate and latency of the steps over time, with consecutive rounds.
 
-use super::super::{name, nanos};
+use super::super::{format_nanos, step_name};
 use crate::plan::{BarLine, PlanSection};
 use assay_model::Nanos;
 use assay_model::units::format_significant;
@@ -21,7 +21,7 @@ type NamedFigure = (&'static str, Figure, fn(f64) -> String);
 
 /// Builds the charts of one kind of load, with the lowest and the highest figure of each step;
 /// `None` for runs that were stored without intervals.
-pub(super) fn section(
+pub(super) fn build_section(
     url: &str,
     id: &str,
     open: bool,
@@ -56,8 +56,8 @@ pub(super) fn section(
             let lines: Vec<line_chart::ChartLine> = steps
                 .iter()
                 .map(|step| line_chart::ChartLine {
-                    label: name(step),
-                    points: thin(&points(step, *of)),
+                    label: step_name(step),
+                    points: thin_out(&list_points(step, *of)),
                 })
                 .filter(|line| !line.points.is_empty())
                 .collect();
@@ -74,13 +74,13 @@ pub(super) fn section(
         });
     let rows = steps.iter().map(|step| {
         let ends = |of: Figure| {
-            let values = points(step, of).into_iter().map(|(_, value, _)| value);
+            let values = list_points(step, of).into_iter().map(|(_, value, _)| value);
             values.fold(None, |ends: Option<(f64, f64)>, value| {
                 let (low, high) = ends.unwrap_or((value, value));
                 Some((low.min(value), high.max(value)))
             })
         };
-        let time = |value: f64| nanos(Some(Nanos(value as u64)));
+        let time = |value: f64| format_nanos(Some(Nanos(value as u64)));
         let mut cells = Vec::new();
         for (of, show) in [
             (figures[0].1, &format_significant as &dyn Fn(f64) -> String),
@@ -89,11 +89,11 @@ pub(super) fn section(
         ] {
             cells.extend(match ends(of) {
                 Some((low, high)) => [show(low), show(high)],
-                None => [nanos(None), nanos(None)],
+                None => [format_nanos(None), format_nanos(None)],
             });
         }
         BarLine {
-            label: name(step),
+            label: step_name(step),
             cells,
             ..BarLine::default()
         }
@@ -115,7 +115,7 @@ pub(super) fn section(
 }
 
 /// Returns a figure over the seconds of all rounds in sequence.
-fn points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
+fn list_points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
     let mut begin = 0.0;
     let mut all = Vec::new();
     for round in &step.over_time {
@@ -133,7 +133,7 @@ fn points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
 }
 
 /// Keeps the lowest and the highest point of each part of the time, so that stalls stay visible.
-fn thin(points: &[line_chart::LinePoint]) -> Vec<line_chart::LinePoint> {
+fn thin_out(points: &[line_chart::LinePoint]) -> Vec<line_chart::LinePoint> {
     if points.len() <= POINTS {
         return points.to_vec();
     }

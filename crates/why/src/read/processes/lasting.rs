@@ -1,11 +1,11 @@
-//! What does not change while a process lives: its control groups, its limit of open files, its guest.
+//! Properties of a process that do not change: control groups, limit of open files, guest.
 
 use super::MachineReader;
 use super::stat_line::StatLine;
 use assay_facts::qemu;
 use std::collections::BTreeMap;
 
-/// What does not change while a process lives.
+/// Properties of a process that do not change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lasting {
     pub(super) start: u64,
@@ -16,7 +16,7 @@ pub(super) struct Lasting {
     pub(super) cpus_allowed: Option<f64>,
 }
 
-/// Reads it once for each process.
+/// Reads them once for each process.
 pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine) -> Lasting {
     let mut lasting = Lasting {
         start: stat.start,

@@ -1,4 +1,4 @@
-//! A line of `/proc/PID/stat` (proc_pid_stat(5)). The name may hold spaces, brackets and line feeds.
+//! A line of `/proc/PID/stat` (proc_pid_stat(5)). The name may contain spaces, brackets and line feeds.
 
 /// What is used of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) struct StatLine {
     pub(super) major_faults: u64,
     /// Ticks in user and kernel mode.
     pub(super) cpu_ticks: u64,
-    /// Ticks of children that ended and were waited for.
+    /// Ticks of children that have ended and were waited for.
     pub(super) children_ticks: u64,
     /// Both.
     pub(super) busy_ticks: u64,
@@ -27,7 +27,7 @@ pub(super) struct StatLine {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl StatLine {
-    /// Parses a line; none when it is damaged.
+    /// Parses a line; None if it is damaged.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let open = text.find('(')?;
         let close = text.rfind(')')?;

@@ -125,7 +125,7 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
             Some(next) if next.subject().as_raw() == read.issuer().as_raw() => Then::Issuer,
             Some(_) => Then::Gap,
         };
-        lines.push(line(read, then));
+        lines.push(format_certificate(read, then));
     }
     lines
         .iter()
@@ -133,7 +133,7 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-fn line(read: &X509Certificate<'_>, then: Then) -> String {
+fn format_certificate(read: &X509Certificate<'_>, then: Then) -> String {
     let oid = &read.signature_algorithm.algorithm;
     let name = oid2sn(oid, oid_registry()).map_or_else(|_| oid.to_id_string(), str::to_owned);
     let (key, bits) = match read.public_key().parsed() {
