@@ -78,7 +78,10 @@ pub(crate) fn remove_earlier(
         if !record.file.starts_with(crate::FILE_PREFIX) {
             continue;
         }
-        session.delete(&record.file, stop)?;
+        // What cannot be removed today stays recorded.
+        if session.delete(&record.file, stop).is_err() {
+            continue;
+        }
         Leftover { path: entry.path() }.forget()?;
         removed.push(record.file);
     }

@@ -170,10 +170,11 @@ pub fn measure_share(
     let leftover = Leftover::record(request.records, request.url, request.file_name)?;
     let measured = measure_transfers(request, &session, &file, stop, on_round);
     // The last command of each session removes the file; after a failure it may still be there.
-    match &measured {
-        Ok(_) => leftover.forget()?,
-        Err(_) if session.delete(request.file_name, &|| false).is_ok() => leftover.forget()?,
-        Err(_) => {}
+    let whole = |all: &Vec<ShareTransfers>| all.iter().all(|one| one.refused.is_none());
+    let removed =
+        measured.as_ref().is_ok_and(whole) || session.delete(request.file_name, &|| false).is_ok();
+    if removed {
+        leftover.forget()?;
     }
     let transfers = measured?;
     if let Some(ShareTransfers {

@@ -3,6 +3,7 @@
 mod share;
 mod workload;
 
+pub(super) use share::ShareDocument;
 pub use workload::OneWorkload;
 
 use crate::context::{self, print};
