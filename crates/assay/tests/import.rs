@@ -154,10 +154,10 @@ fn bad_input_is_one_clear_error_and_keeps_nothing() {
     insta::assert_snapshot!(said, @r#"
     assay: HOME/cut.json: cut off at line 362 (byte 9898): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file
     assay: HOME/empty.json: it is empty: fio wrote no result; it was killed, or its output went elsewhere (--output)
-    assay: HOME/garbage\n.json: no fio result in it: expected `{ "fio version": … }`; run fio with --output-format=json+
+    assay: cannot import HOME/garbage\n.json: it contains no result of fio, CrystalDiskMark, ATTO, HD Tune, pveperf, dd, sysbench, iozone or bonnie++
     assay: HOME/nested.json: cut off at line 1 (byte 700000): the end of the JSON is missing; no complete document and no complete job of the cut one could still be read; run fio again, or copy the whole file
-    assay: cannot read /no/such.json: No such file or directory (os error 2); expected a result of fio
-    assay: cannot read /: Is a directory (os error 21); expected a result of fio
+    assay: cannot read /no/such.json: No such file or directory (os error 2); expected a result of a benchmark
+    assay: cannot read /: Is a directory (os error 21); expected a result of a benchmark
     "#);
 }
 
@@ -186,4 +186,70 @@ fn an_exported_run_comes_back() {
     let out = home.assay(&["import", newer.to_str().unwrap()]);
     assert_eq!(out.code, Some(2));
     assert!(out.stderr.contains("newer"), "{}", out.stderr);
+}
+
+#[test]
+fn texts_of_fio_and_other_tools_are_kept_and_compared() {
+    let home = Home::new();
+    let import = |path: &str| {
+        let out = home.assay(&["import", "--json", &fixture(path)]);
+        assert_eq!(out.code, Some(1), "{path}: {}", out.stderr);
+        json(&out.stdout)
+    };
+    for (path, workloads) in [
+        ("imports/fixtures/made-crystaldiskmark-3.txt", 8),
+        ("imports/fixtures/made-crystaldiskmark-8.txt", 12),
+        ("imports/fixtures/made-bonnie-1.96.txt", 4),
+        ("imports/fixtures/made-iozone.txt", 4),
+        ("imports/fixtures/sysbench-1.0.20.txt", 1),
+    ] {
+        let value = import(path);
+        let file = &value["files"][0];
+        assert_eq!(
+            file["workloads"].as_array().unwrap().len(),
+            workloads,
+            "{path}"
+        );
+        assert!(file["run"].is_number() && !value["doubts"].as_array().unwrap().is_empty());
+    }
+    for path in [
+        "fio/fixtures/fio-3.33-mix.txt",
+        "fio/fixtures/fio-3.33-terse-5.txt",
+    ] {
+        let value = import(path);
+        assert_eq!(value["files"][0]["tool"], "fio-3.33");
+    }
+    // The two results of CrystalDiskMark name their tests differently.
+    let out = home.assay(&["compare", "1", "2", "--json"]);
+    let value = json(&out.stdout);
+    assert_eq!(value["by_shape"], true, "{}", out.stderr);
+    let sizes = value["factors"].as_array().unwrap().iter();
+    let sizes: Vec<u64> = sizes
+        .map(|one| one["block_size"].as_u64().unwrap())
+        .collect();
+    assert_eq!(sizes, [4096]);
+    assert!(value["environment"].as_array().unwrap().is_empty());
+    let text = home.assay(&["compare", "1", "2"]).stdout;
+    let (head, _) = text.split_once("Figures").unwrap();
+    assert!(
+        head.contains("4 KiB") && !head.contains("Environment"),
+        "{head}"
+    );
+}
+
+#[test]
+fn a_text_with_a_broken_line_names_it_and_keeps_nothing() {
+    let home = Home::new();
+    let text =
+        std::fs::read_to_string(fixture("imports/fixtures/made-crystaldiskmark-6.txt")).unwrap();
+    let broken = home.dir.path().join("broken.txt");
+    std::fs::write(&broken, text.replace("85.090", "quick")).unwrap();
+    let out = home.assay(&["import", broken.to_str().unwrap()]);
+    assert_eq!(out.code, Some(2), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("line 9") && out.stderr.contains("quick"),
+        "{}",
+        out.stderr
+    );
+    assert!(!home.dir.path().join("store.db").exists());
 }

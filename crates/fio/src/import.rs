@@ -62,6 +62,7 @@ pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
         ..Plan::default()
     };
     let mut samples = Vec::new();
+    let mut remarks = Vec::new();
     for range in find_groups(document) {
         let jobs = &document.jobs[range];
         let Some(first) = jobs.first() else { continue };
@@ -71,6 +72,12 @@ pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
         };
         let mut workload = to_workload(first, &options, pattern, jobs.len());
         workload.name = unique_name(&first.name, &mut names);
+        if is_direct_unknown(&options) {
+            remarks.push(format!(
+                "{}: the result does not contain the option direct: the page cache may be part of the figures",
+                workload.name
+            ));
+        }
         let target = to_target(&options);
         let index = match targets.iter().position(|known| known.name == target.name) {
             Some(index) => index,
@@ -128,7 +135,7 @@ pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
         plan,
         targets,
         facts: Facts::default(),
-        remarks: Vec::new(),
+        remarks,
         ladder: None,
     };
     (run, samples)
@@ -194,7 +201,8 @@ fn to_workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize
             "nbd" => Engine::Nbd,
             _ => Engine::Auto,
         },
-        direct: options.direct,
+        // Unknown counts as assay's default; the run's remarks contain it.
+        direct: options.direct || is_direct_unknown(options),
         durability: if !pattern.writes() {
             Durability::None
         } else if options.sync != SyncOption::No {
@@ -209,6 +217,14 @@ fn to_workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize
         runtime: options.runtime,
         ramp: options.ramp,
     }
+}
+
+/// Whether the result does not contain if the page cache was bypassed.
+fn is_direct_unknown(options: &JobOptions) -> bool {
+    let given = ["direct", "buffered"]
+        .iter()
+        .any(|key| options.given(key).is_some());
+    options.open && !given
 }
 
 fn to_target(options: &JobOptions) -> TargetInfo {

@@ -33,6 +33,8 @@ pub struct FioDocument {
     pub fio_version: String,
     /// `timestamp_ms`, else `timestamp` × 1000: time of the output in milliseconds since 1970.
     pub timestamp_ms: Option<i64>,
+    /// `timestamp_ms` is the local time of an unknown time zone, counted as UTC.
+    pub local_time: bool,
     /// Maximum `elapsed` of a job: seconds since fio started, including earlier stages; 0 if missing.
     pub elapsed_s: u64,
     /// The `global options` of the document.

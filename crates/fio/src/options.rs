@@ -251,6 +251,7 @@ impl JobOptions {
                 }
             }
         };
+        options.open = job.fio.open;
         if options.given("ioengine").is_none() && (options.is_of_windows() || reached_depth(job)) {
             // Default on Windows (os/os-windows.h); synchronous everywhere else.
             options.engine = "windowsaio".to_owned();

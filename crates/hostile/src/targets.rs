@@ -1,5 +1,6 @@
 //! The parsers, each with real inputs and what it promises.
 
+mod benchmarks;
 mod files;
 mod machine;
 mod net;
@@ -19,6 +20,7 @@ pub fn all_targets() -> Vec<ParserTarget> {
     let mut all = settings::targets();
     all.extend(machine::targets());
     all.extend(files::targets());
+    all.extend(benchmarks::targets());
     all.extend(stored_files::targets());
     all.extend(peer_protocols::targets());
     all.extend(probe::targets());

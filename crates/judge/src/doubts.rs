@@ -32,6 +32,7 @@ mod no_time_based;
 mod null_engine;
 mod offload_hang;
 mod open_change;
+pub mod other_results;
 pub mod other_tools;
 mod overrun;
 mod page_cache_read;
@@ -222,16 +223,18 @@ pub fn judge_result(document: &FioDocument) -> Vec<JudgedJobs> {
         .map(|(range, beside)| {
             let jobs = &document.jobs[range.clone()];
             let options = jobs.first().and_then(read_job_options);
-            let doubts = apply_rules(&DoubtEvidence {
-                options: options.as_ref(),
-                results: jobs,
-                beside,
-                // fio counts the disks over all jobs together.
-                disks: if alone { &document.disks } else { &[] },
-                unified: document.unified.iter().any(|index| range.contains(index)),
-                source: EvidenceOrigin::Imported,
-                ..DoubtEvidence::default()
-            });
+            let doubts = apply_with_options(
+                options.as_ref(),
+                &DoubtEvidence {
+                    results: jobs,
+                    beside,
+                    // fio counts the disks over all jobs together.
+                    disks: if alone { &document.disks } else { &[] },
+                    unified: document.unified.iter().any(|index| range.contains(index)),
+                    source: EvidenceOrigin::Imported,
+                    ..DoubtEvidence::default()
+                },
+            );
             JudgedJobs {
                 jobs: range,
                 doubts,
@@ -281,17 +284,46 @@ impl<'a> SampleContext<'a> {
 #[must_use]
 pub(crate) fn find_sample_doubts(around: SampleContext<'_>, sample: &Sample) -> Vec<Doubt> {
     let options = sample.workers.first().and_then(read_job_options);
-    apply_rules(&DoubtEvidence {
-        options: options.as_ref(),
-        results: &sample.workers,
-        series: &sample.series,
-        counters: Some(&sample.counters),
-        target: around.target,
-        file: sample.file.as_ref(),
-        facts: around.facts,
-        source: around.source,
-        ..DoubtEvidence::default()
-    })
+    apply_with_options(
+        options.as_ref(),
+        &DoubtEvidence {
+            results: &sample.workers,
+            series: &sample.series,
+            counters: Some(&sample.counters),
+            target: around.target,
+            file: sample.file.as_ref(),
+            facts: around.facts,
+            source: around.source,
+            ..DoubtEvidence::default()
+        },
+    )
+}
+
+/// Applies every rule to the evidence and the options; of unknown options, only doubts that hold for each value
+/// count.
+fn apply_with_options(options: Option<&JobOptions>, evidence: &DoubtEvidence<'_>) -> Vec<Doubt> {
+    // fio's own count shows whether I/Os were in flight together, whatever submitted them.
+    let alone = !evidence.results.is_empty()
+        && !evidence
+            .results
+            .iter()
+            .any(assay_fio::options::reached_depth);
+    let mut inline = None;
+    if let Some(options) = options.filter(|options| options.open && alone) {
+        let mut options = options.clone();
+        let mode = options.given.entry("io_submit_mode".to_owned());
+        mode.or_insert_with(|| "inline".to_owned());
+        inline = Some(options);
+    }
+    match inline.as_ref().or(options) {
+        None => apply_rules(evidence),
+        Some(options) => unknown_values::find_certain_doubts(options, |options| {
+            apply_rules(&DoubtEvidence {
+                options: Some(options),
+                ..*evidence
+            })
+        }),
+    }
 }
 
 /// Finds the doubts about assay's own jobs that ran together, from fio's result alone.

@@ -1,7 +1,10 @@
 //! Compares two runs: the facts that differ, the reasons not to compare them, and the ratio of
 //! every figure with its interval. The text of a comparison is in `assay-report`.
 
+mod matching_shapes;
 mod web;
+
+use matching_shapes::{find_size_factors, pair_by_shape, shape_name};
 
 use crate::estimate::{PooledValue, interval_on_log_scale};
 use crate::workload_groups::{WorkloadGroup, group_samples};
@@ -17,11 +20,26 @@ use std::collections::BTreeSet;
 #[must_use]
 pub fn compare_runs(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison {
     let (groups_a, groups_b) = (group_samples(a.0, a.1), group_samples(b.0, b.1));
-    let pairs = pair_groups(&groups_a, &groups_b);
+    let mut pairs = pair_groups(&groups_a, &groups_b);
+    let by_shape = pairs.is_empty();
+    if by_shape {
+        pairs = pair_by_shape(&groups_a, &groups_b);
+    }
     let mut rows = Vec::new();
     for &(a, b) in &pairs {
-        rows.extend(compare_groups(a, b));
+        let mut compared = compare_groups(a, b);
+        if by_shape && let Some(shape) = shape_name(a) {
+            for row in &mut compared {
+                row.workload.clone_from(&shape);
+            }
+        }
+        rows.extend(compared);
     }
+    let elsewhere = by_shape || pairs.iter().any(|(a, b)| a.target != b.target);
+    let factors = match elsewhere {
+        true => find_size_factors(&pairs),
+        false => Vec::new(),
+    };
     let requests = pairs
         .iter()
         .any(|(a, b)| web::is_load(a) && web::is_load(b));
@@ -38,10 +56,16 @@ pub fn compare_runs(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison
     };
     RunComparison {
         requests,
+        by_shape: by_shape && !pairs.is_empty(),
+        factors,
         a: a.0.id,
         b: b.0.id,
-        environment: find_fact_differences(&a.0.facts, &b.0.facts),
-        cautions: find_cautions(a, b, &pairs),
+        environment: match a.0.facts.map.is_empty() || b.0.facts.map.is_empty() {
+            // A run whose facts are unknown differs in none.
+            true => Vec::new(),
+            false => find_fact_differences(&a.0.facts, &b.0.facts),
+        },
+        cautions: find_cautions(a, b, &pairs, by_shape),
         rows,
         only_a: unpaired(&groups_a, &|g| {
             pairs.iter().any(|(a, _)| std::ptr::eq(*a, g))
@@ -187,6 +211,7 @@ fn find_cautions(
     a: (&Run, &[Sample]),
     b: (&Run, &[Sample]),
     pairs: &[(&WorkloadGroup, &WorkloadGroup)],
+    by_shape: bool,
 ) -> Vec<String> {
     let mut out = Vec::new();
     if a.0.uid == b.0.uid {
@@ -198,6 +223,16 @@ fn find_cautions(
          part of the difference"
             .to_owned(),
     );
+    for (name, run) in [("first", a.0), ("second", b.0)] {
+        if run.facts.map.is_empty() {
+            out.push(format!(
+                "the machine and environment of the {name} run are unknown"
+            ));
+        }
+    }
+    if by_shape && !pairs.is_empty() {
+        out.extend(matching_shapes::describe_other_differences(pairs));
+    }
     let mut differ = |what: &str, a: String, b: String| {
         if a != b {
             out.push(format!("{what}: {a} in the first, {b} in the second"));
@@ -232,7 +267,7 @@ fn find_cautions(
             );
         }
     }
-    for (one, other) in pairs {
+    for (one, other) in pairs.iter().filter(|_| !by_shape) {
         let (Some(a), Some(b)) = (one.spec, other.spec) else {
             continue;
         };

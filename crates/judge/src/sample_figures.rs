@@ -31,7 +31,9 @@ pub(crate) fn sum_workers(workers: &[Worker]) -> FiguresByDirection {
     let mut parts: BTreeMap<Direction, Vec<SideFigures>> = BTreeMap::new();
     for worker in workers {
         let flush = worker.flush().map(LatencyDistribution::of_calls);
-        for (kind, done) in worker.asked().filter(|(_, done)| done.count > 0) {
+        // Other programs print rates without counts.
+        let any = |done: &Operations| done.count > 0 || done.per_s > 0.0 || done.bytes_per_s > 0.0;
+        for (kind, done) in worker.asked().filter(|(_, done)| any(done)) {
             let latency = LatencyDistribution::of_operations(done);
             let latency = match (kind, &flush) {
                 (Operation::Write, Some(flush)) => latency.followed_by(flush),

@@ -199,7 +199,13 @@ pub struct RunComparison {
     pub a: crate::run::RunId,
     /// Second run.
     pub b: crate::run::RunId,
-    /// Differences of the environment; printed first.
+    /// Workloads were paired by pattern, block size and depth, because no names are the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_shape: bool,
+    /// Rate of B ÷ rate of A by block size, smallest block first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<SizeFactor>,
+    /// Differences of the environment.
     pub environment: Vec<FactDifference>,
     /// Reasons against the comparison (different plan, file size, not interleaved).
     pub cautions: Vec<String>,
@@ -209,6 +215,21 @@ pub struct RunComparison {
     pub only_a: Vec<String>,
     /// `workload on target` of the second run only.
     pub only_b: Vec<String>,
+}
+
+/// Rate of B ÷ rate of A over the workloads with one block size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SizeFactor {
+    /// Block size of the workloads.
+    pub block_size: crate::Bytes,
+    /// Number of workloads that both runs contain.
+    pub workloads: usize,
+    /// Geometric mean of the workloads' ratios of IOPS.
+    pub factor: f64,
+    /// Lowest ratio of a workload.
+    pub lowest: f64,
+    /// Highest ratio of a workload.
+    pub highest: f64,
 }
 
 /// A fact that differs between the runs.

@@ -188,6 +188,9 @@ pub struct FioJob {
     /// option without a value maps to an empty string.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// Options that are not in `options` are unknown: the result was not JSON, which echoes them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
     /// errno; 0 for success.
     #[serde(default)]
     pub error: i32,

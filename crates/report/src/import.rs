@@ -2,6 +2,9 @@
 //! parsed in `assay-fio` and stored in `assay-store`.
 
 mod in_flight;
+mod tool_results;
+
+pub use tool_results::ImportedTool;
 
 use crate::lint::{JobDoubt, format_doubt};
 use crate::{json, terminal};
@@ -15,6 +18,7 @@ use assay_model::{Doubt, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use assay_render::Style;
 use assay_render::text::format_paragraph;
 use in_flight::describe_in_flight;
+use tool_results::{ToolRow, format_tool_result, name_tool};
 
 /// An imported result of fio.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct ImportedResult {
 pub enum ImportedSource {
     /// A result of fio.
     Fio(Box<ImportedResult>),
+    /// A result of another tool.
+    Tool(Box<ImportedTool>),
     /// A run that assay exported.
     Own(Box<ImportedRun>),
 }
@@ -65,6 +71,7 @@ impl ImportedSource {
     pub fn is_doubted(&self) -> bool {
         match self {
             Self::Fio(result) => result.judged.iter().any(|jobs| !jobs.doubts.is_empty()),
+            Self::Tool(tool) => !tool.judged.doubts.is_empty(),
             Self::Own(own) => {
                 let mut results = own.judged.results.iter();
                 results.any(|result| !result.doubts.is_empty())
@@ -111,6 +118,16 @@ struct FileSeen<'a> {
 enum FileContent<'a> {
     /// A run that assay exported.
     Own { report: json::RunDocument<'a> },
+    /// A result of another tool.
+    Tool {
+        /// Name and version of the tool.
+        tool: String,
+        /// What the tool measures; null if the text does not contain the command.
+        measures: Option<&'a str>,
+        workloads: Vec<ToolRow<'a>>,
+        /// Other figures of the result, as printed.
+        others: &'a [String],
+    },
     /// A result of fio.
     Fio {
         /// Version of fio.
@@ -177,6 +194,20 @@ impl<'a> ImportDocument<'a> {
                     FileContent::Own { report },
                 )
             }
+            ImportedSource::Tool(tool) => {
+                let name = tool.result.tool.name();
+                for doubt in &tool.judged.doubts {
+                    self.add_doubt(&tool.file, name, doubt);
+                }
+                let what = FileContent::Tool {
+                    tool: name_tool(&tool.result),
+                    measures: tool.judged.measures.as_deref(),
+                    workloads: tool.result.rows.iter().map(ToolRow::of).collect(),
+                    others: &tool.result.others,
+                };
+                let time = tool.result.time.map(|_| tool.run.started);
+                (&tool.file, &tool.run, time, what)
+            }
             ImportedSource::Fio(result) => {
                 let jobs = result.judged.iter().map(|group| {
                     let entries = &result.document.jobs[group.jobs.clone()];
@@ -221,7 +252,7 @@ impl<'a> ImportDocument<'a> {
     }
 }
 
-/// Returns the time at which a result was printed, if the result contains it.
+/// Returns the time at which a result was printed, if the result contains it; local time counts as UTC.
 fn find_print_time(document: &FioDocument) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_millisecond(document.timestamp_ms?).ok()
 }
@@ -299,6 +330,9 @@ fn keep_on_one_line(text: &str) -> String {
 }
 
 fn format_latency_summary(latency: &Latency) -> String {
+    if latency.max == 0 {
+        return "latencies unknown".to_owned();
+    }
     let mut out = String::new();
     for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)] {
         if let Some(ns) = latency.percentile(percent) {
@@ -314,6 +348,14 @@ fn format_latency_summary(latency: &Latency) -> String {
 pub fn import_to_text(sources: &[ImportedSource], style: Style, columns: usize) -> String {
     let text = |source: &ImportedSource| match source {
         ImportedSource::Fio(result) => format_fio_result(result, columns),
+        ImportedSource::Tool(tool) => {
+            let mut out = format_tool_result(tool, columns);
+            for doubt in &tool.judged.doubts {
+                out.push_str(&format_doubt(doubt, 2, columns));
+            }
+            out.push_str(&format_run_number(tool.run.id.0, tool.new));
+            out
+        }
         ImportedSource::Own(own) => terminal::render_run(&own.run, &own.judged, style),
     };
     sources.iter().map(text).collect::<Vec<_>>().join("\n")
@@ -326,8 +368,12 @@ fn format_fio_result(result: &ImportedResult, columns: usize) -> String {
         out.push_str(&format!(": {}", document.fio_version.escape_debug()));
     }
     out.push_str(&match find_print_time(document) {
+        Some(_) if document.local_time => {
+            let time = result.run.started.strftime("%Y-%m-%d %H:%M");
+            format!(", {time} in an unknown time zone")
+        }
         Some(_) => format!(", {}", result.run.started.strftime("%Y-%m-%d %H:%M UTC")),
-        None => ", when is not known".to_owned(),
+        None => ", time unknown".to_owned(),
     });
     if document.kind == DocumentKind::Client {
         out.push_str(", run by fio --client on other machines");
@@ -353,12 +399,17 @@ fn format_fio_result(result: &ImportedResult, columns: usize) -> String {
             columns,
         ));
     }
-    match result.run.id.0 {
-        0 => {}
-        id if !result.new => out.push_str(&format!("run {id} holds it already\n")),
-        id => out.push_str(&format!("kept as run {id}\n")),
-    }
+    out.push_str(&format_run_number(result.run.id.0, result.new));
     out
+}
+
+/// Names the run in the store; empty if the result was not kept.
+fn format_run_number(id: i64, new: bool) -> String {
+    match (id, new) {
+        (0, _) => String::new(),
+        (id, false) => format!("run {id} holds it already\n"),
+        (id, true) => format!("kept as run {id}\n"),
+    }
 }
 
 fn format_group(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil], columns: usize) -> String {
@@ -438,10 +489,13 @@ fn describe_jobs(jobs: &[Worker]) -> String {
     if jobs.len() > 1 {
         out.push_str(&format!(", {} jobs", jobs.len()));
     }
-    out.push_str(if options.direct {
-        ", direct"
-    } else {
-        ", through the page cache"
+    let direct_known = ["direct", "buffered"]
+        .iter()
+        .any(|key| options.given(key).is_some());
+    out.push_str(match (options.open && !direct_known, options.direct) {
+        (true, _) => ", direct or not is unknown",
+        (false, true) => ", direct",
+        (false, false) => ", through the page cache",
     });
     out.push_str(&format!(", {time}"));
     out

@@ -17,14 +17,16 @@ Examples:
                                                  only these figures
   assay report compare 3 4 --json | jq '.rows[] | select(.verdict == \"worse\")'
 
-What differs in the environment comes first: it may be the reason. Each ratio has a 95 %
-interval from the rounds of both runs; with a single round there is none, and no verdict.
+Two runs on one target: what differs in the environment comes first, as it may be the reason.
+Two targets, or an imported result: the factors by block size come first. Workloads with different
+names are matched by pattern, block size and depth.
+Each ratio has a 95 % interval from the rounds of both runs; with a single round there is none.
 Two runs are made one after the other, so what the machine did in between is part of the
 difference.
 
 Exit status: 0 done, 2 error.";
 
-/// Compare two runs: environment, then each figure as a ratio
+/// Compare two runs: each figure as a ratio, and what differs
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

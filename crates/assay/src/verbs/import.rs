@@ -1,4 +1,4 @@
-//! `assay report import`: explains a result of fio, and stores it as a run.
+//! `assay report import`: explains a result of fio or another tool, and stores it as a run.
 
 mod clean;
 
@@ -8,11 +8,13 @@ use crate::input;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_fio::import;
-use assay_fio::json;
-use assay_judge::doubts;
+use assay_fio::json::{self, FioDocument, JsonError};
+use assay_fio::{terse, text_result};
+use assay_imports::ToolResult;
+use assay_judge::doubts::{self, other_results::judge_tool_result};
 use assay_model::RunId;
 use assay_report::import::{
-    ImportedResult, ImportedRun, ImportedSource, import_to_json, import_to_text,
+    ImportedResult, ImportedRun, ImportedSource, ImportedTool, import_to_json, import_to_text,
 };
 use std::path::{Path, PathBuf};
 
@@ -24,15 +26,16 @@ Examples:
   assay report import - <result.json               from standard input
   assay report import before.json after.json && assay report compare 1 2
 
-Reads what fio 2.x to 3.4x print with --output-format=json or json+, also with text around it and
-with several documents (--status-interval: the last one counts).
-Exit status: 0 nothing to doubt, 1 doubts, 2 not a result of fio, 3 cannot be read.";
+Reads results of fio 2.x to 3.4x (JSON, terse and normal output, also with text around it) and the text
+of CrystalDiskMark 3 to 8, ATTO, HD Tune, pveperf, dd, sysbench fileio, iozone and bonnie++. A text with
+several results becomes several runs. Put the command above a result: it shows what was measured.
+Exit status: 0 nothing to doubt, 1 doubts, 2 not a result that assay knows, 3 cannot be read.";
 
-/// Explain a fio result and store it as a run
+/// Explain a result of fio or another benchmark and store it
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// fio results (JSON or JSON+), or runs that assay exported
+    /// Results of fio or another benchmark, or runs that assay exported
     #[arg(value_name = "RESULT", required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object with the list `doubts`
@@ -47,11 +50,10 @@ pub struct Args {
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     // All files are read before anything is stored, so that an invalid file leaves no partial
     // import.
-    let mut sources = args
-        .files
-        .iter()
-        .map(|path| read(path))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut sources = Vec::new();
+    for path in &args.files {
+        sources.extend(read(path)?);
+    }
     if !args.no_store {
         let mut store = context::open_store(global)?;
         for source in &mut sources {
@@ -59,6 +61,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 ImportedSource::Fio(result) => {
                     let (id, new) = store.import_run(&result.run, &result.samples, None)?;
                     (result.run.id, result.new) = (id, new);
+                }
+                ImportedSource::Tool(tool) => {
+                    let (id, new) = store.import_run(&tool.run, &tool.samples, None)?;
+                    (tool.run.id, tool.new) = (id, new);
                 }
                 ImportedSource::Own(own) => {
                     let machine = own.machine.as_ref();
@@ -105,10 +111,10 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<ImportedRun> {
     })
 }
 
-fn read(path: &Path) -> anyhow::Result<ImportedSource> {
+fn read(path: &Path) -> anyhow::Result<Vec<ImportedSource>> {
     let shown = path.to_string_lossy().escape_debug().to_string();
-    let raw = input::bytes(path, LONGEST, "a result of fio")?;
-    // PowerShell's `>` writes UTF-16; the same result in UTF-8 gives the same run.
+    let raw = input::bytes(path, LONGEST, "a result of a benchmark")?;
+    // PowerShell's `>` writes UTF-16; the same result in UTF-8 is the same run.
     let bytes = match raw.starts_with(&[0xff, 0xfe]) || raw.starts_with(&[0xfe, 0xff]) {
         true => assay_fio::options::decode(raw)
             .with_context(|| format!("cannot read {shown}: it begins like UTF-16 but is not"))?
@@ -116,38 +122,130 @@ fn read(path: &Path) -> anyhow::Result<ImportedSource> {
         false => raw,
     };
     if is_export(&bytes) {
-        return Ok(ImportedSource::Own(Box::new(own(bytes, shown)?)));
+        return Ok(vec![ImportedSource::Own(Box::new(own(bytes, shown)?))]);
     }
-    let parsed = json::parse(&bytes);
-    let uid = fingerprint(&bytes);
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let about = import::Context {
+        file: name.to_string_lossy().escape_debug().to_string(),
+        uid: fingerprint(&bytes),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: context::now(),
+    };
+    let documents = match json::parse(&bytes) {
+        Err(JsonError::NoDocument { .. }) => {
+            let text = String::from_utf8_lossy(&bytes);
+            return read_text(&text, &shown, &about);
+        }
+        parsed => parsed.context(shown.clone())?,
+    };
     drop(bytes);
-    let mut documents = parsed.context(shown.clone())?;
+    // Each document of --status-interval contains the totals since the start.
     let count = documents.len();
-    let document = documents
-        .pop()
-        .with_context(|| format!("cannot import {shown}: it contains no JSON document"))?;
+    let last = documents.into_iter().next_back();
+    let document =
+        last.with_context(|| format!("cannot import {shown}: it contains no JSON document"))?;
     anyhow::ensure!(
         !document.jobs.is_empty(),
         "cannot import {shown}: it contains no job, as fio was stopped before the first one. Run fio again."
     );
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    let about = import::Context {
-        file: name.to_string_lossy().escape_debug().to_string(),
-        uid,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        now: context::now(),
+    Ok(vec![import_document(document, count, &shown, &about)])
+}
+
+/// Reads text that is not JSON: one source for each run that the text contains.
+fn read_text(
+    text: &str,
+    shown: &str,
+    about: &import::Context,
+) -> anyhow::Result<Vec<ImportedSource>> {
+    let mut documents = Vec::new();
+    if terse::is_terse(text) {
+        documents.push(terse::parse_terse(text).with_context(|| shown.to_owned())?);
+    }
+    if text_result::is_text_result(text) {
+        documents.extend(text_result::parse_text(text).with_context(|| shown.to_owned())?);
+    }
+    let results = assay_imports::parse_results(text).with_context(|| shown.to_owned())?;
+    let (results, without): (Vec<_>, Vec<_>) = results
+        .into_iter()
+        .partition(|result| !result.rows.is_empty());
+    if documents.is_empty() && results.is_empty() {
+        let seen = without
+            .iter()
+            .find_map(|result| Some((result, result.others.first()?)));
+        let why = match seen {
+            Some((result, other)) => format!(
+                "it contains no figure of {} about storage: {}",
+                result.tool.name(),
+                other.escape_debug()
+            ),
+            None => "it contains no result of fio, CrystalDiskMark, ATTO, HD Tune, pveperf, dd, sysbench, iozone or \
+                     bonnie++"
+                .to_owned(),
+        };
+        anyhow::bail!("cannot import {shown}: {why}");
+    }
+    let several = documents.len() + results.len() > 1;
+    let mut number = 0;
+    let mut next_part = || {
+        number += 1;
+        match several {
+            true => import::Context {
+                uid: fingerprint(format!("{} {number}", about.uid).as_bytes()),
+                ..about.clone()
+            },
+            false => about.clone(),
+        }
     };
-    let (run, samples) = import::run(&document, &about);
-    let judged = doubts::judge_result(&document);
-    Ok(ImportedSource::Fio(Box::new(ImportedResult {
-        file: shown,
-        documents: count,
-        document,
+    let mut sources = Vec::new();
+    for document in documents {
+        sources.push(import_document(document, 1, shown, &next_part()));
+    }
+    for result in results {
+        sources.push(import_tool_result(result, shown, next_part()));
+    }
+    Ok(sources)
+}
+
+fn import_tool_result(result: ToolResult, shown: &str, about: import::Context) -> ImportedSource {
+    let judged = judge_tool_result(&result);
+    let remarks = judged
+        .doubts
+        .iter()
+        .map(|doubt| format!("{}: {}", doubt.code, doubt.evidence));
+    let context = assay_imports::ResultContext {
+        file: about.file,
+        uid: about.uid,
+        version: about.version,
+        now: about.now,
+        remarks: remarks.collect(),
+    };
+    let (run, samples) = assay_imports::to_run(&result, &context);
+    ImportedSource::Tool(Box::new(ImportedTool {
+        file: shown.to_owned(),
+        result,
         judged,
         run,
         samples,
         new: true,
-    })))
+    }))
+}
+
+fn import_document(
+    document: FioDocument,
+    documents: usize,
+    shown: &str,
+    about: &import::Context,
+) -> ImportedSource {
+    let (run, samples) = import::run(&document, about);
+    ImportedSource::Fio(Box::new(ImportedResult {
+        file: shown.to_owned(),
+        documents,
+        judged: doubts::judge_result(&document),
+        document,
+        run,
+        samples,
+        new: true,
+    }))
 }
 
 /// Returns the id of a file, so that repeated imports give the same run: 128 bits, as for other

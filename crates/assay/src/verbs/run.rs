@@ -1,7 +1,9 @@
 //! `assay run`: measures.
 
+mod share;
 mod workload;
 
+pub(super) use share::ShareDocument;
 pub use workload::OneWorkload;
 
 use crate::context::{self, print};
@@ -37,6 +39,9 @@ Examples:
   assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
   assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
                                             a web server (`assay web` finds its capacity)
+  assay run smb://nas/data --auth-file FILE
+                                            a file share: plain, signed and encrypted
+  assay run throughput /mnt/nas             a mounted share: does it fill 1 Gbit/s?
   assay run quick /srv --host root@box      on another machine, over ssh
   assay run quick . --print-plan > my.toml  start a plan of your own
   assay run --plan-file my.toml /srv
@@ -56,7 +61,7 @@ Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what wa
 /// removed at once or at the next start; an unresponsive target does not delay the end.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
-/// Measure a directory, file, block device or web server
+/// Measure a directory, file, device, web server or file share
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -98,6 +103,9 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
+    /// Read user and password of an smb:// share from FILE, as smbclient -A does
+    #[arg(long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
     #[command(flatten)]
     one: OneWorkload,
 
@@ -137,6 +145,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(Action::Login(args)) = &args.action {
         return login::run(args, global);
     }
+    if let Some(url) = share::find_share(&args.words)? {
+        return share::run(url, args, global);
+    }
+    anyhow::ensure!(
+        args.auth_file.is_none(),
+        "--auth-file belongs to a share: assay run smb://SERVER/SHARE --auth-file FILE"
+    );
     if args.print_plan {
         return print_plan(args);
     }

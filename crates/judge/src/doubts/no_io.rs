@@ -8,8 +8,12 @@ pub const CODE: &str = "no-io";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     let first = evidence.results.first()?;
-    let idle =
-        evidence.count_ios() == 0 && evidence.bytes_read() == 0 && evidence.bytes_written() == 0;
+    // Other programs print rates without counts.
+    let rates = |io: &assay_model::sample::Operations| io.per_s > 0.0 || io.bytes_per_s > 0.0;
+    let idle = evidence.count_ios() == 0
+        && evidence.bytes_read() == 0
+        && evidence.bytes_written() == 0
+        && !evidence.directions().any(rates);
     let trims = evidence.results.iter().any(|job| job.trim().is_some());
     (idle && !trims).then(|| {
         void_doubt(

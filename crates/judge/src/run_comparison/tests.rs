@@ -130,3 +130,25 @@ fn single_targets_are_compared_whatever_their_names() {
             .any(|c| c.contains("target: ") && c.contains("/elsewhere"))
     );
 }
+
+#[test]
+fn other_names_are_matched_by_shape_with_a_factor_by_size() {
+    let (a, a_samples) = rounds("clean-read", &NOISE);
+    let (mut b, mut b_samples) = rounds("clean-read", &NOISE.map(|factor| factor * 80.0));
+    b.uid = "b".to_owned();
+    b.plan.workloads[0].name = "RND4K".to_owned();
+    for sample in &mut b_samples {
+        sample.workload = "RND4K".to_owned();
+    }
+    let comparison = compare_runs((&a, &a_samples), (&b, &b_samples));
+    assert!(comparison.by_shape && comparison.only_a.is_empty());
+    let [factor] = comparison.factors.as_slice() else {
+        panic!("{:?}", comparison.factors);
+    };
+    assert!((factor.factor - 80.0).abs() < 1e-6 && factor.workloads == 1);
+    assert!(row(&comparison, "iops").verdict == Change::Better);
+    // Another block size is another workload.
+    fio(&mut b).block_size = Bytes(77);
+    let other = compare_runs((&a, &a_samples), (&b, &b_samples));
+    assert!(other.rows.is_empty() && other.factors.is_empty() && !other.by_shape);
+}

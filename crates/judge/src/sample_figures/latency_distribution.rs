@@ -34,9 +34,14 @@ impl LatencyDistribution {
             None if io.lat.mean > 0.0 => &io.lat,
             None => &io.clat,
         };
+        // Without a count, the rate is the weight of this direction.
+        let count = match io.count {
+            0 => io.per_s.round() as u64,
+            count => count,
+        };
         Self {
             failed: io.errors,
-            ..Self::of_latency(latency, io.count)
+            ..Self::of_latency(latency, count)
         }
     }
 

@@ -59,6 +59,7 @@ impl From<Worker> for super::Worker {
             ctx: written.ctx,
             iodepth_level: written.iodepth_level,
             group: written.group,
+            open: false,
         };
         let reads = match old.is_empty() {
             true => operation_of_load(&written.name),

@@ -51,10 +51,11 @@ pub(super) fn describe_in_flight(jobs: &[Worker], disks: &[DiskUtil]) -> String 
     } else {
         ""
     };
-    let mut out = format!(
-        "{} in flight on average; {busiest:.0} % of a CPU{which}",
-        format_significant(in_flight)
-    );
+    let flight = match in_flight > 0.0 {
+        true => format!("{} in flight on average", format_significant(in_flight)),
+        false => "I/Os in flight unknown".to_owned(),
+    };
+    let mut out = format!("{flight}; {busiest:.0} % of a CPU{which}");
     out.push_str(&if busiest >= FULL {
         ": fio's processor was the limit".to_owned()
     } else if flushing >= HALF {

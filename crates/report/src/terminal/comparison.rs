@@ -2,7 +2,7 @@
 
 use super::write_section_heading;
 use assay_model::criterion::{Direction, Quantity};
-use assay_model::result::{Change, ComparisonRow, RunComparison};
+use assay_model::result::{Change, ComparisonRow, RunComparison, SizeFactor};
 use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{format_ratio, format_value, quantity_heading};
@@ -69,24 +69,12 @@ fn render_rows<'a>(
     let mut out = String::new();
     let title = format!("run {} (B) against run {} (A)", comparison.b, comparison.a);
     out.push_str(&format!("{}\n", style.bold(&title)));
-    write_section_heading("Environment", &mut out, style);
-    if comparison.environment.is_empty() {
-        out.push_str("  no difference in the facts of the two runs\n");
-    }
-    for difference in &comparison.environment {
-        let text = format!(
-            "{}: {} in A, {} in B",
-            escape_line(&difference.key),
-            format_plain_json(difference.a.as_ref()),
-            format_plain_json(difference.b.as_ref())
-        );
-        write_hanging(&mut out, &text, style);
-    }
-    if !comparison.cautions.is_empty() {
-        write_section_heading("Beware", &mut out, style);
-        for caution in &comparison.cautions {
-            write_hanging(&mut out, &escape_line(caution), style);
-        }
+    if comparison.factors.is_empty() {
+        write_environment(comparison, usize::MAX, &mut out, style);
+        write_cautions(comparison, &mut out, style);
+    } else {
+        out.push('\n');
+        style.write_paragraph(&mut out, "", 0, &describe_factors(&comparison.factors));
     }
     write_table(
         &rows.collect::<Vec<_>>(),
@@ -101,7 +89,81 @@ fn render_rows<'a>(
             write_hanging(&mut out, &text, style);
         }
     }
+    if !comparison.factors.is_empty() {
+        // Two targets differ in nearly everything: the figures are the news.
+        write_cautions(comparison, &mut out, style);
+        write_environment(comparison, MOST_DIFFERENCES, &mut out, style);
+    }
     out
+}
+
+/// Most differences of the environment that are shown for two targets.
+const MOST_DIFFERENCES: usize = 8;
+
+fn write_environment(comparison: &RunComparison, most: usize, out: &mut String, style: Style) {
+    let all = &comparison.environment;
+    if all.is_empty() && !comparison.factors.is_empty() {
+        return;
+    }
+    write_section_heading("Environment", out, style);
+    if all.is_empty() {
+        out.push_str("  no difference in the facts of the two runs\n");
+    }
+    for difference in all.iter().take(most) {
+        let text = format!(
+            "{}: {} in A, {} in B",
+            escape_line(&difference.key),
+            format_plain_json(difference.a.as_ref()),
+            format_plain_json(difference.b.as_ref())
+        );
+        write_hanging(out, &text, style);
+    }
+    if all.len() > most {
+        let text = format!("{} more; --json has all of them", all.len() - most);
+        write_hanging(out, &text, style);
+    }
+}
+
+fn write_cautions(comparison: &RunComparison, out: &mut String, style: Style) {
+    if comparison.cautions.is_empty() {
+        return;
+    }
+    write_section_heading("Beware", out, style);
+    for caution in &comparison.cautions {
+        write_hanging(out, &escape_line(caution), style);
+    }
+}
+
+/// Describes the factors: `B is 85 × as fast at 4 KiB (60 to 120), 6 × at 1 MiB.`
+fn describe_factors(factors: &[SizeFactor]) -> String {
+    // One digit of a factor that is far from 1 is enough.
+    let number = |factor: f64| match factor {
+        _ if factor >= 10.0 => format!("{factor:.0}"),
+        _ if factor >= 2.0 => format!("{factor:.1}"),
+        _ => format!("{factor:.2}"),
+    };
+    let slower = factors.iter().all(|one| one.factor < 1.0);
+    let part = |one: &SizeFactor| {
+        let (factor, low, high) = match slower {
+            true => (1.0 / one.factor, 1.0 / one.highest, 1.0 / one.lowest),
+            false => (one.factor, one.lowest, one.highest),
+        };
+        let range = match one.workloads {
+            1 => String::new(),
+            _ => format!(" ({} to {})", number(low), number(high)),
+        };
+        format!("{} × at {}{range}", number(factor), one.block_size)
+    };
+    let parts: Vec<String> = factors.iter().map(part).collect();
+    let who = match slower {
+        true => "A does more I/O than B",
+        false => "B does more I/O than A",
+    };
+    let mixed = !slower && factors.iter().any(|one| one.factor < 1.0);
+    match mixed {
+        true => format!("I/Os of B ÷ I/Os of A: {}.", parts.join(", ")),
+        false => format!("{who}: {}.", parts.join(", ")),
+    }
 }
 
 fn write_hanging(out: &mut String, text: &str, style: Style) {
@@ -145,7 +207,10 @@ fn format_cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
 fn write_table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
     write_section_heading("Figures", out, style);
     if rows.is_empty() {
-        out.push_str("  the two runs have no workload on a common target\n");
+        out.push_str(
+            "  the two runs have no workload in common: neither by name nor by pattern, block size \
+             and depth\n",
+        );
         return;
     }
     let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];

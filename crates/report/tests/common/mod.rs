@@ -522,6 +522,8 @@ pub fn compared(case: &Case, factor: f64) -> RunComparison {
         }
     }
     RunComparison {
+        by_shape: false,
+        factors: Vec::new(),
         requests: false,
         a: RunId(2),
         b: RunId(3),

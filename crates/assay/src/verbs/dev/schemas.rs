@@ -4,7 +4,7 @@ use super::form::{Form, form};
 use crate::context::write_file;
 use crate::verbs::{
     advice, cert, changed, check, compare, disks, dups, facts, fleet, lab, login, pins, plan,
-    probe, runs, store, trial, version, watch,
+    probe, run, runs, store, trial, version, watch,
 };
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,6 +20,11 @@ fn all() -> Vec<Form> {
             "run-login",
             "assay login --json",
             form::<login::Document<'_>>(),
+        ),
+        (
+            "run-share",
+            "assay run smb://SERVER/SHARE --json",
+            form::<run::ShareDocument<'_>>(),
         ),
         (
             "stack",

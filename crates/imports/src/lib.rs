@@ -1,0 +1,280 @@
+//! Parses results of other storage benchmarks. fio's results are parsed in `assay-fio`; doubts about results are
+//! found in `assay-judge`. No I/O.
+//!
+//! Users paste results into mails and pages: other text before, between and after the results is skipped. A line
+//! that belongs to a result and cannot be read is an error.
+
+mod atto;
+mod bonnie;
+mod crystal_disk_mark;
+mod dd;
+mod hd_tune;
+mod iozone;
+mod pveperf;
+mod quantities;
+mod run;
+mod sysbench;
+
+pub use run::{ResultContext, to_run};
+
+use assay_model::workload::{Durability, Pattern};
+use assay_model::{Bytes, Nanos};
+
+/// A benchmark program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// CrystalDiskMark (Windows; DiskSpd since version 5).
+    CrystalDiskMark,
+    /// ATTO Disk Benchmark (Windows).
+    Atto,
+    /// HD Tune (Windows).
+    HdTune,
+    /// `pveperf` of Proxmox VE.
+    Pveperf,
+    /// `dd`.
+    Dd,
+    /// `sysbench fileio`.
+    Sysbench,
+    /// `iozone`.
+    Iozone,
+    /// `bonnie++`.
+    Bonnie,
+}
+
+impl Tool {
+    /// Returns the program's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CrystalDiskMark => "CrystalDiskMark",
+            Self::Atto => "ATTO Disk Benchmark",
+            Self::HdTune => "HD Tune",
+            Self::Pveperf => "pveperf",
+            Self::Dd => "dd",
+            Self::Sysbench => "sysbench",
+            Self::Iozone => "iozone",
+            Self::Bonnie => "bonnie++",
+        }
+    }
+}
+
+/// One result of one program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// Program.
+    pub tool: Tool,
+    /// Version as printed; empty if unknown.
+    pub version: String,
+    /// Local time of the result; the time zone is unknown.
+    pub time: Option<jiff::civil::DateTime>,
+    /// Drive, directory or file that was measured.
+    pub target: Option<String>,
+    /// Size of the test file or of all test files.
+    pub file_size: Option<Bytes>,
+    /// The command, if the text contains it.
+    pub command: Option<String>,
+    /// Whether the page cache was bypassed, if known.
+    pub direct: Option<bool>,
+    /// How often each test was repeated; the figure is the best or the mean of them.
+    pub repeats: Option<u32>,
+    /// Figures.
+    pub rows: Vec<ResultRow>,
+    /// Other figures of the result, as printed: they are not about storage or have no unit of I/O.
+    pub others: Vec<String>,
+}
+
+impl ToolResult {
+    fn new(tool: Tool) -> Self {
+        Self {
+            tool,
+            version: String::new(),
+            time: None,
+            target: None,
+            file_size: None,
+            command: None,
+            direct: None,
+            repeats: None,
+            rows: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+}
+
+/// One workload of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultRow {
+    /// Name as the program prints it.
+    pub name: String,
+    /// Access pattern.
+    pub pattern: Pattern,
+    /// Size of one I/O, if known.
+    pub block_size: Option<Bytes>,
+    /// I/Os in flight per thread.
+    pub queue_depth: u32,
+    /// Threads.
+    pub threads: u32,
+    /// Percentage of reads in a mix.
+    pub read_percent: Option<u8>,
+    /// When a write counts as done.
+    pub durability: Durability,
+    /// Measured time.
+    pub runtime: Option<Nanos>,
+    /// Figures of the reads.
+    pub read: Option<Figures>,
+    /// Figures of the writes.
+    pub write: Option<Figures>,
+}
+
+impl ResultRow {
+    fn new(name: &str, pattern: Pattern, block_size: Option<Bytes>) -> Self {
+        Self {
+            name: name.to_owned(),
+            pattern,
+            block_size,
+            queue_depth: 1,
+            threads: 1,
+            read_percent: None,
+            durability: Durability::None,
+            runtime: None,
+            read: None,
+            write: None,
+        }
+    }
+
+    /// Sets the figures of the pattern's only direction.
+    fn with(mut self, figures: Figures) -> Self {
+        match self.pattern.reads() {
+            true => self.read = Some(figures),
+            false => self.write = Some(figures),
+        }
+        self
+    }
+}
+
+/// Figures of one direction; a missing figure was not printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Bytes per second.
+    pub bytes_per_s: Option<f64>,
+    /// I/Os per second.
+    pub per_s: Option<f64>,
+    /// I/Os.
+    pub count: Option<u64>,
+    /// Bytes.
+    pub bytes: Option<Bytes>,
+    /// Mean latency.
+    pub mean: Option<Nanos>,
+    /// Largest latency.
+    pub max: Option<Nanos>,
+    /// Percentiles: percent and latency.
+    pub percentiles: Vec<(f64, Nanos)>,
+}
+
+impl Figures {
+    fn of_rate(bytes_per_s: f64) -> Self {
+        Self {
+            bytes_per_s: Some(bytes_per_s),
+            ..Self::default()
+        }
+    }
+}
+
+/// A line that belongs to a result and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: cannot read `{text}` as a line of {tool}: expected {expected}", tool = tool.name())]
+pub struct ImportError {
+    /// Program that the line seems to come from.
+    pub tool: Tool,
+    /// Line, from 1.
+    pub line: usize,
+    /// Start of the line, without control characters.
+    pub text: String,
+    /// Expected content.
+    pub expected: &'static str,
+}
+
+impl ImportError {
+    fn new(tool: Tool, line: &Line<'_>, expected: &'static str) -> Self {
+        const SHOWN: usize = 60;
+        let clean = line.text.trim().chars().filter(|c| !c.is_control());
+        let mut text: String = clean.take(SHOWN).collect();
+        if text.len() < line.text.trim().len() {
+            text.push('…');
+        }
+        Self {
+            tool,
+            line: line.number,
+            text,
+            expected,
+        }
+    }
+}
+
+/// A line without the marks of a quotation.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    /// From 1.
+    number: usize,
+    text: &'a str,
+}
+
+fn split_lines(text: &str) -> Vec<Line<'_>> {
+    (1..)
+        .zip(text.lines())
+        .map(|(number, line)| {
+            let line = line.trim_end();
+            let mut text = line;
+            for mark in ["> ", "// ", "* - ", "| "] {
+                text = line.trim_start().strip_prefix(mark).unwrap_or(text);
+            }
+            Line { number, text }
+        })
+        .collect()
+}
+
+type Parser = fn(&[Line<'_>]) -> Result<Vec<ToolResult>, ImportError>;
+
+/// Parsers of all programs. Each returns nothing for a text without a result of its program.
+const PARSERS: [Parser; 8] = [
+    crystal_disk_mark::parse,
+    atto::parse,
+    hd_tune::parse,
+    pveperf::parse,
+    dd::parse,
+    sysbench::parse,
+    iozone::parse,
+    bonnie::parse,
+];
+
+/// Parses every result in the text, program by program.
+///
+/// # Errors
+/// A line that belongs to a result cannot be read.
+pub fn parse_results(text: &str) -> Result<Vec<ToolResult>, ImportError> {
+    // Pages contain no-break spaces for alignment.
+    let text = text.replace('\u{a0}', " ");
+    let lines = split_lines(&text);
+    let mut all = Vec::new();
+    for parse in PARSERS {
+        all.extend(parse(&lines)?);
+    }
+    Ok(all)
+}
+
+/// Finds the last command of `program` at or before line index `at`, and not before `from`.
+fn find_command(lines: &[Line<'_>], from: usize, at: usize, program: &str) -> Option<String> {
+    lines.get(from..=at)?.iter().rev().find_map(|line| {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let start = words.iter().position(|word| {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            name == program
+        })?;
+        // Only a prompt or sudo may precede: a sentence is no command.
+        let wrapper = |word: &&&str| **word == "sudo" || **word == "time";
+        let prompt = words[..start].iter().rev().find(|word| !wrapper(word));
+        let prompted = prompt.is_none_or(|word| word.ends_with(['#', '$', '>', '%']));
+        let version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let called = words.get(start + 1).is_some_and(|word| !version(word));
+        (prompted && called).then(|| words[start..].join(" "))
+    })
+}

@@ -1,0 +1,241 @@
+//! Measures a share of a file server: writes and reads one file with each kind of protection, beside the local
+//! disk, the link and the client's CPU. SMB is spoken by `smbclient`; nothing is mounted. The text of a result is
+//! in `assay`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate starts smbclient, measures time and owns its files"
+)]
+
+mod judgement;
+mod leftovers;
+mod link;
+mod local_file;
+mod share_url;
+mod smb_session;
+
+pub use judgement::{Criterion, LimitedBy, ShareLimit};
+pub use link::ShareLink;
+pub use share_url::ShareUrl;
+
+use leftovers::Leftover;
+use local_file::LocalFile;
+use serde::Serialize;
+use smb_session::Session;
+use std::path::{Path, PathBuf};
+
+/// Reasons why a share cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ShareError {
+    /// The URL is not one of a share.
+    #[error("cannot measure {url}: {why}")]
+    Url {
+        /// URL as given, without a password.
+        url: String,
+        /// Fault, and the expected form.
+        why: String,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// Path.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// `smbclient` cannot be started.
+    #[error("cannot start smbclient: {0}. Install the package smbclient.")]
+    Client(std::io::Error),
+    /// The server refused, or a transfer failed.
+    #[error("cannot use {share}: {why}")]
+    Refused {
+        /// `//server/share`.
+        share: String,
+        /// Message of `smbclient`, with the way out.
+        why: String,
+    },
+    /// The user interrupted the measurement, or its time was over.
+    #[error("stopped before the end; the test file on the share was removed")]
+    Stopped,
+}
+
+/// Start of the name of every test file.
+pub const FILE_PREFIX: &str = "assay-share-";
+
+/// Parameters of a measurement.
+#[derive(Debug)]
+pub struct ShareRequest<'a> {
+    /// Share.
+    pub url: &'a ShareUrl,
+    /// File with `username=`, `password=` and `domain=` lines; anonymous if absent.
+    pub auth_file: Option<&'a Path>,
+    /// Size of the test file in bytes.
+    pub file_bytes: u64,
+    /// Number of transfers of each kind.
+    pub rounds: u32,
+    /// Directory in which assay records the files that it has on shares.
+    pub records: &'a Path,
+    /// Name of the test file: [`FILE_PREFIX`] and something that no other measurement has.
+    pub file_name: &'a str,
+    /// Seed of the data.
+    pub seed: u64,
+}
+
+/// Protection of the messages between client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ShareProtection")]
+pub enum Protection {
+    /// Neither signed nor encrypted.
+    Plain,
+    /// Signed.
+    Signed,
+    /// Encrypted.
+    Encrypted,
+}
+
+impl Protection {
+    /// All kinds, in the order in which they are measured.
+    pub const ALL: [Self; 3] = [Self::Plain, Self::Signed, Self::Encrypted];
+
+    fn option(self) -> &'static str {
+        match self {
+            Self::Plain => "off",
+            Self::Signed => "sign",
+            Self::Encrypted => "encrypt",
+        }
+    }
+}
+
+/// Transfers with one kind of protection.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ShareTransfers {
+    /// Kind.
+    pub protection: Protection,
+    /// Bytes per second of each write, in order.
+    pub writes: Vec<f64>,
+    /// Bytes per second of each read, in order.
+    pub reads: Vec<f64>,
+    /// CPU time of the client ÷ time of the transfers.
+    pub client_cpu: f64,
+    /// Why there are no figures: the server refused this kind.
+    pub refused: Option<String>,
+}
+
+/// Result of a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ShareResult {
+    /// `//server/share`.
+    pub share: String,
+    /// Program that spoke the protocol, with its version.
+    pub client: String,
+    /// Dialect that client and server agreed on, such as `SMB3_11`.
+    pub dialect: Option<String>,
+    /// Size of the test file in bytes.
+    pub file_bytes: u64,
+    /// Bytes per second of writing the file to the local disk, with an fsync at the end.
+    pub local_write: f64,
+    /// Directory of the local file.
+    pub local_directory: PathBuf,
+    /// Link to the server.
+    pub link: ShareLink,
+    /// Transfers, by protection.
+    pub transfers: Vec<ShareTransfers>,
+    /// Whether the share fills a link of 1 Gbit/s.
+    pub criterion: Criterion,
+    /// What limited the transfers.
+    pub limit: ShareLimit,
+    /// Test files of earlier, killed measurements that were removed.
+    pub swept: Vec<String>,
+}
+
+/// Progress of a measurement: protection, round from 1.
+pub type OnRound<'a> = &'a mut dyn FnMut(Protection, u32);
+
+/// Measures a share. The test file is recorded before it is made, and removed at the end or, after a crash, by the
+/// next measurement of the same share.
+///
+/// # Errors
+/// The share cannot be used with any kind of protection, or `stop` returned true.
+pub fn measure_share(
+    request: &ShareRequest<'_>,
+    stop: &dyn Fn() -> bool,
+    on_round: OnRound<'_>,
+) -> Result<ShareResult, ShareError> {
+    let session = Session::new(request.url, request.auth_file);
+    let client = session.find_version(stop)?;
+    let dialect = session.connect(stop)?;
+    let swept = leftovers::remove_earlier(request.records, &session, stop)?;
+    let link = link::find_link(request.url.host(), request.url.port());
+    let (file, local_write) = LocalFile::create(request.file_bytes, request.seed, stop)?;
+    let leftover = Leftover::record(request.records, request.url, request.file_name)?;
+    let measured = measure_transfers(request, &session, &file, stop, on_round);
+    // The last command of each session removes the file; after a failure it may still be there.
+    let whole = |all: &Vec<ShareTransfers>| all.iter().all(|one| one.refused.is_none());
+    let removed =
+        measured.as_ref().is_ok_and(whole) || session.delete(request.file_name, &|| false).is_ok();
+    if removed {
+        leftover.forget()?;
+    }
+    let transfers = measured?;
+    if let Some(ShareTransfers {
+        refused: Some(why), ..
+    }) = transfers
+        .iter()
+        .find(|_| transfers.iter().all(|one| one.refused.is_some()))
+    {
+        return Err(ShareError::Refused {
+            share: request.url.share_name(),
+            why: why.clone(),
+        });
+    }
+    Ok(ShareResult {
+        share: request.url.share_name(),
+        client,
+        dialect,
+        file_bytes: request.file_bytes,
+        local_write,
+        local_directory: file.directory(),
+        criterion: judgement::judge_criterion(&transfers),
+        limit: judgement::find_limit(&transfers, &link),
+        link,
+        transfers,
+        swept,
+    })
+}
+
+/// Transfers the file with each kind of protection in each round, so that drift meets all kinds alike.
+fn measure_transfers(
+    request: &ShareRequest<'_>,
+    session: &Session<'_>,
+    file: &LocalFile,
+    stop: &dyn Fn() -> bool,
+    on_round: OnRound<'_>,
+) -> Result<Vec<ShareTransfers>, ShareError> {
+    let mut all = Protection::ALL.map(|protection| ShareTransfers {
+        protection,
+        writes: Vec::new(),
+        reads: Vec::new(),
+        client_cpu: 0.0,
+        refused: None,
+    });
+    for round in 1..=request.rounds {
+        for transfers in &mut all {
+            if transfers.refused.is_some() {
+                continue;
+            }
+            on_round(transfers.protection, round);
+            let done = session.transfer(transfers.protection, file.path(), request.file_name, stop);
+            match done {
+                Ok(one) => {
+                    transfers.writes.push(one.write);
+                    transfers.reads.push(one.read);
+                    transfers.client_cpu += one.client_cpu / f64::from(request.rounds);
+                }
+                // A server may refuse what is not protected, or encryption.
+                Err(ShareError::Refused { why, .. }) if round == 1 => transfers.refused = Some(why),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(all.into())
+}
