@@ -198,7 +198,7 @@ impl Gathered {
         for (key, level) in self.levels {
             // Who waited in few of the looks waited little.
             let is_sampled = key.starts_with("wait.")
-                || key.starts_with("asleep.")
+                || key.starts_with("asleep")
                 || (kind == EntityKind::Listener && key == "queue");
             let count = match is_sampled || key == "ready" {
                 true => looks as f64,

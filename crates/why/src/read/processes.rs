@@ -12,6 +12,7 @@ use super::cpu::TICKS;
 use super::{MachineReader, parse_pairs};
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
+use assay_render::text::escape_line;
 use lasting::{Lasting, read_lasting};
 use quiet_processes::QuietProcesses;
 use sampled_states::SampledStates;
@@ -157,6 +158,7 @@ impl ProcessTable {
         let mut ranked: Vec<(u64, u32)> = Vec::new();
         let mut states: BTreeMap<char, f64> = BTreeMap::new();
         let mut sleeping: Vec<(u32, u64)> = Vec::new();
+        let mut zombies: BTreeMap<u32, u32> = BTreeMap::new();
         let own = std::process::id();
         let names = reader.names("/proc");
         let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -169,6 +171,9 @@ impl ProcessTable {
                 continue;
             };
             *states.entry(stat.state).or_default() += 1.0;
+            if stat.state == 'Z' {
+                *zombies.entry(stat.parent).or_default() += 1;
+            }
             let busy = stat.busy_ticks + stat.major_faults;
             let before = self.all.get(&pid).filter(|last| last.start == stat.start);
             let delta = busy.saturating_sub(before.map_or(0, |last| last.busy));
@@ -229,6 +234,14 @@ impl ProcessTable {
         for (state, count) in states {
             look.set(format!("states.{state}"), count);
         }
+        let parent = zombies.iter().max_by_key(|(_, count)| **count);
+        if let Some((parent, count)) = parent {
+            look.set("zombies", f64::from(*count));
+            let name = reader.text(&format!("/proc/{parent}/comm"));
+            let name = name.unwrap_or_default();
+            let label = format!("{} (process {parent})", escape_line(name.trim_end()));
+            look.texts.insert("zombies_of".to_owned(), label);
+        }
         let cost = thread_seconds() - begin;
         // What a process did is known at its second look only.
         self.pause = match is_first {
@@ -267,6 +280,7 @@ impl ProcessTable {
             .insert("state".to_owned(), stat.state.to_string());
         self.groups.extend(lasting.groups);
         entity.set("cpu_total", stat.cpu_ticks as f64 / TICKS);
+        entity.set("system_total", stat.system_ticks as f64 / TICKS);
         entity.set("children_cpu_total", stat.children_ticks as f64 / TICKS);
         entity.set("majfaults_total", stat.major_faults as f64);
         entity.set("memory", stat.resident_pages as f64 * 4096.0);

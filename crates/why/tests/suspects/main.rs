@@ -222,3 +222,25 @@ fn a_path_that_hangs_is_the_first_suspect() {
     let found = suspected(&looks(&[], &[], &[]), &thing);
     assert_eq!(found, ["path-hangs"]);
 }
+
+/// A number that nothing sets makes a condition false for ever, and nobody notices.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test reads the pages")]
+fn every_number_of_the_machine_that_a_page_uses_is_set_somewhere() {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for (_, machine, texts, parts) in cases() {
+        let looks = looks(machine, texts, parts);
+        let window = WatchWindow::new(&looks, &WatchSubject::Machine);
+        known.extend(window.machine.numbers.into_keys());
+    }
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("suspects");
+    for page in std::fs::read_dir(folder).unwrap() {
+        let path = page.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for part in text.split("m['").skip(1) {
+            let key = part.split("']").next().unwrap();
+            let is_set = known.contains(key) || key == "path.hangs";
+            assert!(is_set, "{}: {key}", path.display());
+        }
+    }
+}

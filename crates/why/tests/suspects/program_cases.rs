@@ -1,7 +1,7 @@
 //! Cases of programs: their limits, locks and pipes.
 
 use super::made_machine::{BUSY_DISK, Case, Part, waiter};
-use assay_why::EntityKind::{Disk, Group, Process};
+use assay_why::EntityKind::{Disk, Group, Listener, Process};
 
 pub(super) fn cases() -> Vec<Case> {
     let leak = |parts: Vec<Part>| -> &'static [Part] { Vec::leak(parts) };
@@ -132,6 +132,23 @@ pub(super) fn cases() -> Vec<Case> {
                     ("switches_total", 900.0),
                 ],
                 &[("pid", "5")],
+            )],
+        ),
+        (
+            "zombies",
+            &[("zombies", 900.0)],
+            &[("zombies_of", "init (process 1)")],
+            &[],
+        ),
+        (
+            "local-queue",
+            &[],
+            &[],
+            &[(
+                Listener,
+                "local socket /run/php.sock",
+                &[("local_queue", 128.0), ("local_most", 128.0)],
+                &[],
             )],
         ),
     ]
