@@ -32,6 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct ReadProgress {
     current: Option<PathBuf>,
+    /// Reads that were begun.
+    pub(crate) begun: u64,
     pub(crate) skipped: BTreeSet<PathBuf>,
 }
 
@@ -221,6 +223,7 @@ impl MachineReader {
             return false;
         }
         progress.current = Some(path.to_owned());
+        progress.begun += 1;
         true
     }
 

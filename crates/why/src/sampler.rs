@@ -9,9 +9,9 @@ use crate::WatchSubject;
 use crate::machine_look::MachineLook;
 use crate::read::{MachineReader, SharedProgress};
 use assay_host::Host;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a machine is watched.
@@ -39,6 +39,8 @@ impl WatchPace {
     }
 }
 
+/// How much longer the second look is waited for where others take all CPUs.
+const STARVED: Duration = Duration::from_secs(30);
 /// Samples of states between two looks.
 const SAMPLES: u32 = 5;
 
@@ -67,6 +69,8 @@ pub fn watch(
     let mut worker = start_worker(host, thing, pace, begin, &progress);
     let mut missing = Vec::new();
     let mut last_look = Instant::now();
+    let (mut looks, mut begun) = (0, 0);
+    let mut last_read = Instant::now();
     loop {
         match worker.looks.recv_timeout(Duration::from_millis(50)) {
             Ok(mut look) => {
@@ -75,7 +79,8 @@ pub fn watch(
                 look.set("self.cpu_total", own_cpu_seconds());
                 let is_last = u128::from(look.at_ms) >= pace.length.as_millis();
                 see(look);
-                if is_last {
+                looks += 1;
+                if is_last && looks >= 2 {
                     return;
                 }
             }
@@ -86,7 +91,13 @@ pub fn watch(
         if is_cancelled() {
             return;
         }
-        if last_look.elapsed() > pace.interval + pace.deadline {
+        let reads = count_reads(&progress);
+        if std::mem::replace(&mut begun, reads) != reads {
+            last_read = Instant::now();
+        }
+        // A reader that gets no CPU is slow and yet goes on.
+        let is_blocked = last_read.elapsed() > pace.deadline;
+        if is_blocked && last_look.elapsed() > pace.interval + pace.deadline {
             last_look = Instant::now();
             if let Some(path) = MachineReader::give_up(&progress) {
                 missing.push(format!(
@@ -97,11 +108,18 @@ pub fn watch(
             }
             worker = start_worker(host, thing, pace, begin, &progress);
         }
-        // What hangs in its last second is not waited for.
-        if begin.elapsed() > pace.length + pace.interval + pace.deadline * 2 {
+        // What hangs in its last second is not waited for, unless nothing is known yet.
+        let patience = if looks < 2 { STARVED } else { Duration::ZERO };
+        if begin.elapsed() > pace.length + pace.interval + pace.deadline * 2 + patience {
             return;
         }
     }
+}
+
+/// Reads that were begun so far.
+fn count_reads(progress: &SharedProgress) -> u64 {
+    let progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+    progress.begun
 }
 
 /// CPU time of this process in seconds.
