@@ -114,7 +114,8 @@ fn describe_part(window: &WatchWindow) -> String {
     let sum = |key: &str| asked().map(|process| process.number(key)).sum::<f64>() + 0.0;
     let count = asked().count();
     format!(
-        "{count} {} looked at; {:.2} CPUs used, {:.2} tasks wait for a CPU, {:.2} wait otherwise, {:.2} sleep in timers",
+        "{count} {} looked at; {:.2} CPUs used, {:.2} tasks wait for a CPU, {:.2} wait otherwise, \
+         {:.2} sleep in timers",
         if count == 1 { "process" } else { "processes" },
         sum("cpu"),
         sum("queue"),

@@ -56,7 +56,7 @@ fn a_planted_fault_is_the_first_suspect_but_for_what_others_did() {
     for (name, pages) in PLANTED {
         let found = suspects(name);
         let is_named = |page: &&str| found.iter().take(3).any(|id| id == page);
-        assert!(pages.iter().any(|page| is_named(page)), "{name}: {found:?}");
+        assert!(pages.iter().any(is_named), "{name}: {found:?}");
     }
 }
 

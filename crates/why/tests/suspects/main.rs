@@ -68,7 +68,13 @@ fn each_page_has_a_case() {
     let tested: BTreeSet<&str> = cases()
         .iter()
         .map(|(page, ..)| *page)
-        .chain(["computes", "stopped", "low-priority", "path-hangs"])
+        .chain([
+            "computes",
+            "stopped",
+            "low-priority",
+            "path-hangs",
+            "threads-take-turns",
+        ])
         .collect();
     let pages: Vec<String> = load_suspects()
         .unwrap()
@@ -208,6 +214,24 @@ fn a_job_of_low_priority_is_told_so_and_accuses_nobody_on_the_whole_machine() {
     let seen = looks(busy, &[], &[backup]);
     let found = suspected(&seen, &WatchSubject::Process(7));
     assert_eq!(found.first().map(String::as_str), Some("low-priority"));
+    assert_eq!(suspected(&seen, &WatchSubject::Machine), [""; 0]);
+}
+
+#[test]
+fn threads_that_take_turns_are_named_only_to_those_who_ask_about_them() {
+    let numbers: Values = &[
+        ("asleep.futex", 3.0),
+        ("cpu_total", 0.6),
+        ("queue_total", 0.2),
+        ("threads", 4.0),
+        ("switches_total", 900.0),
+    ];
+    let texts: &[(&str, &str)] = &[("pid", "7"), ("ancestors", "7 1")];
+    let seen = looks(&[], &[], &[(Process, "python3", numbers, texts)]);
+    assert_eq!(
+        suspected(&seen, &WatchSubject::Process(7)),
+        ["threads-take-turns"]
+    );
     assert_eq!(suspected(&seen, &WatchSubject::Machine), [""; 0]);
 }
 

@@ -118,23 +118,6 @@ pub(super) fn cases() -> Vec<Case> {
             )],
         ),
         (
-            "threads-take-turns",
-            &[],
-            &[],
-            &[(
-                Process,
-                "python3",
-                &[
-                    ("asleep.futex", 3.0),
-                    ("cpu_total", 1.0),
-                    ("queue_total", 0.0),
-                    ("threads", 4.0),
-                    ("switches_total", 900.0),
-                ],
-                &[("pid", "5")],
-            )],
-        ),
-        (
             "zombies",
             &[("zombies", 900.0)],
             &[("zombies_of", "init (process 1)")],
