@@ -115,7 +115,11 @@ impl ProcessTable {
         let changes = before.is_some_and(|before| before.list != now);
         let turnover = before.is_some_and(|before| {
             let is_left = |child| before.list.split_ascii_whitespace().any(|one| one == child);
-            ended_ticks > before.ended_ticks && !now.split_ascii_whitespace().any(is_left)
+            // Children of threads other than the first are not in the list.
+            let is_seen = !(before.list.trim().is_empty() && now.trim().is_empty());
+            is_seen
+                && ended_ticks > before.ended_ticks
+                && !now.split_ascii_whitespace().any(is_left)
         });
         let children = Children {
             list: now,
