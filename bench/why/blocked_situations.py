@@ -38,7 +38,7 @@ def unix_queue_full(plant):
     time.sleep(0.5)
     for _ in range(4):
         plant.python(f"import socket, time\ns = socket.socket(socket.AF_UNIX); s.connect({str(path)!r}); time.sleep(999)")
-    return None, [{"local-socket"}]
+    return None, [{"local-socket", "local-queue"}]
 
 
 def log_daemon_hangs(plant):
@@ -242,6 +242,69 @@ def journal_storm(plant):
     return None, [{"fsync-storm", "slow-flush", "journal", "lock-contention"}]
 
 
+def frozen_by_freezer(plant):
+    """A group that the freezer of version 1 has frozen."""
+    group = plant.group("freezer")
+    if not (group / "freezer.state").exists():
+        raise Skip("no freezer of version 1")
+    plant.python(SPIN)
+    time.sleep(0.3)
+    (group / "freezer.state").write_text("FROZEN")
+    plant.callback((group / "freezer.state").write_text, "THAWED")
+    return plant.name, [{"frozen"}]
+
+
+def local_queue(plant):
+    """A pool on a local socket whose workers are all busy; its clients do not wait in connect."""
+    path = plant.dir / "pool"
+    plant.python(f"import socket, time\ns = socket.socket(socket.AF_UNIX); s.bind({str(path)!r}); s.listen(16); time.sleep(999)")
+    time.sleep(0.5)
+    plant.python(f"""
+import socket, time
+held = []
+for _ in range(12):
+    s = socket.socket(socket.AF_UNIX); s.setblocking(False); s.connect({str(path)!r}); held.append(s)
+time.sleep(999)
+""")
+    return None, [{"local-queue"}]
+
+
+def zombies(plant):
+    """A program that does not collect its children."""
+    plant.python("import os, time\nfor _ in range(400):\n  if os.fork() == 0: os._exit(0)\ntime.sleep(999)")
+    time.sleep(2)
+    return None, [{"zombies"}]
+
+
+def small_victim(plant):
+    """A service that needs little, beside programs that take all CPUs."""
+    for _ in range(3 * os.cpu_count()):
+        plant.start("nice", "-n", "-5", PYTHON, "-c", SPIN)
+    plant.group("cpuacct")
+    plant.python("import time\nwhile True:\n  sum(range(20000)); time.sleep(0.05)")
+    return plant.name, [{"cpu-hog", "cpu-saturated"}]
+
+
+def deadlock(plant):
+    """Two threads of a program wait for each other's lock."""
+    (plant.dir / "d.c").write_text(DEADLOCK)
+    try:
+        plant.run("cc", "-O1", "-pthread", "-o", plant.dir / "deadlock", plant.dir / "d.c")
+    except (OSError, subprocess.CalledProcessError):
+        raise Skip("no C compiler")
+    return plant.start(plant.dir / "deadlock").pid, [{"lock-convoy"}]
+
+
+DEADLOCK = r"""
+#include <pthread.h>
+#include <unistd.h>
+pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+void *one(void *x) { pthread_mutex_lock(&a); usleep(200000); pthread_mutex_lock(&b); return x; }
+void *two(void *x) { pthread_mutex_lock(&b); usleep(200000); pthread_mutex_lock(&a); return x; }
+int main(void) { pthread_t t, u; pthread_create(&t, 0, one, 0); pthread_create(&u, 0, two, 0); pthread_join(t, 0); }
+"""
+
+
 FUSE = r"""
 import ctypes, os, struct, sys, time
 device = os.open('/dev/fuse', os.O_RDWR)
@@ -338,5 +401,5 @@ PLANTED = [
     interpreter_lock, pinned, low_priority, short_processes, short_processes_of_unit, stopped_server,
     stopped_with_connection, zero_window, silent_peer, rate_limit, idle_without_files, full_disk, no_inodes,
     throttled_loop, swap_file, journal_storm, pipe_and_lock, disk_full_and_silent_names,
-    hung_share, hung_path, throttled_guest, throttled_guest_of_two,
+    frozen_by_freezer, local_queue, zombies, small_victim, deadlock, hung_share, hung_path, throttled_guest, throttled_guest_of_two,
 ]

@@ -263,11 +263,11 @@ def few_lost_packets(plant):
 
 def stream(plant):
     plant.python("""
-import socket
+import socket, threading
 s = socket.socket(); s.bind(('127.0.0.1', 7712)); s.listen(5)
-while True:
-    c, _ = s.accept()
+def read(c):
     while c.recv(1 << 16): pass
+while True: threading.Thread(target=read, args=(s.accept()[0],)).start()
 """)
     time.sleep(0.5)
     for _ in range(3):

@@ -47,3 +47,45 @@ fn a_name_that_nothing_has_is_an_error_with_a_way_out() {
     let ran = Home::new().assay(&["why", "--for", "0s"]);
     assert_eq!(ran.code, Some(2));
 }
+
+#[test]
+fn a_service_is_refused_with_the_command_that_measures_it() {
+    let home = Home::new();
+    for (service, command) in [
+        ("ssh://me@box", "assay login ssh me@box"),
+        ("https://intra/x", "assay web https://intra/x"),
+    ] {
+        let ran = home.assay(&["why", service, "--for", "1s"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+        assert!(ran.stderr.contains(command), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_recording_goes_to_standard_output_without_a_report() {
+    let home = Home::new();
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let ran = home.assay(&["why", &pid, "--for", "1s", "--record", "-"]);
+    let _ = sleeper.kill();
+    let _ = sleeper.wait();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let lines: Vec<serde_json::Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(lines.len() >= 3 && lines[0]["assay-why"] == 1);
+}
+
+#[test]
+fn a_path_is_named_with_its_layers() {
+    let home = Home::new();
+    let dir = home.dir.path().to_str().unwrap();
+    let ran = home.assay(&["why", dir, "--for", "1s", "--json"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(answer["subject"]["path"]["path"], dir);
+    let figures = answer["figures"].as_array().unwrap();
+    assert!(figures.iter().any(|figure| figure[0] == "Users"));
+}

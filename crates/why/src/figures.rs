@@ -4,6 +4,7 @@ use crate::WatchSubject;
 use crate::machine_look::EntityKind;
 use crate::window::{WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
+use std::collections::BTreeMap;
 
 /// Lists the figures as pairs of name and text.
 pub(crate) fn list_figures(window: &WatchWindow, thing: &WatchSubject) -> Vec<(String, String)> {
@@ -17,6 +18,9 @@ pub(crate) fn list_figures(window: &WatchWindow, thing: &WatchSubject) -> Vec<(S
         WatchSubject::Process(_) | WatchSubject::Group(_) | WatchSubject::Named(_)
     ) {
         figures.insert(0, ("Asked".to_owned(), describe_part(window)));
+        if let Some(text) = describe_sleeps(window) {
+            figures.insert(1, ("Asleep".to_owned(), text));
+        }
     }
     figures
 }
@@ -73,6 +77,33 @@ fn describe_path(
     figures
 }
 
+/// What the sleeping threads of those that are asked about wait for: idleness as well.
+fn describe_sleeps(window: &WatchWindow) -> Option<String> {
+    let mut places: BTreeMap<&str, f64> = BTreeMap::new();
+    for process in window.of_kind(EntityKind::Process) {
+        for (key, threads) in &process.numbers {
+            let place = key.strip_prefix("asleep_in.");
+            let is_mean = |place: &&str| {
+                ![".max", ".min", ".last"]
+                    .iter()
+                    .any(|end| place.ends_with(end))
+            };
+            if let Some(place) = place.filter(is_mean).filter(|_| process.is_asked) {
+                *places.entry(place).or_default() += threads;
+            }
+        }
+    }
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shown: Vec<String> = places
+        .iter()
+        .take(4)
+        .filter(|(_, threads)| *threads >= 0.05)
+        .map(|(place, threads)| format!("{threads:.1} threads wait for {}", escape_line(place)))
+        .collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
 /// How those that are asked about spent their time.
 fn describe_part(window: &WatchWindow) -> String {
     let asked = || {
@@ -83,7 +114,8 @@ fn describe_part(window: &WatchWindow) -> String {
     let sum = |key: &str| asked().map(|process| process.number(key)).sum::<f64>() + 0.0;
     let count = asked().count();
     format!(
-        "{count} {} looked at; {:.2} CPUs used, {:.2} tasks wait for a CPU, {:.2} wait otherwise, {:.2} sleep in timers",
+        "{count} {} looked at; {:.2} CPUs used, {:.2} tasks wait for a CPU, {:.2} wait otherwise, \
+         {:.2} sleep in timers",
         if count == 1 { "process" } else { "processes" },
         sum("cpu"),
         sum("queue"),

@@ -32,6 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct ReadProgress {
     current: Option<PathBuf>,
+    /// Reads that were begun.
+    pub(crate) begun: u64,
     pub(crate) skipped: BTreeSet<PathBuf>,
 }
 
@@ -92,6 +94,11 @@ impl MachineReader {
             at_ms,
             ..MachineLook::default()
         };
+        if self.looks == 0 && !rustix::process::geteuid().is_root() {
+            let text = "what other users' processes wait for in the kernel, their open files, the locks of their \
+                        threads: run as root";
+            self.missing.insert(text.to_owned());
+        }
         cpu::read(self, &mut look);
         memory::read(self, &mut look);
         network::read(self, &mut look);
@@ -107,7 +114,7 @@ impl MachineReader {
         let mut owners = std::mem::take(&mut self.owners);
         table.want(owners.complete(self, &mut look));
         self.owners = owners;
-        if self.is_asking_guests() {
+        if self.is_second_look() {
             let mut guests = std::mem::take(&mut self.guests);
             guests.read(self, &mut look);
             self.guests = guests;
@@ -128,8 +135,8 @@ impl MachineReader {
         self.looks.is_multiple_of(SELDOM)
     }
 
-    /// Monitors are asked in every second look, and in the first one.
-    fn is_asking_guests(&self) -> bool {
+    /// Whether what costs some milliseconds is read: in the first look, and in every second one.
+    fn is_second_look(&self) -> bool {
         self.looks.is_multiple_of(2)
     }
 
@@ -216,6 +223,7 @@ impl MachineReader {
             return false;
         }
         progress.current = Some(path.to_owned());
+        progress.begun += 1;
         true
     }
 

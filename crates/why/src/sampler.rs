@@ -9,9 +9,9 @@ use crate::WatchSubject;
 use crate::machine_look::MachineLook;
 use crate::read::{MachineReader, SharedProgress};
 use assay_host::Host;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a machine is watched.
@@ -39,6 +39,8 @@ impl WatchPace {
     }
 }
 
+/// Additional time for the second look while other programs take all CPUs.
+const STARVED: Duration = Duration::from_secs(30);
 /// Number of state samples between two looks.
 const SAMPLES: u32 = 5;
 
@@ -68,6 +70,8 @@ pub fn watch(
     let mut worker = start_worker(host, thing, pace, begin, &progress);
     let mut missing = Vec::new();
     let mut last_look = Instant::now();
+    let (mut looks, mut begun) = (0, 0);
+    let mut last_read = Instant::now();
     loop {
         match worker.looks.recv_timeout(Duration::from_millis(50)) {
             Ok(mut look) => {
@@ -76,7 +80,8 @@ pub fn watch(
                 look.set("self.cpu_total", own_cpu_seconds());
                 let is_last = u128::from(look.at_ms) >= pace.length.as_millis();
                 see(look);
-                if is_last {
+                looks += 1;
+                if is_last && looks >= 2 {
                     return;
                 }
             }
@@ -87,7 +92,13 @@ pub fn watch(
         if is_cancelled() {
             return;
         }
-        if last_look.elapsed() > pace.interval + pace.deadline {
+        let reads = count_reads(&progress);
+        if std::mem::replace(&mut begun, reads) != reads {
+            last_read = Instant::now();
+        }
+        // A reader that gets no CPU is slow and yet goes on.
+        let is_blocked = last_read.elapsed() > pace.deadline;
+        if is_blocked && last_look.elapsed() > pace.interval + pace.deadline {
             last_look = Instant::now();
             if let Some(path) = MachineReader::give_up(&progress) {
                 missing.push(format!(
@@ -98,11 +109,18 @@ pub fn watch(
             }
             worker = start_worker(host, thing, pace, begin, &progress);
         }
-        // Do not wait for a read that hangs in the last second.
-        if begin.elapsed() > pace.length + pace.interval + pace.deadline * 2 {
+        // What hangs in its last second is not waited for, unless nothing is known yet.
+        let patience = if looks < 2 { STARVED } else { Duration::ZERO };
+        if begin.elapsed() > pace.length + pace.interval + pace.deadline * 2 + patience {
             return;
         }
     }
+}
+
+/// Returns the number of reads begun so far.
+fn count_reads(progress: &SharedProgress) -> u64 {
+    let progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+    progress.begun
 }
 
 /// Returns the CPU time of this process in seconds.

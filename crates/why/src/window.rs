@@ -199,7 +199,7 @@ impl Gathered {
         for (key, level) in self.levels {
             // A task that waited in few of the looks waited little: missing looks count as zero.
             let is_sampled = key.starts_with("wait.")
-                || key.starts_with("asleep.")
+                || key.starts_with("asleep")
                 || (kind == EntityKind::Listener && key == "queue");
             let count = match is_sampled || key == "ready" {
                 true => looks as f64,

@@ -178,9 +178,28 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLoo
     Ok((header, looks, cancel.is_cancelled()))
 }
 
+/// A service cannot be watched from outside without asking it: names the command that measures it.
+fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
+    let rest = rest.trim_end_matches('/');
+    let command = match scheme {
+        "ssh" | "imap" | "smtp" => format!("assay login {scheme} {rest}"),
+        "http" | "https" => format!("assay web {scheme}://{rest}"),
+        _ => "assay why on the machine that serves it".to_owned(),
+    };
+    let machine = rest.rsplit('@').next().unwrap_or(rest);
+    let machine = machine.split(['/', ':']).next().unwrap_or(machine);
+    anyhow::bail!(
+        "assay why makes no load, and {scheme}://{rest} shows nothing unless somebody asks it. Measure it: {command}. \
+         Watch the machine behind it: assay why --host {machine}"
+    )
+}
+
 /// Resolves a word: a path if it contains a slash or exists as a file, else a name.
 fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject> {
     let name = word.to_str();
+    if let Some((scheme, rest)) = name.and_then(|name| name.split_once("://")) {
+        refuse_service(scheme, rest)?;
+    }
     if let Some(name) = name.filter(|name| !name.contains('/') && !name.starts_with('.')) {
         match resolve_word(host.as_ref(), name) {
             Ok(thing) => return Ok(thing),

@@ -4,22 +4,31 @@
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::mountinfo;
+use assay_render::text::escape_line;
 use std::collections::BTreeSet;
 
 /// Types whose free space is known without the network.
 const LOCAL: [&str; 10] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "vfat", "bcachefs",
 ];
+/// How the types begin whose answers come from a server or a program.
+const FAR: [&str; 7] = ["nfs", "cifs", "smb3", "9p", "ceph", "fuse", "afs"];
 /// Most file systems of a look.
 const MOST: usize = 48;
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
-    if !reader.looks.is_multiple_of(2) {
+    if !reader.is_second_look() {
         return;
     }
     let text = reader.text("/proc/self/mountinfo").unwrap_or_default();
     let mut seen = BTreeSet::new();
+    let mut far: Vec<String> = Vec::new();
     for mount in mountinfo::parse(text.as_bytes()).unwrap_or_default() {
+        let is_far = FAR.iter().any(|kind| mount.fs_type.starts_with(kind));
+        if is_far && mount.fs_type != "fusectl" && far.len() < 8 {
+            let (point, kind) = (mount.point.display().to_string(), &mount.fs_type);
+            far.push(format!("{} ({})", escape_line(&point), escape_line(kind)));
+        }
         let is_writable = |options: &str| !options.split(',').any(|option| option == "ro");
         let is_asked = LOCAL.contains(&mount.fs_type.as_str())
             && is_writable(&mount.options)
@@ -47,4 +56,9 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
         }
         look.entities.push(entity);
     }
+    let far = match far.is_empty() {
+        true => "none that is known".to_owned(),
+        false => far.join(", "),
+    };
+    look.texts.insert("network_mounts".to_owned(), far);
 }

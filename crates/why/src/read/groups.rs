@@ -17,6 +17,7 @@ pub(super) struct GroupDirs {
     memory: Option<PathBuf>,
     blkio: Option<PathBuf>,
     pids: Option<PathBuf>,
+    freezer: Option<PathBuf>,
 }
 
 impl GroupDirs {
@@ -38,6 +39,7 @@ impl GroupDirs {
                         "memory" => &mut dirs.memory,
                         "blkio" => &mut dirs.blkio,
                         "pids" => &mut dirs.pids,
+                        "freezer" => &mut dirs.freezer,
                         _ => continue,
                     };
                     place.get_or_insert(mount.point.clone());
@@ -69,6 +71,12 @@ impl GroupDirs {
             }
             if let Some(dir) = below(&self.pids) {
                 read_pids(reader, &dir, &mut group);
+            }
+            if let Some(dir) = below(&self.freezer)
+                && let Some(state) = reader.text_at(&dir.join("freezer.state"))
+            {
+                let is_thawed = state.trim() == "THAWED";
+                group.set("frozen", f64::from(u8::from(!is_thawed)));
             }
             if let Some(dir) = below(&self.blkio) {
                 read_blkio(reader, &dir, &mut group);

@@ -13,7 +13,7 @@ const SHAPERS: [&str; 9] = [
 ];
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
-    if !reader.is_thorough() || reader.host.which(OsStr::new("tc")).is_none() {
+    if !reader.is_second_look() || reader.host.which(OsStr::new("tc")).is_none() {
         return;
     }
     let argv = ["tc", "-s", "-j", "qdisc", "show"].map(OsStr::new);

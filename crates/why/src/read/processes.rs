@@ -12,6 +12,7 @@ use super::cpu::TICKS;
 use super::{MachineReader, parse_pairs};
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
+use assay_render::text::escape_line;
 use lasting::{Lasting, read_lasting};
 use quiet_processes::QuietProcesses;
 use sampled_states::SampledStates;
@@ -115,7 +116,11 @@ impl ProcessTable {
         let changes = before.is_some_and(|before| before.list != now);
         let turnover = before.is_some_and(|before| {
             let is_left = |child| before.list.split_ascii_whitespace().any(|one| one == child);
-            ended_ticks > before.ended_ticks && !now.split_ascii_whitespace().any(is_left)
+            // Children of threads other than the first are not in the list.
+            let is_seen = !(before.list.trim().is_empty() && now.trim().is_empty());
+            is_seen
+                && ended_ticks > before.ended_ticks
+                && !now.split_ascii_whitespace().any(is_left)
         });
         let children = Children {
             list: now,
@@ -158,6 +163,7 @@ impl ProcessTable {
         let mut ranked: Vec<(u64, u32)> = Vec::new();
         let mut states: BTreeMap<char, f64> = BTreeMap::new();
         let mut sleeping: Vec<(u32, u64)> = Vec::new();
+        let mut zombies: BTreeMap<u32, u32> = BTreeMap::new();
         let own = std::process::id();
         let names = reader.names("/proc");
         let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -170,6 +176,9 @@ impl ProcessTable {
                 continue;
             };
             *states.entry(stat.state).or_default() += 1.0;
+            if stat.state == 'Z' {
+                *zombies.entry(stat.parent).or_default() += 1;
+            }
             let busy = stat.busy_ticks + stat.major_faults;
             let before = self.all.get(&pid).filter(|last| last.start == stat.start);
             let delta = busy.saturating_sub(before.map_or(0, |last| last.busy));
@@ -231,6 +240,14 @@ impl ProcessTable {
         for (state, count) in states {
             look.set(format!("states.{state}"), count);
         }
+        let parent = zombies.iter().max_by_key(|(_, count)| **count);
+        if let Some((parent, count)) = parent {
+            look.set("zombies", f64::from(*count));
+            let name = reader.text(&format!("/proc/{parent}/comm"));
+            let name = name.unwrap_or_default();
+            let label = format!("{} (process {parent})", escape_line(name.trim_end()));
+            look.texts.insert("zombies_of".to_owned(), label);
+        }
         let cost = thread_seconds() - begin;
         // The activity of a process is known only from the second look on.
         self.pause = match is_first {
@@ -269,6 +286,7 @@ impl ProcessTable {
             .insert("state".to_owned(), stat.state.to_string());
         self.groups.extend(lasting.groups);
         entity.set("cpu_total", stat.cpu_ticks as f64 / TICKS);
+        entity.set("system_total", stat.system_ticks as f64 / TICKS);
         entity.set("children_cpu_total", stat.children_ticks as f64 / TICKS);
         entity.set("majfaults_total", stat.major_faults as f64);
         entity.set("memory", stat.resident_pages as f64 * 4096.0);

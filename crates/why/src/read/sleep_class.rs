@@ -69,6 +69,80 @@ pub(super) fn classify_sleep(wchan: &str) -> Option<&'static str> {
     known.map(|(class, _)| *class)
 }
 
+/// What a sleep waits for, for people: idleness as well.
+pub(super) fn describe_sleep(wchan: &str) -> String {
+    const PLACES: [(&str, &[&str]); 8] = [
+        (
+            "events of sockets and files",
+            &[
+                "ep_poll",
+                "do_poll",
+                "do_select",
+                "do_sys_poll",
+                "poll_schedule_timeout",
+            ],
+        ),
+        (
+            "input of a pipe",
+            &[
+                "pipe_read",
+                "anon_pipe_read",
+                "fifo_pipe_read",
+                "pipe_wait_readable",
+            ],
+        ),
+        (
+            "new connections",
+            &[
+                "inet_csk_accept",
+                "unix_accept",
+                "skb_wait_for_more_packets",
+                "__skb_wait_for_more_packets",
+            ],
+        ),
+        (
+            "data of a connection",
+            &[
+                "sk_wait_data",
+                "wait_woken",
+                "tcp_recvmsg",
+                "unix_stream_read_generic",
+                "unix_stream_data_wait",
+            ],
+        ),
+        (
+            "the end of a child",
+            &["do_wait", "kernel_wait4", "do_wait4"],
+        ),
+        ("a time", &TIMERS),
+        (
+            "another thread",
+            &[
+                "futex_wait",
+                "futex_do_wait",
+                "futex_wait_queue",
+                "futex_wait_queue_me",
+            ],
+        ),
+        (
+            "a signal",
+            &[
+                "do_sigtimedwait",
+                "sigsuspend",
+                "do_nanosleep_restart",
+                "ptrace_stop",
+            ],
+        ),
+    ];
+    let name = wchan.split('.').next().unwrap_or_default();
+    let known = PLACES.iter().find(|(_, known)| known.contains(&name));
+    match (known, name) {
+        (Some((place, _)), _) => (*place).to_owned(),
+        (None, "" | "0") => "something that only root may see".to_owned(),
+        (None, name) => name.to_owned(),
+    }
+}
+
 /// Whether a task sleeps until a time of its own choice.
 pub(super) fn is_timer(wchan: &str) -> bool {
     TIMERS.contains(&wchan.split('.').next().unwrap_or_default())

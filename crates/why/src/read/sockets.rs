@@ -2,7 +2,10 @@
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
+use assay_host::{CommandOutput, Limits};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::time::Duration;
 
 /// With more sockets than this, reading the kernel's list takes too long.
 const MOST: f64 = 5000.0;
@@ -51,6 +54,9 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
         ));
         return;
     }
+    if reader.is_second_look() {
+        read_local_listeners(reader, look);
+    }
     let mut seen = Seen::default();
     for path in [
         "/proc/net/tcp",
@@ -84,6 +90,42 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     if let Some((peer, _)) = seen.peers.iter().max_by_key(|(_, count)| **count) {
         look.texts.insert("connecting_to".to_owned(), peer.clone());
     }
+}
+
+/// Accept queues of local sockets, which only `ss` shows: `u_str LISTEN QUEUE MOST PATH INODE …`.
+fn read_local_listeners(reader: &mut MachineReader, look: &mut MachineLook) {
+    let argv = ["ss", "-xlH"].map(OsStr::new);
+    if reader.host.which(argv[0]).is_none() {
+        return;
+    }
+    let limits = Limits {
+        timeout: Duration::from_secs(1),
+    };
+    let done = reader.host.run(&argv, limits).ok();
+    let text = done.filter(CommandOutput::success).map(|done| done.text());
+    for line in text.unwrap_or_default().lines() {
+        if let Some(entity) = parse_local_listener(line) {
+            look.entities.push(entity);
+        }
+    }
+}
+
+/// None for an empty queue.
+fn parse_local_listener(line: &str) -> Option<Entity> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, "LISTEN", queue, most, path, inode, ..] = words[..] else {
+        return None;
+    };
+    let (queue, most): (f64, f64) = (queue.parse().ok()?, most.parse().ok()?);
+    if queue < 1.0 {
+        return None;
+    }
+    let mut entity = Entity::new(EntityKind::Listener, path, format!("local socket {path}"));
+    entity.set("local_queue", queue);
+    entity.set("local_most", most);
+    let link = format!("socket:[{inode}]");
+    entity.texts.insert("held_as".to_owned(), link);
+    Some(entity)
 }
 
 #[derive(Default)]
@@ -208,5 +250,21 @@ fn format_peer(address: &str) -> Option<String> {
             Some(format!("{a}.{b}.{c}.{d}:{port}"))
         }
         _ => Some(format!("port {port} over IPv6")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_local_listener;
+
+    #[test]
+    fn a_local_queue_that_is_not_empty_is_named() {
+        let line = "u_str LISTEN 5 128 /run/php.sock 77123 * 0";
+        let found = parse_local_listener(line).unwrap();
+        assert_eq!(found.name, "local socket /run/php.sock");
+        assert_eq!(found.numbers["local_queue"], 5.0);
+        assert_eq!(found.texts["held_as"], "socket:[77123]");
+        assert!(parse_local_listener("u_str LISTEN 0 128 /run/a 7 * 0").is_none());
+        assert!(parse_local_listener("damaged").is_none());
     }
 }

@@ -158,6 +158,8 @@ const CLASSES: [(&str, &[&str]); 15] = [
             "down_write",
             "__down",
             "lock_page",
+            "d_alloc_parallel",
+            "d_wait_lookup",
             "percpu_",
         ],
     ),

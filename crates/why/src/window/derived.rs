@@ -256,6 +256,13 @@ fn complete_processes(window: &mut WatchWindow) {
         if seen >= 0.3 && seen > process.number("queue") {
             set(process, "queue", seen);
         }
+        let system = process.number("system");
+        let system_part = if cpu > 0.0 {
+            (system / cpu).min(1.0)
+        } else {
+            0.0
+        };
+        set(process, "system_part", system_part);
         set(process, "cpu_share", (cpu / used).min(1.0));
         set(process, "cpu_of_all", cpu / cpus);
         if cpu / cpus >= 0.25 {

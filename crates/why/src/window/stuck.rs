@@ -53,7 +53,9 @@ pub(super) fn add_owners(window: &mut WatchWindow) {
         let name = entity.texts.entry(key.to_owned());
         name.or_insert_with(|| "an unknown process".to_owned());
         let is_waited_for = match entity.kind {
-            EntityKind::Listener => entity.number("queue") >= 0.8,
+            EntityKind::Listener => {
+                entity.number("queue") >= 0.8 || entity.number("local_queue") >= 1.0
+            }
             EntityKind::Connection => entity.number("wait.unread") >= 0.5,
             _ => entity.number("waits") >= 0.3,
         };

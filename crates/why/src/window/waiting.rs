@@ -139,6 +139,26 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "cpu.queue_ratio",
         queue / used.max(0.1),
     );
+    let part_cpu: f64 = window
+        .of_kind(EntityKind::Process)
+        .filter(|process| process.number("asked") >= 1.0)
+        .map(|process| process.number("cpu"))
+        .sum();
+    // Of a small part, a wait counts that is small on the machine as a whole and long beside its own work.
+    let counts = match thing {
+        WatchSubject::Machine => queue >= 0.3 && queue >= 0.2 * used,
+        _ => queue >= 0.03 && queue >= 0.3 * part_cpu,
+    };
+    set(
+        &mut window.machine,
+        "cpu.queue_counts",
+        f64::from(u8::from(counts)),
+    );
+    let least = match thing {
+        WatchSubject::Machine => 0.1,
+        _ => 0.02,
+    };
+    set(&mut window.machine, "storage_least", least);
 }
 
 /// A text of the machine: its name, the number of a process that ranks, the least of it, and its form.

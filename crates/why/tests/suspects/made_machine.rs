@@ -1,6 +1,6 @@
 //! Machines made of numbers: a healthy one, and what a case changes of it.
 
-use assay_why::EntityKind::{Disk, Process};
+use assay_why::EntityKind::Process;
 use assay_why::{Entity, EntityKind, MachineLook, WatchSubject, WatchWindow, judge_window};
 
 /// Numbers of a healthy machine: rates of counters, and levels.

@@ -68,7 +68,13 @@ fn each_page_has_a_case() {
     let tested: BTreeSet<&str> = cases()
         .iter()
         .map(|(page, ..)| *page)
-        .chain(["computes", "stopped", "low-priority", "path-hangs"])
+        .chain([
+            "computes",
+            "stopped",
+            "low-priority",
+            "path-hangs",
+            "threads-take-turns",
+        ])
         .collect();
     let pages: Vec<String> = load_suspects()
         .unwrap()
@@ -212,6 +218,24 @@ fn a_job_of_low_priority_is_told_so_and_accuses_nobody_on_the_whole_machine() {
 }
 
 #[test]
+fn threads_that_take_turns_are_named_only_to_those_who_ask_about_them() {
+    let numbers: Values = &[
+        ("asleep.futex", 3.0),
+        ("cpu_total", 0.6),
+        ("queue_total", 0.2),
+        ("threads", 4.0),
+        ("switches_total", 900.0),
+    ];
+    let texts: &[(&str, &str)] = &[("pid", "7"), ("ancestors", "7 1")];
+    let seen = looks(&[], &[], &[(Process, "python3", numbers, texts)]);
+    assert_eq!(
+        suspected(&seen, &WatchSubject::Process(7)),
+        ["threads-take-turns"]
+    );
+    assert_eq!(suspected(&seen, &WatchSubject::Machine), [""; 0]);
+}
+
+#[test]
 fn a_path_that_hangs_is_the_first_suspect() {
     let thing = WatchSubject::Path {
         path: "/mnt/far".to_owned(),
@@ -221,4 +245,26 @@ fn a_path_that_hangs_is_the_first_suspect() {
     };
     let found = suspected(&looks(&[], &[], &[]), &thing);
     assert_eq!(found, ["path-hangs"]);
+}
+
+/// A number that nothing sets makes a condition false for ever, and nobody notices.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test reads the pages")]
+fn every_number_of_the_machine_that_a_page_uses_is_set_somewhere() {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for (_, machine, texts, parts) in cases() {
+        let looks = looks(machine, texts, parts);
+        let window = WatchWindow::new(&looks, &WatchSubject::Machine);
+        known.extend(window.machine.numbers.into_keys());
+    }
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("suspects");
+    for page in std::fs::read_dir(folder).unwrap() {
+        let path = page.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for part in text.split("m['").skip(1) {
+            let key = part.split("']").next().unwrap();
+            let is_set = known.contains(key) || key == "path.hangs";
+            assert!(is_set, "{}: {key}", path.display());
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Cases of programs: their limits, locks and pipes.
 
 use super::made_machine::{BUSY_DISK, Case, Part, waiter};
-use assay_why::EntityKind::{Disk, Group, Process};
+use assay_why::EntityKind::{Disk, Group, Listener, Process};
 
 pub(super) fn cases() -> Vec<Case> {
     let leak = |parts: Vec<Part>| -> &'static [Part] { Vec::leak(parts) };
@@ -118,20 +118,20 @@ pub(super) fn cases() -> Vec<Case> {
             )],
         ),
         (
-            "threads-take-turns",
+            "zombies",
+            &[("zombies", 900.0)],
+            &[("zombies_of", "init (process 1)")],
+            &[],
+        ),
+        (
+            "local-queue",
             &[],
             &[],
             &[(
-                Process,
-                "python3",
-                &[
-                    ("asleep.futex", 3.0),
-                    ("cpu_total", 1.0),
-                    ("queue_total", 0.0),
-                    ("threads", 4.0),
-                    ("switches_total", 900.0),
-                ],
-                &[("pid", "5")],
+                Listener,
+                "local socket /run/php.sock",
+                &[("local_queue", 128.0), ("local_most", 128.0)],
+                &[],
             )],
         ),
     ]

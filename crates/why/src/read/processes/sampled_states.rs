@@ -2,7 +2,7 @@
 
 use super::super::MachineReader;
 use super::super::sleep_class::{
-    FUTEX, classify_sleep, is_timer, parse_contended_lock, parse_descriptor,
+    FUTEX, classify_sleep, describe_sleep, is_timer, parse_contended_lock, parse_descriptor,
 };
 use super::super::wait_class::{classify_stack, parse_stack};
 use super::stat_line::StatLine;
@@ -27,6 +27,8 @@ pub(super) struct SampledStates {
     ready: BTreeMap<u32, f64>,
     timers: BTreeMap<u32, f64>,
     futexes: BTreeMap<u32, f64>,
+    /// Threads asleep by the kernel function that they sleep in, of processes that are looked at in each sample.
+    sleeps: BTreeMap<u32, BTreeMap<String, f64>>,
     /// What the last blocked call of a process works on: `pipe:[17]`.
     blocked_on: BTreeMap<u32, String>,
     /// Processes whose sleeps are looked at in each sample; of others in the sample of a look only.
@@ -103,6 +105,10 @@ impl SampledStates {
     /// A thread in interruptible sleep.
     fn add_sleep(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
         let wchan = read_wchan(reader, dir);
+        if self.close.contains(&pid) {
+            let sleeps = self.sleeps.entry(pid).or_default();
+            *sleeps.entry(describe_sleep(&wchan)).or_default() += weight;
+        }
         if is_timer(&wchan) {
             *self.timers.entry(pid).or_default() += weight;
             return;
@@ -151,6 +157,9 @@ impl SampledStates {
             entity.set(&format!("wait.{class}"), wait.threads / self.samples);
             let function = wait.function.clone();
             entity.texts.insert("waits_in".to_owned(), function);
+        }
+        for (place, threads) in self.sleeps.get(&pid).into_iter().flatten() {
+            entity.set(&format!("asleep_in.{place}"), threads / self.samples);
         }
         if let Some(link) = self.blocked_on.get(&pid) {
             entity.texts.insert("blocked_on".to_owned(), link.clone());

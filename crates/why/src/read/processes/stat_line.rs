@@ -10,6 +10,8 @@ pub(super) struct StatLine {
     pub(super) major_faults: u64,
     /// Ticks in user and kernel mode.
     pub(super) cpu_ticks: u64,
+    /// Ticks in kernel mode.
+    pub(super) system_ticks: u64,
     /// Ticks of children that have ended and were waited for.
     pub(super) children_ticks: u64,
     /// Both.
@@ -48,6 +50,7 @@ impl StatLine {
             flags: number(9)?,
             major_faults: number(12)?,
             cpu_ticks,
+            system_ticks: number(15)?,
             children_ticks: children,
             busy_ticks: cpu_ticks.saturating_add(children),
             nice: signed(19)?,
