@@ -1,6 +1,8 @@
 //! A session as it is stored: the plan, and what was seen of each step. Everything else follows from these
 //! by [`TuneSession::replay`].
 
+use crate::budget::Row;
+use crate::outcome::Ending;
 use crate::plan::TunePlan;
 use crate::session::{ReplayError, TuneSession};
 use crate::step::{Incident, StepOutcome};
@@ -111,6 +113,9 @@ pub struct TuneRecord {
     pub journal: Option<String>,
     /// What became of the changes.
     pub kept: KeptState,
+    /// Kept at first, and undone one by one since.
+    #[serde(default)]
+    pub undone: Row,
     /// What a reader must know: a resume, a reboot.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -127,6 +132,15 @@ impl TuneRecord {
             session.interrupt(incident.clone());
         }
         Ok(session)
+    }
+
+    /// What the session kept, without what was undone one by one since. `session` is its replay.
+    #[must_use]
+    pub fn row_in_effect(&self, session: &TuneSession) -> Row {
+        match session.ending() {
+            Some(Ending::Kept { row }) => row.difference(&self.undone).copied().collect(),
+            _ => Row::new(),
+        }
     }
 
     /// The session as it was before it was stopped.
