@@ -1,6 +1,7 @@
 //! Lines that show a session while it goes on.
 
-use super::notebook::{describe_end, figure, format_gain, geometric_mean};
+use super::notebook::{figure, format_gain, geometric_mean};
+use super::tried_section::describe_end;
 use assay_model::Nanos;
 use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
