@@ -47,8 +47,8 @@ Examples:
   assay tune --confirm 3                    measure again whether it helps
 
 A change is kept only if it is proved twice: by itself, and together with all the others against
-the machine as it was. If assay is killed, a second process reverts everything within seconds; as root,
-systemd, cron or atd does so after a reboot. Without --want, on a terminal, assay asks what is wanted.
+the machine as it was. If assay is killed, a second process reverts everything within seconds.
+For root, systemd, cron or atd does so after a reboot.
 Settings named in /etc/assay/never.toml (settings = [\"vm.swappiness\"]) are never touched.
 
 Exit status: 0 the goal is met, or something was kept; 1 nothing could be kept; 2 error;

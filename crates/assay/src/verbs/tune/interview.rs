@@ -3,6 +3,7 @@
 use super::Args;
 use anyhow::{Context as _, bail};
 use assay_host::{Host, LiveHost};
+use assay_model::Nanos;
 use assay_model::target::is_url;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
@@ -173,6 +174,23 @@ impl<R: BufRead, W: Write> Interview<R, W> {
     }
 }
 
+/// A time as options read it: `90m`, `45s`.
+fn write_time(time: Nanos) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+    ];
+    let whole = UNITS
+        .iter()
+        .find(|(length, _)| time.0 > 0 && time.0 % length == 0);
+    match whole {
+        Some((length, unit)) => format!("{}{unit}", time.0 / length),
+        None => format!("{}us", time.0.div_ceil(1000)),
+    }
+}
+
 /// The command line that says the same.
 fn write_line(args: &Args) -> String {
     let mut words = vec!["assay".to_owned(), "tune".to_owned()];
@@ -186,11 +204,7 @@ fn write_line(args: &Args) -> String {
     for want in &args.want {
         add("--want", Some(want.clone()));
     }
-    add(
-        "--budget",
-        args.budget
-            .map(|budget| budget.to_string().replace(' ', "")),
-    );
+    add("--budget", args.budget.map(write_time));
     add("--may", args.may.clone());
     add("--while-ok", args.while_ok.clone());
     shell_words::join(words)
