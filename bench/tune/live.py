@@ -208,6 +208,9 @@ def run_session(assay, plant, machine, budget, seed):
             again = [assay, "tune", "--confirm", "1", "--quiet"]
             end["confirmed"] = subprocess.run(again, env=env, capture_output=True, check=False).returncode
         subprocess.run([assay, "tune", "--undo"], env=env, capture_output=True, check=False)
+        # The machine's own note of a change that was left alone.
+        forget = [assay, "trial", "--recover", "--accept"]
+        subprocess.run(forget, env=env, capture_output=True, check=False)
         end["restored"] = conf.read_text() == before or end["meddled"]
         return end
 

@@ -9,6 +9,7 @@ mod preview;
 mod renderings;
 mod repeat_section;
 mod snippets;
+mod tried_section;
 
 pub use document::{TuneDocument, TuneListDocument, tune_document, tune_list_document};
 pub use live_lines::format_progress;

@@ -1,6 +1,8 @@
 //! A session as it is stored: the plan, and the outcome of each step. [`TuneSession::replay`] computes everything
 //! else from them.
 
+use crate::budget::Row;
+use crate::outcome::Ending;
 use crate::plan::TunePlan;
 use crate::session::{ReplayError, TuneSession};
 use crate::step::{Incident, StepOutcome};
@@ -111,7 +113,10 @@ pub struct TuneRecord {
     pub journal: Option<String>,
     /// State of the changes after the session.
     pub kept: KeptState,
-    /// Remarks for readers: a resume, a reboot.
+    /// Kept at first, and undone one by one since.
+    #[serde(default)]
+    pub undone: Row,
+    /// What a reader must know: a resume, a reboot.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
@@ -130,7 +135,16 @@ impl TuneRecord {
         Ok(session)
     }
 
-    /// Rebuilds the session in its state before the interruption.
+    /// What the session kept, without what was undone one by one since. `session` is its replay.
+    #[must_use]
+    pub fn row_in_effect(&self, session: &TuneSession) -> Row {
+        match session.ending() {
+            Some(Ending::Kept { row }) => row.difference(&self.undone).copied().collect(),
+            _ => Row::new(),
+        }
+    }
+
+    /// The session as it was before it was stopped.
     ///
     /// # Errors
     /// An outcome does not fit the plan.

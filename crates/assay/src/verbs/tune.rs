@@ -4,11 +4,14 @@ mod begin;
 mod earlier;
 mod goal;
 mod goal_file;
+mod interview;
 mod live_view;
+mod local_server;
 mod outside_watch;
 mod past_sessions;
 mod private_words;
 mod session_run;
+mod undo;
 
 use super::advice::{Own, assignment};
 use super::trial::{guard, percent};
@@ -38,11 +41,14 @@ Examples:
   assay tune /srv --want 'more randread-4k-qd16.iops' --only io-scheduler,./my-advice.md
   assay tune --list; assay tune --show 3 --html notebook.html
   assay tune --resume 3                     continue a stopped session
+  assay tune --goal mail.toml               the goal from a file
   assay tune --undo 3                       revert what session 3 kept
+  assay tune --undo 3 --only io-scheduler   revert one change of it
   assay tune --confirm 3                    measure again whether it helps
 
 A change is kept only if it is proved twice: by itself, and together with all the others against
 the machine as it was. If assay is killed, a second process reverts everything within seconds.
+For root, systemd, cron or atd does so after a reboot.
 Settings named in /etc/assay/never.toml (settings = [\"vm.swappiness\"]) are never touched.
 
 Exit status: 0 the goal is met, or something was kept; 1 nothing could be kept; 2 error;
@@ -184,13 +190,15 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     } else if let Some(asked) = &args.show {
         past_sessions::show(args, asked, global)
     } else if let Some(asked) = &args.undo {
-        past_sessions::undo(args, asked, global)
+        undo::undo(args, asked, global)
     } else if let Some(asked) = &args.confirm {
         session_run::confirm(args, asked, global)
     } else if let Some(asked) = &args.resume {
         session_run::resume(args, asked, global)
     } else if let Some(path) = &args.goal {
         begin::run(&goal_file::add_goal_file(args, path)?, global)
+    } else if interview::is_needed(args) {
+        begin::run(&interview::ask_on_terminal(args)?, global)
     } else {
         begin::run(args, global)
     }

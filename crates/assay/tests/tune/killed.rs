@@ -43,7 +43,9 @@ fn after_a_kill_the_machine_is_as_before_and_a_resume_goes_on() {
         until("everything is reverted", || {
             planted.is_as_before() && planted.has_no_open_session()
         });
-        words = ["tune", "--resume", "--json"].map(str::to_owned).into();
+        words = ["tune", "--resume", "--json", "--no-boot-undo"]
+            .map(str::to_owned)
+            .into();
         let listed = planted.home.assay(&["tune", "--list"]);
         assert_eq!(listed.stdout.lines().count(), 2, "{}", listed.stdout);
     }

@@ -7,7 +7,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod killed;
+mod pieces;
 mod planted;
+mod sceptic;
 
 use planted::{Planted, json, names, until};
 use std::fs;

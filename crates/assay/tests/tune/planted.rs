@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The original configuration: a comment, odd blanks, no newline at the end.
-const BEFORE: &str =
-    "# Do not edit.\nmode = slow\n  bad = no\nidle=1\ntwin-a = 0\ntwin-b = 0\nfails = no";
+const BEFORE: &str = "# Do not edit.\nmode = slow\n  bad = no\nidle=1\ntwin-a = 0\ntwin-b = 0\nfails = no\nextra = off";
 
-/// `mode = fast` or a twin takes 40 ms, otherwise 120 ms; `bad = yes` takes 240 ms; `fails = yes`
-/// fails. The differences are large, so that a busy machine does not hide them.
+/// `mode = fast` or a twin takes 40 ms, `extra = on` 60 ms, both 20 ms, otherwise 120 ms; `bad = yes` takes 240 ms;
+/// `fails = yes` fails. So far apart that a busy machine does not hide the difference.
 const LOAD: &str = r#"#!/bin/sh
 conf=$(cat "$1")
 t=0.120
 case $conf in *"mode = fast"* | *"twin-a = 1"* | *"twin-b = 1"*) t=0.040 ;; esac
+case $conf in *"extra = on"*) t=0.060 ;; esac
+case $conf in *"mode = fast"*"extra = on"*) t=0.020 ;; esac
 case $conf in *"bad = yes"*) t=0.240 ;; esac
 case $conf in *"fails = yes"*) echo "cannot start: broken" >&2; exit 3 ;; esac
 exec sleep $t
@@ -96,6 +97,7 @@ impl Planted {
             ("twin-two", "twin-b", "1"),
             ("breaker", "fails", "yes"),
             ("already", "idle", "1"),
+            ("extra", "extra", "on"),
         ] {
             let page = PAGE
                 .replace("FILE", planted.conf().to_str().unwrap())
@@ -131,7 +133,7 @@ impl Planted {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
 
-    fn page(&self, id: &str) -> PathBuf {
+    pub fn page(&self, id: &str) -> PathBuf {
         self.dir.path().join(format!("{id}.md"))
     }
 
@@ -143,22 +145,29 @@ impl Planted {
         path
     }
 
-    /// Returns the arguments of a session with these pages.
+    /// The command line of the load, with more arguments that it ignores.
+    pub fn load(&self, more: &str) -> String {
+        let program = self.dir.path().join("load");
+        format!("{} {}{more}", program.display(), self.conf().display())
+    }
+
+    /// Takes the load away.
+    pub fn remove_load(&self) {
+        fs::remove_file(self.dir.path().join("load")).unwrap();
+    }
+
+    /// The words of a session that tries these pages.
     pub fn words(&self, want: &str, pages: &[&str], more: &[&str]) -> Vec<String> {
         let path = |path: &Path| path.to_str().unwrap().to_owned();
-        let load = format!(
-            "{} {}",
-            path(&self.dir.path().join("load")),
-            path(&self.conf())
-        );
+        let load = self.load("");
         let pages: Vec<String> = pages.iter().map(|id| path(&self.page(id))).collect();
         let mut words: Vec<String> = ["tune", "--load", &load, "--want", want, "--yes", "--json"]
             .map(str::to_owned)
             .into();
         words.extend(["--only".to_owned(), pages.join(",")]);
-        words.extend(["--slot", "250ms", "--no-tail-guard"].map(str::to_owned));
+        words.extend(["--slot", "250ms", "--no-tail-guard", "--no-boot-undo"].map(str::to_owned));
         if !more.contains(&"--budget") {
-            words.extend(["--budget", "60s"].map(str::to_owned));
+            words.extend(["--budget", "150s"].map(str::to_owned));
         }
         words.extend(more.iter().map(ToString::to_string));
         words

@@ -15,9 +15,7 @@ use assay_loads::scratch::Scratch;
 use assay_model::Nanos;
 use assay_model::trial::{Judgement, PairOutcome};
 use assay_store::Store;
-use assay_tune::{
-    CandidateChange, Driver as _, Ending, Incident, PairOrder, Row, Stage, TuneRecord,
-};
+use assay_tune::{CandidateChange, Driver as _, Incident, PairOrder, Row, Stage, TuneRecord};
 
 /// Compares the kept changes of a session with the machine without them. Returns the result of the
 /// pairs; None if the session kept nothing.
@@ -35,8 +33,8 @@ pub fn confirm_kept(
     tell: &mut TellTune<'_>,
 ) -> Result<Option<Judgement>, TuneError> {
     let session = record.replay()?;
-    let (Some(Ending::Kept { row }), Some(whole)) = (session.ending(), session.wholes().last())
-    else {
+    let row = &record.row_in_effect(&session);
+    let Some(whole) = session.wholes().last().filter(|_| !row.is_empty()) else {
         return Ok(None);
     };
     let began = monotonic_time();

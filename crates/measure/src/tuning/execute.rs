@@ -4,16 +4,18 @@
 use super::driver::{Lent, MachineDriver};
 use super::error::TuneError;
 use super::judged_load::describe_to_judge;
+use super::switch_board::SwitchBoard;
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, MeasureEvent};
 use crate::runner::Ground;
 use crate::trials::bench::monotonic_time;
 use assay_changes::fixes::StandBy;
-use assay_changes::{Recovered, RecoveryOutcome};
+use assay_changes::{Journal, Recovered, RecoveryOutcome};
+use assay_host::HostMut;
 use assay_loads::scratch::Scratch;
 use assay_model::Load;
 use assay_store::Store;
-use assay_tune::{KeptState, TuneId, TuneRecord, TuneSession, TuneState, carry_out};
+use assay_tune::{KeptState, Row, TuneId, TuneRecord, TuneSession, TuneState, carry_out};
 
 /// Starts the process that reverts a session of the journal if this process is killed. Its argument
 /// is the session.
@@ -170,4 +172,28 @@ pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option
     found.then(|| KeptState::Kept {
         journal: uid.clone(),
     })
+}
+
+/// Sets what is left of a session whose changes were all reverted, and keeps it as a session of the journal of its
+/// own: one setting of a configuration file cannot be reverted without the others that stand in it.
+///
+/// # Errors
+/// A setting cannot be changed or entered in the journal. Then everything is as before the session.
+pub fn keep_rest(
+    record: &TuneRecord,
+    rest: &Row,
+    journal: &Journal,
+    host: &dyn HostMut,
+) -> Result<KeptState, TuneError> {
+    let session = journal.begin("assay tune", &journal_target(record))?;
+    let set = SwitchBoard::new(&session, host, &record.changes).leave(rest);
+    match set.and_then(|()| session.put_by()) {
+        Ok(()) => Ok(KeptState::Kept {
+            journal: session.uid().to_owned(),
+        }),
+        Err(error) => {
+            sort_outcomes(session.close(host)?)?;
+            Err(error.into())
+        }
+    }
 }

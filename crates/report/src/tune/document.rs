@@ -1,9 +1,10 @@
 //! The notebook as JSON.
 
 use super::TuneView;
-use super::notebook::{describe_end, write_notebook};
+use super::notebook::write_notebook;
+use super::tried_section::describe_end;
 use assay_model::SCHEMA_VERSION;
-use assay_tune::{Ending, KeptState, OperationPart, Stage};
+use assay_tune::{KeptState, OperationPart, Stage};
 use serde::Serialize;
 
 /// A session of tuning.
@@ -116,11 +117,8 @@ struct LeftOutPiece {
 pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
     let (record, session) = (view.record, view.session);
     let candidates = &record.plan.candidates;
-    let kept = match session.ending() {
-        Some(Ending::Kept { row }) => row.iter().copied().collect(),
-        _ => Vec::new(),
-    };
-    let kept = kept.into_iter().filter_map(|at: usize| {
+    let kept = record.row_in_effect(session).into_iter();
+    let kept = kept.filter_map(|at: usize| {
         let change = record.changes.get(at)?.as_ref()?;
         Some(KeptPiece {
             advice: candidates[at].id.clone(),

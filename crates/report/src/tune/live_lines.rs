@@ -1,6 +1,7 @@
 //! Progress lines of a running session.
 
-use super::notebook::{describe_end, format_figure, format_gain, geometric_mean};
+use super::notebook::{format_figure, format_gain, geometric_mean};
+use super::tried_section::describe_end;
 use assay_model::Nanos;
 use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;

@@ -2,14 +2,13 @@
 
 use super::limit_section::{describe_purchase, write_limit_section};
 use super::repeat_section::write_repeat_section;
+use super::tried_section::{write_left_out_section, write_tried_section};
 use super::{TuneView, snippets};
 use assay_model::criterion::Quantity;
 use assay_model::result::Interval;
 use assay_model::trial::Judgement;
 use assay_render::units::{format_duration, format_timestamp, format_value_with_unit};
-use assay_tune::{
-    ERROR_STATEMENT, Ending, KeptState, LeftOut, Proof, ProofEnd, Stage, Standing, Want,
-};
+use assay_tune::{ERROR_STATEMENT, Ending, KeptState, Proof, Stage, Standing, Want};
 
 /// A notebook.
 pub(super) struct Notebook {
@@ -39,8 +38,8 @@ pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
         write_limit_section(view),
         kept_section(view),
         whole_section(view),
-        tried_section(view),
-        left_out_section(view),
+        write_tried_section(view),
+        write_left_out_section(view),
         remaining_section(view),
         Some(certainty_section()),
         Some(write_repeat_section(view)),
@@ -177,19 +176,34 @@ fn kept_section(view: &TuneView<'_>) -> Option<NotebookSection> {
                 .clone()
                 .unwrap_or_else(|| "no line for it".to_owned()),
             gain,
-            snippets::describe_lifetime(&change.setting).to_owned(),
+            match view.record.undone.contains(at) {
+                true => "undone".to_owned(),
+                false => snippets::describe_lifetime(&change.setting).to_owned(),
+            },
+            format!(
+                "assay tune --undo {} --only {}",
+                view.id, view.record.plan.candidates[*at].id
+            ),
         ])
     };
     Some(NotebookSection {
         heading: "Kept".to_owned(),
-        head: vec!["advice", "setting", "was", "is", "gain by itself", "lasts"],
+        head: vec![
+            "advice",
+            "setting",
+            "was",
+            "is",
+            "gain by itself",
+            "lasts",
+            "undo of this alone",
+        ],
         rows: row.iter().filter_map(line).collect(),
         ..NotebookSection::default()
     })
 }
 
 /// Returns the proof that accepted a candidate, or else its last proof.
-fn proof_of<'a>(view: &TuneView<'a>, candidate: usize) -> Option<&'a Proof> {
+pub(super) fn proof_of<'a>(view: &TuneView<'a>, candidate: usize) -> Option<&'a Proof> {
     let of = |proof: &&Proof| matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
     view.session.proofs().iter().rfind(of)
 }
@@ -244,79 +258,6 @@ fn guard_rows(judged: &Judgement) -> Vec<Vec<String>> {
     judged.guards.iter().map(row).collect()
 }
 
-fn tried_section(view: &TuneView<'_>) -> Option<NotebookSection> {
-    let candidates = &view.record.plan.candidates;
-    let row = |proof: &Proof| {
-        let Stage::Proof { candidate, .. } = proof.stage else {
-            return None;
-        };
-        let judged = view.session.judge(proof);
-        Some(vec![
-            candidates[candidate].id.clone(),
-            describe_end(proof.end.as_ref()),
-            format_gain(judged.ratio, judged.interval),
-            judged.pairs.to_string(),
-        ])
-    };
-    let rows: Vec<_> = view.session.proofs().iter().filter_map(row).collect();
-    (!rows.is_empty()).then(|| NotebookSection {
-        heading: "Tried".to_owned(),
-        paragraphs: vec![
-            "Each by itself, against everything accepted before it. The gain is that of the pairs until the verdict: \
-             it is no estimate of what remains."
-                .to_owned(),
-        ],
-        head: vec!["advice", "result", "gain in these pairs", "pairs"],
-        rows,
-        ..NotebookSection::default()
-    })
-}
-
-/// Describes how a proof ended.
-pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
-    match end {
-        None => "not ended".to_owned(),
-        Some(ProofEnd::Better) => "better, proved".to_owned(),
-        Some(ProofEnd::Verdict { verdict }) => match verdict {
-            assay_model::trial::Verdict::Worse => "worse, proved".to_owned(),
-            assay_model::trial::Verdict::NoPracticalDifference => {
-                "no practical difference".to_owned()
-            }
-            assay_model::trial::Verdict::Unsafe => "unsafe: the load fails with it".to_owned(),
-            other => format!("{other:?}").to_lowercase(),
-        },
-        Some(ProofEnd::GivenUp) => "given up: a gain worth having is unlikely".to_owned(),
-        Some(ProofEnd::GuardHarm { metric }) => format!("better, but {metric} looks worse"),
-        Some(ProofEnd::Open) => "open: the pairs did not suffice".to_owned(),
-        Some(ProofEnd::NoFigure { error }) => format!("no figure: {error}"),
-    }
-}
-
-fn left_out_section(view: &TuneView<'_>) -> Option<NotebookSection> {
-    let candidates = &view.record.plan.candidates;
-    // Candidates without a proved effect are listed among the tried ones.
-    let tried = |at: usize| proof_of(view, at).is_some();
-    let row = |(at, why): (&usize, &LeftOut)| vec![candidates[*at].id.clone(), why.to_string()];
-    let mut known: Vec<(usize, LeftOut)> = match view.session.left_out().is_empty() {
-        // The search did not begin: the initial diagnosis.
-        true => view.record.plan.diagnose(0).1.into_iter().collect(),
-        false => view
-            .session
-            .left_out()
-            .iter()
-            .map(|(at, why)| (*at, why.clone()))
-            .collect(),
-    };
-    known.retain(|(at, _)| !tried(*at));
-    let rows: Vec<_> = known.iter().map(|(at, why)| row((at, why))).collect();
-    (!rows.is_empty()).then(|| NotebookSection {
-        heading: "Not tried, and why".to_owned(),
-        head: vec!["advice", "reason"],
-        rows,
-        ..NotebookSection::default()
-    })
-}
-
 fn remaining_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let want = view.record.plan.goal.wants.get(view.session.objective())?;
     let criterion = want.criterion()?;
@@ -364,9 +305,7 @@ fn certainty_section() -> NotebookSection {
 }
 
 fn snippets_section(view: &TuneView<'_>) -> Option<NotebookSection> {
-    let Some(Ending::Kept { row }) = view.session.ending() else {
-        return None;
-    };
+    let row = view.record.row_in_effect(view.session);
     let kept = row
         .iter()
         .filter_map(|at| view.record.changes.get(*at)?.as_ref());

@@ -3,6 +3,7 @@
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
 use super::earlier::Earlier;
+use super::local_server::LocalServer;
 use super::private_words::{read_guard_command, withhold_in_load, withhold_in_target};
 use super::{Args, goal, past_sessions, session_run};
 use crate::context::{self, print};
@@ -18,7 +19,8 @@ use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
 use assay_render::Style;
 use assay_tune::{
-    Costs, Goal, KeptState, LEAST_CANDIDATES, LoadShape, TuneId, TunePlan, TuneRecord, TuneState,
+    Costs, Goal, KeptState, LEAST_CANDIDATES, LoadShape, Row, TuneId, TunePlan, TuneRecord,
+    TuneState,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -104,13 +106,20 @@ fn settle(
     let catalogue = catalogue(&args.own)?;
     let own = own_pages(args)?;
     let pages = choose_pages(args, catalogue.all(), &own)?;
-    let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let server = match &commands.load {
+        Load::Http(http) => LocalServer::find(&http.url),
+        _ => None,
+    };
+    let mut given: BTreeMap<String, String> = args.set.iter().cloned().collect();
     let for_all = given.keys().find(|name| !name.contains('.'));
     if let (Some(name), true) = (for_all, args.only.is_empty()) {
         anyhow::bail!(
             "--set {name}=… would go to every page that has a `{name}`, whatever it is about: write \
              --set ADVICE.{name}=…, or name the pages with --only"
         );
+    }
+    if let Some(server) = &server {
+        server.enter_config(&pages, &mut given);
     }
     let request = CandidateRequest {
         pages: &pages,
@@ -120,7 +129,10 @@ fn settle(
         facts: &facts,
     };
     let mut found = find_candidates(request, env.host);
-    // A user who names pages wants them measured again.
+    if let Some(server) = &server {
+        server.leave_out_others(&mut found);
+    }
+    // Who names pages wants them measured again.
     if args.only.is_empty() {
         let earlier = Earlier {
             load: &load,
@@ -184,6 +196,7 @@ fn settle(
         error: None,
         journal: None,
         kept: KeptState::Nothing,
+        undone: Row::new(),
         remarks: Vec::new(),
     })
 }

@@ -112,11 +112,8 @@ fn check_is_here(url: &str) -> anyhow::Result<()> {
     let addresses = parsed
         .resolve()
         .with_context(|| format!("cannot find the server of {shown}"))?;
-    // Only an address of this machine can be bound.
-    let is_here =
-        |address: &std::net::SocketAddr| std::net::UdpSocket::bind((address.ip(), 0)).is_ok();
     ensure!(
-        addresses.iter().any(is_here),
+        addresses.iter().any(assay_web::is_here),
         "{} is on another machine, and `assay tune` changes settings of this one: run it there",
         parsed.host()
     );

@@ -4,6 +4,7 @@
 use super::Args;
 use crate::context;
 use assay_changes::fixes::{OutsideUndo, Unconfirmed, sweep_outside};
+use assay_changes::survives_reboot;
 use assay_host::LiveHost;
 use assay_tune::TuneRecord;
 use std::cell::RefCell;
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub(super) struct OutsideWatch {
     is_wanted: bool,
     is_quiet: bool,
+    /// Some change would still be there after a reboot.
+    outlasts_boot: bool,
     within: Duration,
     label: String,
     armed: RefCell<Option<OutsideUndo>>,
@@ -25,6 +28,11 @@ impl OutsideWatch {
         Self {
             is_wanted: !args.no_boot_undo && touches_something,
             is_quiet: args.quiet,
+            outlasts_boot: record
+                .changes
+                .iter()
+                .flatten()
+                .any(|change| survives_reboot(&change.setting)),
             within: record.plan.budget.into(),
             label: "assay tune".to_owned(),
             armed: RefCell::new(None),
@@ -52,6 +60,8 @@ impl OutsideWatch {
                 self.tell(&format!("reverted after a reboot by {}", undo.describe()));
                 self.armed.replace(Some(undo));
             }
+            // A reboot resets everything.
+            Ok(Err(_)) if !self.outlasts_boot => {}
             Ok(Err(error)) => self.tell(&format!(
                 "after a reboot, `assay trial --recover` has to be run by hand: {error}"
             )),

@@ -1,15 +1,12 @@
 //! Shows past sessions, and undoes kept changes.
 
 use super::Args;
-use crate::context::{self, print};
+use crate::context;
 use crate::global::Global;
 use crate::status::Status;
-use crate::verbs::trial::told;
 use anyhow::bail;
-use assay_changes::{Foreign, Journal, RecoveryOutcome};
-use assay_host::LiveHost;
 use assay_report::tune::{self, TuneView};
-use assay_tune::{KeptState, TuneId, TuneRecord, TuneSession};
+use assay_tune::{TuneId, TuneRecord, TuneSession};
 
 /// Lists all sessions, newest first.
 pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
@@ -87,71 +84,4 @@ pub(super) fn print_one(
         || tune::render_tune_markdown(&view),
         || tune::render_tune_text(&view, context::style(global)),
     )
-}
-
-/// Reverts the kept changes of a session. Settings that another program changed in the meantime are
-/// left unchanged and listed.
-pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
-    let mut store = context::open_store(global)?;
-    let id = store.resolve_tune(asked)?;
-    let on = store.machine_of_tune(id)?;
-    context::begun_here(&format!("session {id}"), on.as_ref())?;
-    let mut record = store.tune(id)?;
-    let journal = Journal::open(&context::journal_dir()?)?;
-    if record.kept == KeptState::Nothing
-        && let Some(kept) = assay_measure::tuning::was_kept(&record, &journal)
-    {
-        record.kept = kept;
-    }
-    let uid = match &record.kept {
-        KeptState::Kept { journal } => journal.clone(),
-        KeptState::Undone { at } => {
-            eprintln!("session {id} was undone at {at:.0} already");
-            return Ok(Status::Ok);
-        }
-        KeptState::Nothing => {
-            eprintln!("session {id} kept nothing: there is nothing to undo");
-            return Ok(Status::Ok);
-        }
-    };
-    if args.dry_run {
-        for kept in journal.kept()?.iter().filter(|kept| kept.uid == uid) {
-            for what in &kept.what {
-                print(&format!("would revert {}\n", what.escape_debug()))?;
-            }
-        }
-        return Ok(Status::Ok);
-    }
-    let outcomes = journal.take_back_kept(&uid, &LiveHost, Foreign::Leave)?;
-    let is_open = |outcome: &RecoveryOutcome| {
-        matches!(
-            outcome,
-            RecoveryOutcome::Failed(_)
-                | RecoveryOutcome::LeftAlone { .. }
-                | RecoveryOutcome::Doubtful(_)
-        )
-    };
-    for one in &outcomes {
-        print(&told(one))?;
-    }
-    let open = outcomes.iter().filter(|one| is_open(&one.outcome)).count();
-    record.kept = KeptState::Undone { at: context::now() };
-    if open > 0 {
-        let what: Vec<&str> = (outcomes.iter())
-            .filter(|one| is_open(&one.outcome))
-            .map(|one| one.what.as_str())
-            .collect();
-        record.remarks.push(format!(
-            "Not undone, because it was changed since: {}.",
-            what.join(", ")
-        ));
-        eprintln!(
-            "not everything was reverted: `assay trial --recover --force` reverts the rest too, --accept keeps it"
-        );
-    }
-    store.put_tune(&record)?;
-    match open {
-        0 => Ok(Status::Ok),
-        _ => Ok(Status::Findings),
-    }
 }

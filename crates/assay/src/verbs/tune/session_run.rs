@@ -143,9 +143,7 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
         bail!("nothing to confirm: nothing of session {id} is in effect");
     }
     let session = record.replay()?;
-    let Some(Ending::Kept { row }) = session.ending() else {
-        bail!("nothing to confirm: session {id} kept nothing");
-    };
+    let row = record.row_in_effect(&session);
     for change in row.iter().filter_map(|at| record.changes[*at].as_ref()) {
         let now = inspect_setting(env.host, &change.setting, change.value.as_deref())?;
         if !now.is_wanted {

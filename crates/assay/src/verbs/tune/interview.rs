@@ -1,0 +1,270 @@
+//! The questions that make a goal of what a user knows, on a terminal: at most six, each with a default.
+
+use super::Args;
+use anyhow::{Context as _, bail};
+use assay_host::{Host, LiveHost};
+use assay_model::Nanos;
+use assay_model::target::is_url;
+use std::io::{BufRead, IsTerminal as _, Write};
+use std::path::Path;
+
+/// Times that a question is asked again after an answer that fits nothing.
+const AGAIN: u32 = 3;
+
+/// What may lie in a directory: the words of the question, and the load that stands for it.
+const CONTENTS: [(&str, &str); 4] = [
+    (
+        "files that are read and now and then written",
+        "randrw95-16k-qd4",
+    ),
+    ("a database", "randrw75-16k-qd8-fdatasync"),
+    (
+        "mail, logs or an NFS export: small writes that must be safe",
+        "randwrite-16k-qd1-fsync",
+    ),
+    ("virtual disks", "randrw70-4k-qd4-fsync"),
+];
+/// What may hurt: the words of the question, the figure, and whether less of it is wanted.
+const PAINS: [(&str, &str, bool); 3] = [
+    ("now and then something takes very long", "p99", true),
+    ("everything takes a little too long", "p50", true),
+    ("too little is done per second", "iops", false),
+];
+
+/// Whether questions would help: a target without a goal, and somebody to ask.
+pub(super) fn is_needed(args: &Args) -> bool {
+    let is_placed = args.target.is_some() || args.load.is_some();
+    is_placed && args.want.is_empty() && args.goal.is_none() && std::io::stdin().is_terminal()
+}
+
+/// Asks on the terminal, and shows the line that says the same.
+///
+/// # Errors
+/// The terminal is closed, or an answer fits nothing several times.
+pub(super) fn ask_on_terminal(args: &Args) -> anyhow::Result<Args> {
+    let guess = args
+        .target
+        .as_deref()
+        .map_or(0, |target| guess_contents(&LiveHost, target));
+    let answers = std::io::stdin().lock();
+    let asked = Interview {
+        answers,
+        out: std::io::stderr(),
+    }
+    .ask(args, guess)?;
+    eprintln!("The same without questions:\n  {}\n", write_line(&asked));
+    Ok(asked)
+}
+
+/// What lies in a directory, by the names in it: an index of [`CONTENTS`].
+fn guess_contents(host: &dyn Host, target: &str) -> usize {
+    let names = host.list(Path::new(target)).unwrap_or_default();
+    let has = |fits: fn(&str) -> bool| names.iter().any(|name| fits(&name.to_string_lossy()));
+    match () {
+        () if has(|name| name == "PG_VERSION" || name == "ibdata1") => 1,
+        () if has(|name| ["cur", "new", "dovecot.index", "Maildir"].contains(&name)) => 2,
+        () if has(|name| name.ends_with(".qcow2") || name.ends_with(".raw")) => 3,
+        () => 0,
+    }
+}
+
+struct Interview<R, W> {
+    answers: R,
+    out: W,
+}
+
+impl<R: BufRead, W: Write> Interview<R, W> {
+    fn ask(mut self, args: &Args, guess: usize) -> anyhow::Result<Args> {
+        let mut asked = args.clone();
+        let target = args.target.as_deref().unwrap_or_default();
+        let is_directory = args.load.is_none() && !is_url(target);
+        let load = match is_directory {
+            true => {
+                let question = format!("What lies in {}?", target.escape_debug());
+                let words: Vec<&str> = CONTENTS.iter().map(|(words, _)| *words).collect();
+                format!("{}.", CONTENTS[self.choose(&question, &words, guess)?].1)
+            }
+            false => String::new(),
+        };
+        let words: Vec<&str> = PAINS.iter().map(|(words, ..)| *words).collect();
+        let usual = usize::from(args.load.is_some());
+        let (_, figure, less) = PAINS[self.choose("What hurts?", &words, usual)?];
+        let example = match less {
+            true => "30ms",
+            false => "2000",
+        };
+        let good =
+            format!("Which {figure} would be good, such as {example}? Empty: as good as it gets");
+        let want = |answer: &str| match (answer.is_empty(), less) {
+            (true, true) => format!("less {load}{figure}"),
+            (true, false) => format!("more {load}{figure}"),
+            (false, true) => format!("{load}{figure} <= {answer}"),
+            (false, false) => format!("{load}{figure} >= {answer}"),
+        };
+        let is_goal = |answer: &str| want(answer).parse::<assay_tune::Want>().is_ok();
+        let answer = self.read(&good, "", is_goal)?;
+        asked.want = vec![want(&answer)];
+        if args.budget.is_none() {
+            let is_time = |answer: &str| answer.parse::<assay_model::Nanos>().is_ok();
+            let time = self.read("How long may it take?", "1h", is_time)?;
+            asked.budget = time.parse().ok();
+        }
+        if args.may.is_none() {
+            let levels = [
+                "settings that a reboot resets",
+                "service: also reload and restart services",
+            ];
+            let level = self.choose("What may be changed?", &levels, 0)?;
+            asked.may = Some(["low", "service"][level].to_owned());
+        }
+        if args.while_ok.is_none() {
+            let question = "Which command has to succeed all the time? Empty: none";
+            let command = self.read(question, "", |line| shell_words::split(line).is_ok())?;
+            asked.while_ok = (!command.is_empty()).then_some(command);
+        }
+        Ok(asked)
+    }
+
+    /// Asks for one of several answers by its number.
+    fn choose(&mut self, question: &str, words: &[&str], usual: usize) -> anyhow::Result<usize> {
+        let mut text = question.to_owned();
+        for (at, word) in words.iter().enumerate() {
+            text.push_str(&format!("\n  {} {word}", at + 1));
+        }
+        let number = |answer: &str| {
+            answer
+                .parse::<usize>()
+                .ok()
+                .filter(|n| (1..=words.len()).contains(n))
+        };
+        let answer = self.read(&text, &(usual + 1).to_string(), |line| {
+            number(line).is_some()
+        })?;
+        Ok(number(&answer).unwrap_or(1) - 1)
+    }
+
+    /// Reads an answer that fits; an empty line is the usual one.
+    fn read(
+        &mut self,
+        question: &str,
+        usual: &str,
+        fits: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<String> {
+        for _ in 0..AGAIN {
+            match usual {
+                "" => write!(self.out, "{question}: ")?,
+                usual => write!(self.out, "{question} [{usual}] ")?,
+            }
+            self.out.flush()?;
+            let mut line = String::new();
+            let read = self.answers.read_line(&mut line);
+            if read.context("cannot read the answer")? == 0 {
+                bail!("the terminal was closed: say the goal with --want");
+            }
+            let answer = match line.trim() {
+                "" => usual,
+                answer => answer,
+            };
+            if fits(answer) || answer.is_empty() {
+                return Ok(answer.to_owned());
+            }
+            writeln!(self.out, "`{}` does not fit.", answer.escape_debug())?;
+        }
+        bail!("no answer fits: say the goal with --want, see `assay tune --help`");
+    }
+}
+
+/// A time as options read it: `90m`, `45s`.
+fn write_time(time: Nanos) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+    ];
+    let whole = UNITS
+        .iter()
+        .find(|(length, _)| time.0 > 0 && time.0 % length == 0);
+    match whole {
+        Some((length, unit)) => format!("{}{unit}", time.0 / length),
+        None => format!("{}us", time.0.div_ceil(1000)),
+    }
+}
+
+/// The command line that says the same.
+fn write_line(args: &Args) -> String {
+    let mut words = vec!["assay".to_owned(), "tune".to_owned()];
+    words.extend(args.target.clone());
+    let mut add = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([option.to_owned(), value]);
+        }
+    };
+    add("--load", args.load.clone());
+    for want in &args.want {
+        add("--want", Some(want.clone()));
+    }
+    add("--budget", args.budget.map(write_time));
+    add("--may", args.may.clone());
+    add("--while-ok", args.while_ok.clone());
+    shell_words::join(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn ask(words: &[&str], answers: &str) -> anyhow::Result<(Args, String)> {
+        let words = ["tune"].iter().chain(words);
+        let args = Line::try_parse_from(words).unwrap().args;
+        let mut out = Vec::new();
+        let interview = Interview {
+            answers: answers.as_bytes(),
+            out: &mut out,
+        };
+        let asked = interview.ask(&args, 2)?;
+        Ok((asked, String::from_utf8(out).unwrap()))
+    }
+
+    #[test]
+    fn six_answers_make_a_goal_and_the_line_that_says_the_same() {
+        let (asked, out) = ask(&["/srv"], "\n\n30ms\n2h\n2\ntrue\n").unwrap();
+        assert_eq!(asked.want, ["randwrite-16k-qd1-fsync.p99 <= 30ms"]);
+        let line = write_line(&asked);
+        let words = shell_words::split(&line).unwrap();
+        let again = Line::try_parse_from(&words[1..]).unwrap().args;
+        assert_eq!(again.want, asked.want);
+        assert_eq!(
+            (again.budget, again.may, again.while_ok),
+            (asked.budget, asked.may, asked.while_ok)
+        );
+        assert_eq!(out.matches('?').count(), 6, "{out}");
+    }
+
+    #[test]
+    fn empty_answers_take_what_is_usual() {
+        let (asked, _) = ask(&["--load", "true"], "\n\n\n\n\n").unwrap();
+        assert_eq!(asked.want, ["less p50"]);
+        assert_eq!((asked.may.as_deref(), asked.while_ok), (Some("low"), None));
+        let (asked, _) = ask(
+            &["http://127.0.0.1/", "--budget", "5m", "--may", "none"],
+            "3\n500\n\n",
+        )
+        .unwrap();
+        assert_eq!(asked.want, ["iops >= 500"]);
+    }
+
+    #[test]
+    fn answers_that_fit_nothing_end_it() {
+        assert!(ask(&["/srv"], "9\n0\nx\n").is_err());
+        assert!(ask(&["/srv"], "1\n1\nsoon\nsoon\nsoon\n").is_err());
+        assert!(ask(&["/srv"], "").is_err());
+    }
+}

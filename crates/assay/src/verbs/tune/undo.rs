@@ -1,0 +1,151 @@
+//! Undoing what a session kept: all of it, or some pieces. What somebody else changed meanwhile is left alone.
+
+use super::Args;
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
+use crate::verbs::trial::told;
+use anyhow::bail;
+use assay_changes::{Foreign, Journal, RecoveryOutcome, inspect_setting};
+use assay_host::LiveHost;
+use assay_measure::tuning::keep_rest;
+use assay_tune::{KeptState, Row, TuneId, TuneRecord};
+
+/// Reverts what a session kept, or the pieces of `--only`. What somebody else changed meanwhile is left alone and
+/// named.
+pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let mut store = context::open_store(global)?;
+    let id = store.resolve_tune(asked)?;
+    let on = store.machine_of_tune(id)?;
+    context::begun_here(&format!("session {id}"), on.as_ref())?;
+    let mut record = store.tune(id)?;
+    let session = record.replay()?;
+    let journal = Journal::open(&context::journal_dir()?)?;
+    if record.kept == KeptState::Nothing
+        && let Some(kept) = assay_measure::tuning::was_kept(&record, &journal)
+    {
+        record.kept = kept;
+    }
+    let uid = match &record.kept {
+        KeptState::Kept { journal } => journal.clone(),
+        KeptState::Undone { at } => {
+            eprintln!("session {id} was undone at {at:.0} already");
+            return Ok(Status::Ok);
+        }
+        KeptState::Nothing => {
+            eprintln!("session {id} kept nothing: there is nothing to undo");
+            return Ok(Status::Ok);
+        }
+    };
+    let (gone, rest) = choose_pieces(args, &record, &record.row_in_effect(&session))?;
+    if args.dry_run && !rest.is_empty() {
+        for at in &gone {
+            print(&format!("would revert {}\n", name_of(&record, *at)))?;
+        }
+        return Ok(Status::Ok);
+    }
+    if !rest.is_empty() {
+        check_rest(&record, &rest, id)?;
+    }
+    if args.dry_run {
+        for kept in journal.kept()?.iter().filter(|kept| kept.uid == uid) {
+            for what in &kept.what {
+                print(&format!("would revert {}\n", what.escape_debug()))?;
+            }
+        }
+        return Ok(Status::Ok);
+    }
+    let outcomes = journal.take_back_kept(&uid, &LiveHost, Foreign::Leave)?;
+    let is_open = |outcome: &RecoveryOutcome| {
+        matches!(
+            outcome,
+            RecoveryOutcome::Failed(_)
+                | RecoveryOutcome::LeftAlone { .. }
+                | RecoveryOutcome::Doubtful(_)
+        )
+    };
+    for one in &outcomes {
+        print(&told(one))?;
+    }
+    let open = outcomes.iter().filter(|one| is_open(&one.outcome)).count();
+    record.kept = KeptState::Undone { at: context::now() };
+    if open > 0 {
+        let what: Vec<&str> = (outcomes.iter())
+            .filter(|one| is_open(&one.outcome))
+            .map(|one| one.what.as_str())
+            .collect();
+        record.remarks.push(format!(
+            "Not undone, because it was changed since: {}.",
+            what.join(", ")
+        ));
+        eprintln!(
+            "not everything was reverted: `assay trial --recover --force` reverts the rest too, --accept keeps it"
+        );
+    }
+    store.put_tune(&record)?;
+    if open > 0 {
+        return Ok(Status::Findings);
+    }
+    if !rest.is_empty() {
+        record.kept = keep_rest(&record, &rest, &journal, &LiveHost)?;
+        record.undone.extend(gone);
+        store.put_tune(&record)?;
+        for at in &rest {
+            print(&format!("still in effect: {}\n", name_of(&record, *at)))?;
+        }
+    }
+    Ok(Status::Ok)
+}
+
+fn name_of(record: &TuneRecord, candidate: usize) -> String {
+    let id = &record.plan.candidates[candidate].id;
+    match &record.changes[candidate] {
+        Some(change) => format!("{id} ({})", change.name.escape_debug()),
+        None => id.clone(),
+    }
+}
+
+/// What is reverted and what stays: all goes, or the pieces of `--only`, by advice or by setting.
+fn choose_pieces(args: &Args, record: &TuneRecord, kept: &Row) -> anyhow::Result<(Row, Row)> {
+    if args.only.is_empty() {
+        return Ok((kept.clone(), Row::new()));
+    }
+    let fits = |at: usize, word: &str| {
+        let id = record.plan.candidates[at].id.as_str();
+        let setting = record.changes[at]
+            .as_ref()
+            .map(|change| change.name.as_str());
+        word == id
+            || id.split_once('=').is_some_and(|(page, _)| page == word)
+            || setting == Some(word)
+    };
+    let mut gone = Row::new();
+    for word in &args.only {
+        let found: Row = kept.iter().copied().filter(|at| fits(*at, word)).collect();
+        if found.is_empty() {
+            let known: Vec<String> = kept.iter().map(|at| name_of(record, *at)).collect();
+            bail!(
+                "nothing that is in effect is called `{word}`. In effect: {}",
+                known.join(", ")
+            );
+        }
+        gone.extend(found);
+    }
+    let rest = kept.difference(&gone).copied().collect();
+    Ok((gone, rest))
+}
+
+/// Refuses to set the rest again where somebody else changed it: that change would be lost.
+fn check_rest(record: &TuneRecord, rest: &Row, id: TuneId) -> anyhow::Result<()> {
+    for change in rest.iter().filter_map(|at| record.changes[*at].as_ref()) {
+        let now = inspect_setting(&LiveHost, &change.setting, change.value.as_deref())?;
+        if !now.is_wanted {
+            bail!(
+                "{} was changed since: it is {} now. `assay tune --undo {id}` reverts the others and leaves it alone.",
+                change.name,
+                now.shown
+            );
+        }
+    }
+    Ok(())
+}

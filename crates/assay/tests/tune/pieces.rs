@@ -1,0 +1,57 @@
+//! Undoing some of what a session kept.
+
+use super::LESS;
+use super::planted::{Planted, json, names};
+use std::fs;
+
+#[test]
+fn one_piece_is_undone_and_the_rest_stays() {
+    let planted = Planted::new();
+    let ran = planted.tune(LESS, &["fast", "extra"], &["--budget", "240s"]);
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
+    let mut kept = names(&document, "kept");
+    kept.sort();
+    assert_eq!(kept, ["extra", "fast"], "{document:#}");
+    let undo = |words: &[&str]| {
+        let words: Vec<&str> = ["tune", "--undo"].iter().chain(words).copied().collect();
+        planted.home.assay(&words)
+    };
+    let unknown = undo(&["1", "--only", "nosuch"]);
+    assert_eq!(unknown.code, Some(2), "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("extra") && unknown.stderr.contains("fast"));
+    let shown = undo(&["1", "--only", "extra", "--dry-run"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(planted.text().contains("extra = on"));
+    let undone = undo(&["1", "--only", "extra"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    let text = planted.text();
+    assert!(
+        text.contains("extra = off") && text.contains("mode = fast"),
+        "{text}"
+    );
+    let document = json(&planted.home.assay(&["tune", "--show", "--json"]));
+    assert_eq!(names(&document, "kept"), ["fast"]);
+    // Somebody else changes the file: the piece that is left is named, and its line is not overwritten.
+    let changed = text.replace("mode = fast", "mode = mine");
+    fs::write(planted.conf(), changed).unwrap();
+    let undone = undo(&[]);
+    assert_eq!(undone.code, Some(1), "{}", undone.stdout);
+    assert!(planted.text().contains("mode = mine"));
+    planted.forget_open_changes();
+    fs::write(planted.conf(), &text).unwrap();
+}
+
+#[test]
+fn all_pieces_one_after_the_other_restore_every_byte() {
+    let planted = Planted::new();
+    let ran = planted.tune(LESS, &["fast"], &[]);
+    assert_eq!(names(&json(&ran), "kept"), ["fast"], "{}", ran.stderr);
+    let undone = planted
+        .home
+        .assay(&["tune", "--undo", "1", "--only", "fast"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    assert!(planted.is_as_before(), "{}", planted.text());
+    let again = planted.home.assay(&["tune", "--undo", "1"]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+}
