@@ -395,3 +395,60 @@ fn a_running_measurement_is_followed_to_its_end() {
     );
     assert_eq!(server.get("/live/runs/99").status, 404);
 }
+
+/// Opens the store's file beside assay.
+fn open_beside(server: &TestServer) -> rusqlite::Connection {
+    rusqlite::Connection::open(server.store()).unwrap()
+}
+
+#[test]
+fn a_store_that_is_locked_or_newer_is_an_answer_and_the_rest_goes_on() {
+    let server = TestServer::start(fill_hostile);
+    let connection = open_beside(&server);
+    let lock = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE x (y); ";
+    connection.execute_batch(lock).unwrap();
+    let locked = server.get("/runs");
+    assert!(
+        locked.status == 503 || locked.status == 200,
+        "{}",
+        locked.body
+    );
+    assert_eq!(server.get("/about").status, 200);
+    drop(connection);
+    std::thread::sleep(Duration::from_millis(2_100));
+    assert_eq!(server.get("/runs").status, 200);
+    let version = "PRAGMA user_version = 9999";
+    open_beside(&server).execute_batch(version).unwrap();
+    // A connection that is open already is not asked for its version again: another file is.
+    let moved = server.dir.path().join("newer.db");
+    std::fs::copy(server.store(), &moved).unwrap();
+    std::fs::rename(&moved, server.store()).unwrap();
+    std::thread::sleep(Duration::from_millis(2_100));
+    let newer = server.get("/runs");
+    assert!(
+        newer.status == 503 && newer.body.contains("newer"),
+        "{} {}",
+        newer.status,
+        newer.body
+    );
+}
+
+#[test]
+fn attack_clients_that_read_nothing_keep_nobody_waiting() {
+    let server = TestServer::start_demo();
+    let idle: Vec<_> = (0..60)
+        .map(|_| {
+            let mut stream = server.connect();
+            for _ in 0..20 {
+                let request = format!("GET /advice HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+                let _ = stream.write_all(request.as_bytes());
+            }
+            stream
+        })
+        .collect();
+    for path in ["/", "/machines/db1", "/about"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    drop(idle);
+    assert_eq!(server.get("/advice").status, 200);
+}
