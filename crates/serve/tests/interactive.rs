@@ -1,5 +1,5 @@
-//! What one does with the pages, in Chromium: a disk is dragged and moved by keyboard, a history is zoomed, and axe-core
-//! finds no barrier on any page, in light and dark.
+//! What one does with the pages, in Chromium: a disk is dragged and moved by keyboard, a history is zoomed, and
+//! axe-core finds no barrier on any page, in light and dark.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -22,7 +22,8 @@ const AXE: &str = include_str!("site/axe.min.js");
 
 /// Violations as text, nothing without one.
 const RUN_AXE: &str = "axe.run(document, { resultTypes: ['violations'] }).then(found => \
-    found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 120)).join(' | ')).join('; '))";
+    found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 120)).join(' | ')) \
+    .join('; '))";
 
 /// A history with a shift.
 const HISTORY: &str = "/figures?machine=db1&plan=nightly&workload=randread-4k-qd32&\

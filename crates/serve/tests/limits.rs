@@ -1,4 +1,4 @@
-//! What a hostile or broken client gets, and what happens when the store is locked, newer, replaced or gone.
+//! What a hostile or broken client gets, and what one sees without a store.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -230,41 +230,6 @@ fn attack_names_are_text_on_every_page() {
 }
 
 #[test]
-fn a_store_that_is_gone_newer_or_foreign_is_named() {
-    let server = TestServer::start(fill_hostile);
-    assert!(server.get("/api/v1/runs").body.contains("\"uid\""));
-    // Moved away: nothing is read through the old file.
-    let moved = server.dir.path().join("moved.db");
-    std::fs::rename(server.store(), &moved).unwrap();
-    let wait = || std::thread::sleep(Duration::from_millis(2_100));
-    wait();
-    assert!(!server.get("/api/v1/runs").body.contains("\"uid\""));
-    assert!(server.get("/").body.contains("class=\"empty\""));
-    // Another program's file in its place.
-    std::fs::write(
-        server.store(),
-        "not a database, but long enough to be looked at",
-    )
-    .unwrap();
-    wait();
-    let answer = server.get("/runs");
-    assert!(
-        answer.status == 503 && answer.body.contains("not a SQLite database"),
-        "{}",
-        answer.body
-    );
-    assert_eq!(
-        std::fs::read(server.store()).unwrap().len(),
-        47,
-        "it is left as it is"
-    );
-    std::fs::remove_file(server.store()).unwrap();
-    std::fs::rename(&moved, server.store()).unwrap();
-    wait();
-    assert_eq!(server.get("/runs").status, 200);
-}
-
-#[test]
 fn a_token_opens_the_pages_and_does_not_stay_in_the_address() {
     let token = "0123456789abcdef0123456789abcdef";
     let server =
@@ -272,7 +237,7 @@ fn a_token_opens_the_pages_and_does_not_stay_in_the_address() {
     let closed = server.get("/runs");
     assert_eq!(closed.status, 401);
     assert!(
-        !closed.body.contains("<nav"),
+        !closed.body.contains("href=\"/runs\""),
         "nothing of the site is shown"
     );
     assert_eq!(server.get("/runs?token=wrong").status, 401);
@@ -394,61 +359,4 @@ fn a_running_measurement_is_followed_to_its_end() {
         "{seen}"
     );
     assert_eq!(server.get("/live/runs/99").status, 404);
-}
-
-/// Opens the store's file beside assay.
-fn open_beside(server: &TestServer) -> rusqlite::Connection {
-    rusqlite::Connection::open(server.store()).unwrap()
-}
-
-#[test]
-fn a_store_that_is_locked_or_newer_is_an_answer_and_the_rest_goes_on() {
-    let server = TestServer::start(fill_hostile);
-    let connection = open_beside(&server);
-    let lock = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE x (y); ";
-    connection.execute_batch(lock).unwrap();
-    let locked = server.get("/runs");
-    assert!(
-        locked.status == 503 || locked.status == 200,
-        "{}",
-        locked.body
-    );
-    assert_eq!(server.get("/about").status, 200);
-    drop(connection);
-    std::thread::sleep(Duration::from_millis(2_100));
-    assert_eq!(server.get("/runs").status, 200);
-    let version = "PRAGMA user_version = 9999";
-    open_beside(&server).execute_batch(version).unwrap();
-    // A connection that is open already is not asked for its version again: another file is.
-    let moved = server.dir.path().join("newer.db");
-    std::fs::copy(server.store(), &moved).unwrap();
-    std::fs::rename(&moved, server.store()).unwrap();
-    std::thread::sleep(Duration::from_millis(2_100));
-    let newer = server.get("/runs");
-    assert!(
-        newer.status == 503 && newer.body.contains("newer"),
-        "{} {}",
-        newer.status,
-        newer.body
-    );
-}
-
-#[test]
-fn attack_clients_that_read_nothing_keep_nobody_waiting() {
-    let server = TestServer::start_demo();
-    let idle: Vec<_> = (0..60)
-        .map(|_| {
-            let mut stream = server.connect();
-            for _ in 0..20 {
-                let request = format!("GET /advice HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
-                let _ = stream.write_all(request.as_bytes());
-            }
-            stream
-        })
-        .collect();
-    for path in ["/", "/machines/db1", "/about"] {
-        assert_eq!(server.get(path).status, 200, "{path}");
-    }
-    drop(idle);
-    assert_eq!(server.get("/advice").status, 200);
 }
