@@ -11,7 +11,6 @@ use assay_serve::{ServeError, Server};
 use assay_store::Store;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::time::Duration;
 use test_server::{TestServer, fill_hostile, options};
 
 fn empty() -> TestServer {
