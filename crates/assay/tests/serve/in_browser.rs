@@ -1,6 +1,6 @@
 //! A trial in Chromium, by keyboard alone.
 
-use crate::browser::Browser;
+use crate::common::browser::Browser;
 use crate::started_server::{Served, until};
 use serde_json::json;
 use std::path::PathBuf;

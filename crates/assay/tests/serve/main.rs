@@ -5,9 +5,6 @@
     reason = "tests drive the real program and look at what it leaves"
 )]
 
-#[path = "../common/browser.rs"]
-#[allow(dead_code, reason = "pictures of a phone are taken elsewhere")]
-mod browser;
 #[path = "../common/mod.rs"]
 mod common;
 mod in_browser;
