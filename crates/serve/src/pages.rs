@@ -17,6 +17,7 @@ pub(crate) mod trial;
 pub(crate) mod trials;
 pub(crate) mod tuning;
 
+mod accepted_findings;
 mod attention;
 mod figure_chart;
 mod figure_views;

@@ -28,7 +28,8 @@ Examples:
 
 Nothing is changed: the server only reads the store, and what `assay fleet check` kept of
 machines. With --allow-actions it starts this assay itself, with the safeguards of the command
-line, and records that in serve/actions.jsonl below the state directory. It speaks HTTP without TLS; for others put a proxy with TLS before it, or use ssh.
+line, and records that in serve/actions.jsonl below the state directory. It speaks HTTP
+without TLS; for others put a proxy with TLS before it, or use ssh.
 
 Exit status: 0 ended by Ctrl-C, 2 error (port in use, no token).";
 

@@ -124,12 +124,13 @@ function dragDisk(form, disk, show) {
     if (event.button !== 0) return;
     start = [event.clientX, event.clientY];
     moved = false;
+    // A quick pointer leaves the disk before it has moved it.
+    disk.setPointerCapture(event.pointerId);
   });
   disk.addEventListener("pointermove", (event) => {
     if (!start) return;
     const [dx, dy] = [event.clientX - start[0], event.clientY - start[1]];
     if (!moved && Math.hypot(dx, dy) < 6) return;
-    if (!moved) disk.setPointerCapture(event.pointerId);
     moved = true;
     disk.classList.add("dragged");
     disk.style.transform = `translate(${dx}px, ${dy}px)`;

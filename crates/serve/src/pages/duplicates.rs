@@ -28,6 +28,9 @@ const MOST_FOLDERS: usize = 100;
 /// Identity of the index's file: inode, size, and time of its last change in nanoseconds.
 type IndexIdentity = (u64, u64, i64);
 
+/// A tree with the time of the last scan.
+type DatedTree = (Arc<Node>, Option<Timestamp>);
+
 /// The tree of an index that was read.
 #[derive(Debug, Default)]
 pub(crate) struct DuplicatesCache(Mutex<Option<(IndexIdentity, Arc<Node>)>>);
@@ -159,7 +162,7 @@ fn list_crumbs(path: &str) -> Vec<LinkView> {
 }
 
 /// Reads the index if it changed, and returns its tree with the time of the last scan.
-fn load_tree(site: &Site) -> Result<Option<(Arc<Node>, Option<Timestamp>)>, Refusal> {
+fn load_tree(site: &Site) -> Result<Option<DatedTree>, Refusal> {
     let Some(path) = &site.options.duplicates else {
         return Ok(None);
     };

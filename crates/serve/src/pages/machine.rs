@@ -1,5 +1,6 @@
 //! A machine: findings with their evidence, layers, figures, runs, trials, and what changed when.
 
+use super::accepted_findings::list_accepted;
 use super::run_row::RunView;
 use super::trial_row::TrialRowView;
 use super::{
@@ -52,19 +53,6 @@ struct FindingView {
     steps: Vec<String>,
     undo: Vec<String>,
     not_here: Option<String>,
-}
-
-/// A finding that does not count, because the user accepts it.
-#[derive(Serialize)]
-struct AcceptedView {
-    severity: &'static str,
-    title: String,
-    rule: String,
-    rule_href: String,
-    about: String,
-    reason: String,
-    owner: Option<String>,
-    expires: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -128,7 +116,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
             unreadable,
             counts => Serde(machine_row::count_findings(machine, 1.0)),
             findings => Serde(findings),
-            accepted => Serde(check.as_ref().map(|check| list_accepted(machine, check)).unwrap_or_default()),
+            accepted => Serde(check.as_ref().map(|check| list_accepted(&machine.name, check)).unwrap_or_default()),
             remarks => check
                 .as_ref()
                 .map(|check| check.checked.remarks.iter().map(|text| escape_line(text)).collect::<Vec<_>>())
@@ -219,23 +207,6 @@ fn list_findings(machine: &MachineState, check: &MachineCheck) -> Vec<FindingVie
         }
     };
     all.iter().map(view).collect()
-}
-
-fn list_accepted(machine: &MachineState, check: &MachineCheck) -> Vec<AcceptedView> {
-    let view = |one: &assay_model::finding::Accepted| AcceptedView {
-        severity: one.finding.severity.name(),
-        title: short_name(&one.finding.title),
-        rule_href: super::catalogue::advice_href(&one.finding.rule, Some(&machine.name)),
-        rule: short_name(&one.finding.rule),
-        about: match one.finding.subject.is_machine() {
-            true => String::new(),
-            false => short_name(&one.finding.subject.to_string()),
-        },
-        reason: escape_line(&one.reason),
-        owner: one.owner.as_deref().map(short_name),
-        expires: one.expires.as_deref().map(short_name),
-    };
-    check.checked.accepted.iter().map(view).collect()
 }
 
 /// Findings as the store has them, without evidence.

@@ -11,7 +11,7 @@ use assay_planner::layout::{
 use assay_planner::size;
 use assay_render::html::{render_page, split_page};
 use assay_render::text::escape_line;
-use assay_render::units::{NONE, format_duration, format_probability};
+use assay_render::units::{NONE, format_duration, format_plural, format_probability};
 use assay_report::plan::layout::layout_text::{describe_disks, list_assumptions};
 use assay_report::plan::render_layouts_page;
 use axum::http::StatusCode;
@@ -182,8 +182,18 @@ fn build_form(question: &Question, plans: &[LayoutPlan], chosen: Option<&LayoutP
         vec![
             ("Usable", Binary.show(plan.usable)),
             ("Of raw", format!("{:.0} %", plan.efficiency * 100.0)),
-            ("Survives", format!("{} failed disks", plan.survives)),
-            ("Loss in a year", format_probability(plan.loss_per_year)),
+            (
+                "Survives",
+                format_plural(plan.survives, "failed disk", "failed disks"),
+            ),
+            (
+                "Pool lost in a year",
+                format_probability(plan.pool_loss_per_year),
+            ),
+            (
+                "Some blocks lost",
+                format_probability(plan.block_loss_per_year),
+            ),
             (
                 "Rebuild",
                 plan.rebuild_seconds
@@ -201,6 +211,7 @@ fn build_form(question: &Question, plans: &[LayoutPlan], chosen: Option<&LayoutP
         sizes => texts.join(" "),
         figures,
         layout => chosen.map(|plan| escape_line(&plan.layout)),
+        picked => question.layout.as_deref().map(escape_line),
         layouts => plans.iter().map(|plan| escape_line(&plan.layout)).collect::<Vec<_>>(),
         survive => question.survive,
         io => question.io.map(|io| match io { Io::Random => "random", Io::Stream => "stream" }),
