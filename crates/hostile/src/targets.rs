@@ -2,6 +2,7 @@
 
 mod files;
 mod machine;
+mod mail;
 mod net;
 mod peer_protocols;
 mod probe;
@@ -24,6 +25,7 @@ pub fn all_targets() -> Vec<ParserTarget> {
     all.extend(probe::targets());
     all.extend(net::targets());
     all.extend(wifi::targets());
+    all.extend(mail::targets());
     all.extend(tables::targets());
     all
 }
