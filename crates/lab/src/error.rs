@@ -105,7 +105,7 @@ pub enum LabError {
     },
     /// A packed image cannot be installed.
     #[error(
-        "{}: {reason}; `assay lab pack FILE` of the same version makes such a file, and `assay lab build` builds the image here",
+        "{}: {reason}; `assay lab pack FILE` of the same version makes such a file",
         path.display()
     )]
     Packed {

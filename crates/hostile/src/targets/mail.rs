@@ -11,9 +11,11 @@ pub(super) fn targets() -> Vec<ParserTarget> {
         ParserTarget {
             name: "mail-header",
             seeds: text_seeds(&[
-                "Received: from mx.a.org (mx.a.org [203.0.113.7])\r\n\tby mail.b.org (Postfix) with ESMTPS id 4A;\r\n\tMon\r\n\
-                 Received: from [IPv6:2001:db8::99] (helo=laptop) by mx.a.org with esmtpsa id 1a; Mon\r\nSubject: a\r\n b\r\n\r\nText\r\n",
-                "From me Mon\nReceived: from AM1 (2603:10a6:20b::1) by AM2 (::ffff:192.0.2.1) with Microsoft SMTP; Mon\nX: y\n\n",
+                "Received: from mx.a.org (mx.a.org [203.0.113.7])\r\n\
+                 \tby mail.b.org (Postfix) with ESMTPS id 4A;\r\n\tMon\r\n\
+                 Received: from [IPv6:2001:db8::99] (helo=laptop) by mx.a.org with esmtpsa id 1a; Mon\r\n\
+                 Subject: a\r\n b\r\n\r\nText\r\n",
+                "From me Mon\nReceived: from AM1 (2603:10a6:20b::1) by AM2 (::ffff:192.0.2.1) with SMTP; Mon\nX: y\n\n",
             ]),
             run: |bytes| {
                 let fields = parse_fields(bytes);
