@@ -3,7 +3,7 @@
 # `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long. `make spark`
 # compares answers with a real Spark cluster, a gigabyte from PyPI the first time.
 # `make written` writes what is made from the code: pages, schemas, the snapshot of help.
-# `make transcripts DIR=/srv` makes the transcripts of the book and the README's picture from real runs.
+# `make transcripts DIR=/srv` makes the transcripts of the book and the README's picture.
 # `make dist` builds static binaries and packages, `make docs` the book as HTML.
 TARGET ?= .
 REPORT ?= report.html

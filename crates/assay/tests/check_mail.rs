@@ -10,7 +10,8 @@ const MARK: &str = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMA
 
 fn mail(text: &str) -> String {
     format!(
-        "Received: from mx.example.net (mx.example.net [203.0.113.7])\r\n\tby mail.example.org (Postfix) with ESMTPS id 4A;\
+        "Received: from mx.example.net (mx.example.net [203.0.113.7])\r\n\
+         \tby mail.example.org (Postfix) with ESMTPS id 4A;\
          \r\n\tMon, 23 Nov 2026 10:00:00 +0000 (UTC)\r\nFrom: Somebody <a@example.net>\r\nTo: me@example.org\r\n\
          Subject: Meeting\r\nDate: Mon, 23 Nov 2026 09:59:57 +0000\r\nMessage-ID: <abcdef.1234@example.net>\r\n\r\n\
          {text}\r\n"

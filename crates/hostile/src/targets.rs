@@ -3,6 +3,7 @@
 mod benchmarks;
 mod files;
 mod machine;
+mod mail;
 mod net;
 mod peer_protocols;
 mod probe;
@@ -26,6 +27,7 @@ pub fn all_targets() -> Vec<ParserTarget> {
     all.extend(probe::targets());
     all.extend(net::targets());
     all.extend(wifi::targets());
+    all.extend(mail::targets());
     all.extend(tables::targets());
     all
 }

@@ -103,6 +103,17 @@ pub enum LabError {
         /// Missing file.
         missing: PathBuf,
     },
+    /// A packed image cannot be installed.
+    #[error(
+        "{}: {reason}; `assay lab pack FILE` of the same version makes such a file",
+        path.display()
+    )]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// Another user may change the images.
     #[error(
         "{source}; guests boot from images that are kept there, so nobody else may change them: make it yours alone (chown, chmod go-w), or set ASSAY_LAB_CACHE to a directory that is"

@@ -1,5 +1,9 @@
 //! The guest image: found in the cache, or built once.
 
+mod packed_file;
+
+pub use packed_file::pack_image;
+
 use crate::builder::{self, Builder};
 use crate::cachedir;
 use crate::emulator;

@@ -52,7 +52,7 @@ pub use disk::Disk;
 pub use error::LabError;
 pub use files::{qemu_img, run_here};
 pub use guest::Guest;
-pub use image::{Cache, Image};
+pub use image::{Cache, Image, pack_image};
 pub use options::{GuestOptions, LEAST_MEMORY};
 pub use reboot::Reboot;
 pub use recipe::Zfs;

@@ -18,7 +18,7 @@ pub struct AddressList {
 
 /// An entry of a list that contains an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Listed {
+pub struct ListEntry {
     /// File with the list.
     pub list: String,
     /// Network of the entry, such as `203.0.113.0/24`.

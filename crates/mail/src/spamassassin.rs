@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Verdict of SpamAssassin.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Verdict {
+pub struct SpamVerdict {
     /// Sum of the scores.
     pub score: f64,
     /// Score from which a mail is spam (`required_score`).
@@ -21,7 +21,7 @@ pub struct Verdict {
     pub rules: Vec<Rule>,
 }
 
-impl Verdict {
+impl SpamVerdict {
     /// Returns whether the mail is spam.
     #[must_use]
     pub fn is_spam(&self) -> bool {
@@ -80,7 +80,7 @@ pub fn run(
     mail: &[u8],
     network: bool,
     limit: Duration,
-) -> Result<Verdict, FilterError> {
+) -> Result<SpamVerdict, FilterError> {
     let program = host
         .which("spamassassin".as_ref())
         .ok_or(FilterError::Missing)?;
@@ -147,7 +147,7 @@ pub fn run(
 }
 
 /// Parses the two headers in the rewritten mail.
-fn parse_answer(mail: &[u8]) -> Option<Verdict> {
+fn parse_answer(mail: &[u8]) -> Option<SpamVerdict> {
     let fields = crate::message::parse_fields(mail);
     let value = |wanted: &str| {
         let name = format!("X-Spam-{wanted}");
@@ -164,7 +164,7 @@ fn parse_answer(mail: &[u8]) -> Option<Verdict> {
             .total_cmp(&a.score)
             .then_with(|| a.name.cmp(&b.name))
     });
-    Some(Verdict {
+    Some(SpamVerdict {
         score: score.parse().ok()?,
         required: required.trim().parse().ok()?,
         rules,

@@ -1,5 +1,5 @@
-//! Parses files about Wi-Fi networks: output of `iw`, exports and server.log of a UniFi controller, hostapd.conf, and lists
-//! of Kismet and WiGLE. Converts them into facts for advice pages, and counts vehicles by make. This crate
+//! Parses files about Wi-Fi networks: output of `iw`, exports and server.log of a UniFi controller, hostapd.conf,
+//! and lists of Kismet and WiGLE. Converts them into facts for advice pages, and counts vehicles by make. This crate
 //! does no I/O, and the size of every input is limited.
 
 pub mod address;

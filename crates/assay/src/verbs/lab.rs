@@ -58,6 +58,10 @@ pub struct Args {
 enum LabVerb {
     /// Build the guest image now instead of with the first guest
     Build(image::Build),
+    /// Pack the guest image into a file for other machines
+    Pack(image::Pack),
+    /// Install a guest image that `assay lab pack` wrote
+    Fetch(image::Fetch),
     /// Boot a guest that stays up
     Up(session::Up),
     /// Run a command in the running guest, or in a temporary one
@@ -103,6 +107,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
     let ended = match args.verb {
         LabVerb::Net(args) => net::run(&lab, &args, global),
         LabVerb::Build(build) => lab.build(&build),
+        LabVerb::Pack(pack) => lab.pack(&pack),
+        LabVerb::Fetch(fetch) => lab.fetch(&fetch),
         LabVerb::Up(up) => lab.up(&up),
         LabVerb::Run(run) => lab.run(&run),
         LabVerb::Ssh(ssh) => lab.ssh(&ssh),

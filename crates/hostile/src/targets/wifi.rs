@@ -24,6 +24,11 @@ pub(super) fn targets() -> Vec<ParserTarget> {
             include_bytes!("../../../wifi/fixtures/site.json"),
         ),
         file(
+            "wifi-unifi-log",
+            b"[2017-01-18 23:41:30,160] WARN  uap    - invalid radiusprofile_id: null\n\
+              [2023-03-01T10:11:12,345] <inform_stat-3> INFO  event - User[78:8a:20:01:02:03] connected\n",
+        ),
+        file(
             "wifi-kismet",
             include_bytes!("../../../wifi/fixtures/kismet.csv"),
         ),

@@ -1,7 +1,7 @@
 //! The sections of a notebook about what limits the load and what would have to be bought.
 
 use super::TuneView;
-use super::notebook::{NotebookSection, figure};
+use super::notebook::{NotebookSection, format_figure};
 use assay_model::result::LimitKind;
 use assay_tune::{Diagnosis, Ending, OperationPart, PartTime};
 
@@ -50,7 +50,7 @@ fn write_part(part: &PartTime) -> Vec<String> {
 fn describe_bottom(view: &TuneView<'_>, diagnosis: &Diagnosis) -> Option<String> {
     let bottom = diagnosis.bottom.as_ref()?;
     let metric = view.session.metric();
-    let range = [bottom.figure.low, bottom.figure.high].map(|end| figure(metric.quantity, end));
+    let range = [bottom.figure.low, bottom.figure.high].map(|end| format_figure(metric.quantity, end));
     Some(format!(
         "{} alone, under the same load: {metric} of {} to {} in eight rounds. No setting above it gets further.",
         capitalise(&bottom.what),
@@ -77,7 +77,7 @@ pub(super) fn describe_purchase(view: &TuneView<'_>) -> Option<String> {
     let limit = diagnosis
         .and_then(|one| one.limit.as_ref())
         .map(|limit| limit.what);
-    let wanted = figure(criterion.metric.quantity, criterion.threshold);
+    let wanted = format_figure(criterion.metric.quantity, criterion.threshold);
     let metric = criterion.metric;
     Some(match (&view.record.load, limit) {
         (assay_model::Load::Command { .. }, _) => format!(

@@ -72,8 +72,8 @@ fn format_diagnosis(session: &TuneSession, diagnosis: &Diagnosis) -> Option<Stri
         line.push_str(&format!(
             "; {} reaches {} to {}",
             bottom.what,
-            figure(quantity, bottom.figure.low),
-            figure(quantity, bottom.figure.high)
+            format_figure(quantity, bottom.figure.low),
+            format_figure(quantity, bottom.figure.high)
         ));
     }
     Some(line)

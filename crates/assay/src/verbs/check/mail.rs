@@ -5,9 +5,9 @@ use crate::global::Global;
 use crate::input;
 use crate::status::Status;
 use assay_host::LiveHost;
-use assay_mail::address_list::{AddressList, Listed};
+use assay_mail::address_list::{AddressList, ListEntry};
 use assay_mail::message::{Hop, list_hops, parse_fields};
-use assay_mail::spamassassin::{self, Rule, Verdict};
+use assay_mail::spamassassin::{self, Rule, SpamVerdict};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_render::Style;
 use assay_render::text::escape_line;
@@ -62,8 +62,8 @@ pub(in crate::verbs) struct Document {
     lists: Vec<ListFile>,
     /// Servers and clients that handed the mail on, the newest first. Those below the first may be forged.
     hops: Vec<HopOnLists>,
-    /// Verdict of SpamAssassin; none if it gave no verdict.
-    spamassassin: Option<Verdict>,
+    /// SpamVerdict of SpamAssassin; none if it gave no verdict.
+    spamassassin: Option<SpamVerdict>,
     /// Why there is no verdict.
     no_verdict: Option<String>,
 }
@@ -83,7 +83,7 @@ struct HopOnLists {
     #[serde(flatten)]
     hop: Hop,
     /// Entries that contain its address.
-    listed: Vec<Listed>,
+    listed: Vec<ListEntry>,
 }
 
 /// Runs the verb.
@@ -135,9 +135,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-fn find(hop: &Hop, name: &str, list: &AddressList) -> Option<Listed> {
+fn find(hop: &Hop, name: &str, list: &AddressList) -> Option<ListEntry> {
     let (network, line) = list.find(hop.address?)?;
-    Some(Listed {
+    Some(ListEntry {
         list: name.to_owned(),
         network,
         line,
@@ -216,8 +216,8 @@ fn text(document: &Document, style: Style) -> String {
     out
 }
 
-fn verdict_text(verdict: &Verdict, style: Style, out: &mut String) {
-    let Verdict {
+fn verdict_text(verdict: &SpamVerdict, style: Style, out: &mut String) {
+    let SpamVerdict {
         score,
         required,
         rules,
