@@ -170,7 +170,8 @@ pub const SETTINGS: [&str; 58] = [
 ];
 
 /// What a reader replaces in a command: in capitals, and plain from the step.
-pub const PLACEHOLDERS: [&str; 33] = [
+pub const PLACEHOLDERS: [&str; 34] = [
+    "USER",
     "BRIDGE",
     "MAC",
     "UPS",
