@@ -22,6 +22,10 @@ def postfix(main, master=SMTP):
     return {MAIN: "myhostname = mx.example\n" + main, MASTER: master}
 
 
+EXT4 = {"proc/self/mountinfo": "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"}
+OLD_VPN = {"var/lib/dpkg/status": "Package: openvpn\nStatus: install ok installed\nVersion: 2.5.1-3\n"}
+
+
 def pg(text, hba=HBAOK):
     return {PG: PGBASE + text, HBA: hba}
 
@@ -68,7 +72,7 @@ ROWS = [
     ("postscreen-dead-list", r"dnsbl|list", postfix("postscreen_dnsbl_sites = zen.spamhaus.org*2, dnsbl.njabl.org*1\n"),
      postfix("postscreen_dnsbl_sites = zen.spamhaus.org*2\n")),
     ("postfix-soft-bounce", r"soft", postfix("soft_bounce = yes\n"), postfix("soft_bounce = no\n")),
-    ("postfix-size-over-mailbox", r"size|limit", postfix("message_size_limit = 104857600\nmailbox_size_limit = 51200000\n"),
+    ("postfix-size-over-mailbox", r"size|limit|mailbox", postfix("message_size_limit = 104857600\nmailbox_size_limit = 51200000\n"),
      postfix("message_size_limit = 104857600\nmailbox_size_limit = 0\n")),
     ("dovecot-cleartext", r"cleartext", {DOVE: "!include conf.d/*.conf\n", "etc/dovecot/conf.d/10-auth.conf":
      "disable_plaintext_auth=no\n", "etc/dovecot/conf.d/10-ssl.conf": "ssl = yes\n"},
@@ -115,7 +119,7 @@ ROWS = [
 
     ("pg-fsync-conf.d", r"fsync", {**pg("include_dir = 'conf.d'\n"), "etc/postgresql/15/main/conf.d/x.conf": "FSYNC off\n"},
      {**pg("fsync = off\ninclude_dir = 'conf.d'\n"), "etc/postgresql/15/main/conf.d/x.conf": "fsync = on\n"}),
-    ("pg-full-page", r"torn|page", pg("full_page_writes = off\n"), pg("full_page_writes = on\n")),
+    ("pg-full-page", r"torn|page|fsync-off", {**EXT4, **pg("full_page_writes = off\n")}, pg("full_page_writes = on\n")),
     ("pg-trust", r"trust", pg("listen_addresses = '*'\nssl=on\n", HBAOK + "hostssl all all 0.0.0.0/0 trust\n"),
      pg("listen_addresses = '*'\nssl = on\n", HBAOK + "hostssl all all 10.0.0.0/8 scram-sha-256\n")),
     ("pg-trust-local", r"trust", pg("", "local all all trust\n"), pg("", "local all postgres peer\n")),
@@ -135,7 +139,7 @@ ROWS = [
      "[mysqld]\ninnodb-flush-log-at-trx-commit=2\n"}, {MY: "!includedir /etc/mysql/conf.d/\n", "etc/mysql/conf.d/z.cnf":
      "[mysqldump]\ninnodb-flush-log-at-trx-commit=2\n[mysqld]\ninnodb_flush_log_at_trx_commit=1\n"}),
     ("my-skip-grant", r"skip", my("[mysqld]\nskip_grant_tables\n"), my("[mysqld]\n#skip-grant-tables\n[client]\nuser=a\n")),
-    ("my-doublewrite", r"doublewrite", my("[server]\nskip-innodb-doublewrite\n"), my("[server]\ninnodb_doublewrite = 1\n")),
+    ("my-doublewrite", r"doublewrite", {**EXT4, **my("[server]\nskip-innodb-doublewrite\n")}, my("[server]\ninnodb_doublewrite = 1\n")),
     ("my-force-recovery", r"recovery", my("[mariadb]\ninnodb_force_recovery = 4\n"),
      my("[mariadb]\ninnodb_force_recovery = 0\n")),
     ("my-remote-no-tls", r"tls", {MY: "!includedir /etc/mysql/mariadb.conf.d/\n", "etc/mysql/mariadb.conf.d/50-server.cnf":
@@ -171,7 +175,7 @@ ROWS = [
      {"etc/mosquitto/mosquitto.conf": "include_dir /etc/mosquitto/conf.d\n",
       "etc/mosquitto/conf.d/a.conf": "listener 1883 0.0.0.0\nallow_anonymous false\npassword_file /etc/mosquitto/p\n"}),
 
-    ("openvpn-blowfish", r"openvpn", {"etc/openvpn/server.conf": TUNNEL + "cipher BF-CBC\n"},
+    ("openvpn-blowfish", r"openvpn", {**OLD_VPN, "etc/openvpn/server.conf": TUNNEL + "cipher BF-CBC\n"},
      {"etc/openvpn/server.conf": TUNNEL + "data-ciphers AES-256-GCM\n"}),
     ("openvpn-3des", r"openvpn", {VPN: TUNNEL + "data-ciphers AES-256-GCM:DES-EDE3-CBC\n"},
      {VPN: TUNNEL + "data-ciphers AES-256-GCM:CHACHA20-POLY1305\n"}),

@@ -1,7 +1,19 @@
 //! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
 
 /// Programs that a remedy may contain, with the Debian package of each, or another source.
-pub const PROGRAMS: [(&str, &str); 91] = [
+pub const PROGRAMS: [(&str, &str); 103] = [
+    ("borg", "borgbackup"),
+    ("restic", "restic"),
+    ("df", "coreutils"),
+    ("update-ca-certificates", "ca-certificates"),
+    ("named-checkconf", "bind9-utils"),
+    ("nft", "nftables"),
+    ("chage", "passwd"),
+    ("lvremove", "lvm2"),
+    ("mariadb-dump", "mariadb-client"),
+    ("lscpu", "util-linux"),
+    ("squid", "squid"),
+    ("sudoedit", "sudo"),
     ("a2dismod", "apache2"),
     ("a2enmod", "apache2"),
     ("adduser", "adduser"),
@@ -96,7 +108,28 @@ pub const PROGRAMS: [(&str, &str); 91] = [
 ];
 
 /// Lines and words of configurations that look like a program.
-pub const SETTINGS: [&str; 37] = [
+pub const SETTINGS: [&str; 58] = [
+    "deb",
+    "dnssec-validation",
+    "validate-except",
+    "devices",
+    "privileged",
+    "verify",
+    "check",
+    "repair",
+    "security",
+    "preload",
+    "map",
+    "yescrypt",
+    "bind",
+    "protected-mode",
+    "requirepass",
+    "stop-writes-on-bgsave-error",
+    "deny",
+    "ntlm",
+    "rocommunity",
+    "rouser",
+    "acl",
     "args",
     "ca",
     "cert",
@@ -137,7 +170,11 @@ pub const SETTINGS: [&str; 37] = [
 ];
 
 /// Words in a command that the reader replaces: in upper case, and clear from the step.
-pub const PLACEHOLDERS: [&str; 30] = [
+pub const PLACEHOLDERS: [&str; 34] = [
+    "USER",
+    "BRIDGE",
+    "MAC",
+    "UPS",
     "ADDRESS",
     "CA",
     "CACHEDEVICE",

@@ -17,6 +17,16 @@ use std::path::{Path, PathBuf};
 /// Maximum depth of includes; nginx is limited only by memory.
 const DEEPEST: usize = 64;
 
+/// Files of the package that hold types and parameters of other protocols alone.
+const PACKAGED: [&str; 6] = [
+    "mime.types",
+    "fastcgi_params",
+    "fastcgi.conf",
+    "proxy_params",
+    "scgi_params",
+    "uwsgi_params",
+];
+
 pub struct Nginx;
 
 impl ProgramRules for Nginx {
@@ -40,7 +50,19 @@ impl ProgramRules for Nginx {
         from: &[PathBuf],
     ) -> Result<Vec<PathBuf>, FileFault> {
         let main = from.first().map_or(Path::new("/"), |main| main);
-        included_files(main, pattern, builder.files)
+        let found = included_files(main, pattern, builder.files)?;
+        // Copies of a machine often lack what the package brings, and nothing of it is asked.
+        let is_left_out = |path: &PathBuf| {
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            PACKAGED.contains(&name) && builder.files.exists(path) == Ok(false)
+        };
+        Ok(found
+            .into_iter()
+            .filter(|path| !is_left_out(path))
+            .collect())
     }
 
     fn setting(

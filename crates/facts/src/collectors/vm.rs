@@ -42,17 +42,18 @@ fn note_processes(g: &mut Gather<'_>, with_identity: bool, named: bool) {
                 continue;
             }
         }
-        let line = match g.host.read(Path::new(&path)) {
+        let (whole, line) = match g.host.read(Path::new(&path)) {
             Ok(line) if line.is_empty() => continue,
-            Ok(line) => qemu::redact(&line, with_identity),
+            Ok(line) => (qemu::argv(&line), qemu::redact(&line, with_identity)),
             Err(error) => {
                 g.fault(&key, &error, FactKind::Runtime, &path);
                 g.about(["vm", &pid]);
                 continue;
             }
         };
-        let machine = qemu::parse(&qemu::argv(&line));
-        let name = machine.name.clone().filter(|_| named);
+        let mut machine = qemu::parse(&qemu::argv(&line));
+        qemu::complete(&whole, &mut machine);
+        let name = qemu::parse(&whole).name.filter(|_| named);
         if let Some(name) = machine.name.filter(|_| with_identity) {
             known(g, &key, "name", name, FactKind::Runtime, &path);
         }

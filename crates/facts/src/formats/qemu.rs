@@ -125,6 +125,15 @@ pub fn parse(argv: &[String]) -> QemuMachine {
             _ => {}
         }
     }
+    let board = machine.settings.get("machine").map_or("pc", String::as_str);
+    machine.disks = parts.disks(board);
+    complete(argv, &mut machine);
+    machine
+}
+
+/// Adds what only the whole command line tells, which a capture does not keep: the processor that QEMU takes when none
+/// is named, and `-snapshot`.
+pub fn complete(argv: &[String], machine: &mut QemuMachine) {
     let of_pc = argv.first().is_some_and(|program| {
         let name = program.rsplit('/').next().unwrap_or_default();
         matches!(name, "qemu-system-x86_64" | "kvm" | "qemu-kvm")
@@ -138,15 +147,12 @@ pub fn parse(argv: &[String]) -> QemuMachine {
         let cpu = machine.settings.entry("cpu".to_owned());
         cpu.or_insert_with(|| DEFAULT_CPU.to_owned());
     }
-    let board = machine.settings.get("machine").map_or("pc", String::as_str);
-    machine.disks = parts.disks(board);
     // What is written to any of its disks is thrown away.
     if options(argv).iter().any(|(option, _)| option == "snapshot") {
         for disk in &mut machine.disks {
             disk.settings.insert("snapshot".to_owned(), "on".to_owned());
         }
     }
-    machine
 }
 
 #[derive(Default)]

@@ -89,7 +89,7 @@ fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
         }
         for (key, value, place) in own {
             let number = key.strip_prefix("net");
-            if !number.is_some_and(|number| number.parse::<u8>().is_ok()) {
+            if number.is_none_or(|number| number.parse::<u8>().is_err()) {
                 continue;
             }
             // `virtio=MAC` or `model=virtio,macaddr=MAC`.

@@ -50,7 +50,8 @@ fn write_part(part: &PartTime) -> Vec<String> {
 fn describe_bottom(view: &TuneView<'_>, diagnosis: &Diagnosis) -> Option<String> {
     let bottom = diagnosis.bottom.as_ref()?;
     let metric = view.session.metric();
-    let range = [bottom.figure.low, bottom.figure.high].map(|end| format_figure(metric.quantity, end));
+    let range =
+        [bottom.figure.low, bottom.figure.high].map(|end| format_figure(metric.quantity, end));
     Some(format!(
         "{} alone, under the same load: {metric} of {} to {} in eight rounds. No setting above it gets further.",
         capitalise(&bottom.what),

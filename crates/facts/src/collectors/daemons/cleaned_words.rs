@@ -116,7 +116,7 @@ pub(crate) const WORDS: &str = "\
     /location /limit /anonymous directory /directory xpack.security.enabled xpack apparmor selinux socket \
     socket_type wait stream tcp /usr/sbin/in.telnetd in.telnetd in.rshd in.rlogind in.rexecd /usr/sbin/in.rshd \
     /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
-    port1";
+    /etc/squid/conf.d/*.conf port1";
 
 /// Whether a path is one of these files.
 pub(crate) fn is_file(path: &str) -> bool {

@@ -55,7 +55,8 @@ const KINDS: [(&str, &str, &str); 65] = [
     (
         "docker.daemon",
         NAMES,
-        "/etc/docker/daemon.json /etc/systemd/system/docker.service /etc/systemd/system/docker.service.d /etc/default/docker",
+        "/etc/docker/daemon.json /etc/systemd/system/docker.service \
+         /etc/systemd/system/docker.service.d /etc/default/docker",
     ),
     ("docker.container", NAMES, "/var/lib/docker/containers"),
     ("system.reboot_required", STATE, "/run/systemd/system"),
@@ -138,7 +139,8 @@ const KINDS: [(&str, &str, &str); 65] = [
     (
         "backup_age",
         NAMES,
-        "/etc/sanoid/sanoid.conf /etc/rsnapshot.conf /etc/borgmatic/config.yaml /etc/restic /etc/proxmox-backup/datastore.cfg",
+        "/etc/sanoid/sanoid.conf /etc/rsnapshot.conf /etc/borgmatic/config.yaml /etc/restic \
+         /etc/proxmox-backup/datastore.cfg",
     ),
     (
         "ups_time",
