@@ -251,6 +251,7 @@ pub(crate) fn tune_mail(
         started,
         ended: Some(started + SignedDuration::from_secs((elapsed / SECOND) as i64)),
         state: TuneState::Complete,
+        undone: Row::new(),
         target: "/var/mail".to_owned(),
         target_info: Some(describe_target("/var/mail")),
         facts: describe_facts("Intel Xeon E-2388G", "6.1.0-28-amd64"),

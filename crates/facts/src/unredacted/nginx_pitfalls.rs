@@ -215,7 +215,7 @@ fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str)
 
 /// Notes where requests are handed on: to a server that the request itself names, and with a Host that nothing checked.
 fn proxies(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
-    if let Some(said) = own(all, id, "proxy_pass") {
+    if let Some(said) = own_value(all, id, "proxy_pass") {
         let target = said.word().unwrap_or_default();
         let host = target
             .split_once("://")

@@ -83,7 +83,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
 }
 
 /// Writes the checked services, and running programs without rules.
-fn services(out: &mut String, style: Style, checked: &Checked) {
+fn write_services(out: &mut String, style: Style, checked: &Checked) {
     let words = |one: &&Service| format!("{}: {}", one.service, counts_of_service(one));
     let (with, without): (Vec<&Service>, Vec<&Service>) =
         checked.services.iter().partition(|one| one.found > 0);
@@ -139,7 +139,7 @@ fn write_finding(out: &mut String, view: &View<'_>, style: Style, finding: &Find
     // The line before the finding is empty.
     let used = out[begin..].lines().count() - 1 + test.lines().count();
     match &finding.fix {
-        Fix::Steps(remedy) => fix(out, style, finding, remedy, MOST_LINES.saturating_sub(used)),
+        Fix::Steps(remedy) => write_fix(out, style, finding, remedy, MOST_LINES.saturating_sub(used)),
         Fix::NotHere(why) => style.write_paragraph(out, "  Here: ", 8, &escape_line(why)),
         Fix::AfterReading => {}
     }
@@ -147,10 +147,10 @@ fn write_finding(out: &mut String, view: &View<'_>, style: Style, finding: &Find
 }
 
 /// What to do, in about so many lines: what does not fit is named with the command that shows it.
-fn fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room: usize) {
+fn write_fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room: usize) {
     let (mut todo, mut undo, mut by_assay) = (String::new(), String::new(), String::new());
-    steps(&mut todo, style, "  Do:   ", &remedy.steps);
-    steps(&mut undo, style, "  Undo: ", &remedy.undo);
+    write_steps(&mut todo, style, "  Do:   ", &remedy.steps);
+    write_steps(&mut undo, style, "  Undo: ", &remedy.undo);
     // All others are to be done by hand.
     if !remedy.edits.is_empty() {
         let words = format!("assay check --fix {} (shows the lines first)", finding.rule);
@@ -162,7 +162,7 @@ fn fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room:
         let short = remedy.undo.first().map(|first| vec![first.clone()]);
         undo.clear();
         if remedy.edits.is_empty() {
-            steps(&mut undo, style, "  Undo: ", &short.unwrap_or_default());
+            write_steps(&mut undo, style, "  Undo: ", &short.unwrap_or_default());
         }
         if undo.lines().count() > 2 {
             undo.clear();
@@ -237,7 +237,7 @@ fn write_place(out: &mut String, view: &View<'_>, style: Style, finding: &Findin
                     .next()
                     .unwrap_or(&seen.key)
                     .replace('_', " ");
-                let words = format!("{}: {name} = {value}", short(&seen.place));
+                let words = format!("{}: {name} = {value}", shorten_place(&seen.place));
                 style.write_paragraph(out, "  --> ", 6, &escape_line(&words));
             }
         }
