@@ -47,7 +47,7 @@ fn is_field_name(name: &str) -> bool {
 }
 
 /// Returns the hops of a header: the newest first, as in the header. The first one was written by the own server;
-/// all below it may be forged by whoever sent the mail.
+/// all below it may be forged by the sender.
 #[must_use]
 pub fn list_hops(fields: &[(String, String)]) -> Vec<Hop> {
     let received = fields

@@ -1,9 +1,9 @@
 //! Removes secrets from text of a machine. All rules are here. Which text a source may contribute at all is decided
 //! where the source is read, by lists of harmless text.
 
-mod words;
+mod command_words;
 
-pub use words::withhold_in_words;
+pub use command_words::withhold_in_words;
 
 use serde_json::Value;
 

@@ -3,7 +3,8 @@
 //! estimates and tests.
 //!
 //! ```text
-//! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole → keep or revert
+//! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole
+//! → keep or revert
 //! ```
 //!
 //! - *Baseline*: spaced visits settle whether the goal is met (`baseline.rs`).

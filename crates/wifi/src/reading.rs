@@ -304,4 +304,5 @@ pub enum ReadError {
 }
 
 /// List of supported formats, for messages.
-const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON or server.log of a UniFi controller, hostapd.conf, a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";
+const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON or server.log of a UniFi controller, hostapd.conf, \
+     a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";

@@ -239,7 +239,8 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         escape(map.get(key).map_or("", |text| withhold_value(text)))
     };
     let mut out = format!(
-        "<domain type='{}'><name>{}</name><os><type machine='{}'>hvm</type></os><cpu><model>{}</model>{}</cpu><devices>",
+        "<domain type='{}'><name>{}</name>\
+         <os><type machine='{}'>hvm</type></os><cpu><model>{}</model>{}</cpu><devices>",
         get(&domain.settings, "accel"),
         match identity {
             true => escape(&domain.name),

@@ -147,7 +147,7 @@ pub fn complete(argv: &[String], machine: &mut QemuMachine) {
         let cpu = machine.settings.entry("cpu".to_owned());
         cpu.or_insert_with(|| DEFAULT_CPU.to_owned());
     }
-    // What is written to any of its disks is thrown away.
+    // What is written to any of its disks is discarded.
     if options(argv).iter().any(|(option, _)| option == "snapshot") {
         for disk in &mut machine.disks {
             disk.settings.insert("snapshot".to_owned(), "on".to_owned());

@@ -117,7 +117,7 @@ fn postfix(g: &Gather<'_>) -> Vec<List<'static>> {
             let Some(said) = all.value(id, setting).filter(|said| said.scope == id) else {
                 continue;
             };
-            // The list without encryption has no other purpose, and no grade uses it unless told to.
+            // The list without encryption has no other purpose, and no grade uses it unless configured.
             if setting == "tls_null_cipherlist" {
                 continue;
             }

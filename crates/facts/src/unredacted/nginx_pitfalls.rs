@@ -324,7 +324,7 @@ fn strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &st
     }
 }
 
-/// Notes the lines by which servers that speak TLS are told their versions.
+/// Notes the lines that set the TLS versions of servers.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (id, _) in all

@@ -208,7 +208,7 @@ fn squid(g: &mut Gather<'_>) {
             [access, deny, who] if access == "http_access" && deny == "deny" && who == "all" => {
                 return;
             }
-            // Whoever is not on a list of the machine's own was refused before.
+            // Clients that are on no list of this machine were refused before.
             [access, deny, who]
                 if access == "http_access"
                     && deny == "deny"
@@ -298,7 +298,7 @@ fn bind(g: &mut Gather<'_>) {
     }
 }
 
-/// The file that Debian's service of hostapd is told to read.
+/// The file that Debian's hostapd service reads.
 fn hostapd(g: &mut Gather<'_>) {
     let mut all = BTreeSet::new();
     for line in read(g, "hostapd_file", HOSTAPD) {

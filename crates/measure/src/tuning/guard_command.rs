@@ -36,7 +36,7 @@ impl MachineDriver<'_> {
         Ok(failure)
     }
 
-    /// Waits, and looks for a signal meanwhile.
+    /// Waits, and looks for a signal while it waits.
     pub(super) fn wait(&self, time: Nanos) -> Result<(), TuneError> {
         let until = monotonic_time() + Duration::from(time);
         loop {

@@ -130,7 +130,7 @@ fn list_parts(found: &LoadDiagnosis) -> Vec<PartTime> {
         });
     }
     if let (Some(busy), Some(latency)) = (found.machine_busy, found.latency) {
-        // All CPUs, whoever used them: no operation can have used more.
+        // All CPUs, of all programs: no operation can have used more.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let used = latency * (busy * cpus / found.in_flight).min(1.0);
         parts.push(PartTime {

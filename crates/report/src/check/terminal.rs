@@ -139,7 +139,9 @@ fn write_finding(out: &mut String, view: &View<'_>, style: Style, finding: &Find
     // The line before the finding is empty.
     let used = out[begin..].lines().count() - 1 + test.lines().count();
     match &finding.fix {
-        Fix::Steps(remedy) => write_fix(out, style, finding, remedy, MOST_LINES.saturating_sub(used)),
+        Fix::Steps(remedy) => {
+            write_fix(out, style, finding, remedy, MOST_LINES.saturating_sub(used))
+        }
         Fix::NotHere(why) => style.write_paragraph(out, "  Here: ", 8, &escape_line(why)),
         Fix::AfterReading => {}
     }

@@ -170,7 +170,7 @@ pub(crate) fn start(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refu
     Ok(Answer::redirect(format!("/jobs/{}", job.id)))
 }
 
-/// Whether a run or trial of this store was measured in the last minutes, started by whoever.
+/// Whether a run or trial of this store was measured in the last minutes, by any user.
 fn is_measured_here(site: &Site) -> Result<bool, Refusal> {
     const RECENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
     let here = site.options.machine.as_deref();

@@ -83,7 +83,7 @@ fn list_remotes(window: &WatchWindow) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What a process did meanwhile, in a phrase.
+/// What a process did in the window, in a phrase.
 fn describe_state(process: &WatchedEntity) -> String {
     let cpu = process.number("cpu");
     let waits = process.number("waits");

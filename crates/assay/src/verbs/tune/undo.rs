@@ -1,4 +1,4 @@
-//! Undoing what a session kept: all of it, or some pieces. What somebody else changed meanwhile is left alone.
+//! Undoing what a session kept: all of it, or some pieces. What another program has changed since is left alone.
 
 use super::Args;
 use crate::context::{self, print};
@@ -11,7 +11,7 @@ use assay_host::LiveHost;
 use assay_measure::tuning::keep_rest;
 use assay_tune::{KeptState, Row, TuneId, TuneRecord};
 
-/// Reverts what a session kept, or the pieces of `--only`. What somebody else changed meanwhile is left alone and
+/// Reverts what a session kept, or the pieces of `--only`. What another program has changed since is left alone and
 /// named.
 pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;

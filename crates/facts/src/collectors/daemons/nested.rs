@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn mappings_of_yaml() {
-        let text = "net:\n  port: 1\n  bindIp: \"0.0.0.0\" # x\nsecurity.on: false\nlist:\n  - a\n  - name: b\nflow: [\"x\", y]\n";
+        let text = "net:\n  port: 1\n  bindIp: \"0.0.0.0\" # x\nsecurity.on: false\nlist:\n  - a\n\
+                    \x20 - name: b\nflow: [\"x\", y]\n";
         let read = read_yaml(text);
         let of = |path: &str| {
             let one = read.iter().find(|one| one.path == path).unwrap();

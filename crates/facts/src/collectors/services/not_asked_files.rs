@@ -133,7 +133,11 @@ const KINDS: [(&str, &str, &str); 65] = [
     ("hostapd_file", NAMES, "/etc/default/hostapd"),
     ("php_extra", NAMES, "/etc/php"),
     ("boot_line", NAMES, "/etc/default/grub /etc/kernel/cmdline"),
-    ("zfs_boot", NAMES, "/etc/modprobe.d/zfs.conf"),
+    (
+        "zfs_boot.arc_max_below_min",
+        NAMES,
+        "/sys/module/zfs/version /etc/modprobe.d/zfs.conf",
+    ),
     ("fstab_swap", NAMES, "/etc/fstab"),
     ("encrypted_disk", NAMES, "/etc/crypttab"),
     (
