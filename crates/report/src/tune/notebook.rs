@@ -52,15 +52,21 @@ pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
     }
 }
 
+/// Longest subject that a title repeats, in characters; the section on the goal has the others.
+const TITLE_SUBJECT: usize = 40;
+
 fn write_title(view: &TuneView<'_>) -> String {
     let metric = view.session.metric();
-    let subject = view.subject();
+    let subject = match view.subject() {
+        long if long.chars().count() > TITLE_SUBJECT => "The load".to_owned(),
+        subject => subject,
+    };
     match (view.session.ending(), view.session.wholes().last()) {
         (Some(Ending::Kept { .. }), Some(whole)) => {
             let [before, after] = mean_figures(whole).unwrap_or([0.0, 0.0]);
             let judged = view.session.judge(whole);
             format!(
-                "{subject}: {metric} {} → {} ({})",
+                "{subject}: {metric} {} → {}, {}",
                 format_figure(metric.quantity, before),
                 format_figure(metric.quantity, after),
                 format_gain(judged.ratio, judged.interval)
