@@ -182,7 +182,10 @@ impl<'a> Switch<'a> {
             }
             Err(error) => error,
         };
-        let raced = matches!(&first, ChangeError::Host(error) if error.is_meanwhile());
+        let raced = match &first {
+            ChangeError::Host(error) => error.is_meanwhile(),
+            error => matches!(error, ChangeError::Meanwhile { .. }),
+        };
         let trust = match raced {
             true => Trust::Own,
             false => Trust::Force,
@@ -199,11 +202,15 @@ impl<'a> Switch<'a> {
     /// Reads back the value and records it.
     fn confirm(&self, value: Option<&str>, before: &Reading) -> Result<String, ChangeError> {
         let after = self.knob.read(self.host)?;
+        let is_wanted = self.knob.same(after.value.as_deref(), value);
+        if !is_wanted && after.value != before.value && self.knob.reads_as_written() {
+            return Err(self.meanwhile(after.shown));
+        }
         self.session.write(Line::Confirmed {
             id: self.id,
             reads: after.value.clone(),
         })?;
-        if self.knob.same(after.value.as_deref(), value) {
+        if is_wanted {
             return Ok(after.shown);
         }
         let (what, wanted) = (self.name.clone(), value.unwrap_or("nothing").to_owned());

@@ -240,6 +240,37 @@ fn lines_that_somebody_else_edits_meanwhile_survive() {
     );
 }
 
+/// The reload stands for an administrator who edits the line before it is read back.
+#[test]
+fn a_value_that_another_program_writes_before_the_read_back_stays() {
+    let place = Place::new();
+    let file = place.path("a.conf");
+    fs::write(&file, "workers = 2\n").unwrap();
+    let edit = format!("sed -i 's/= 8/= 5/' '{}'", file.display());
+    let setting = with(
+        setting(&file, ConfigLanguage::KeyValue, "workers"),
+        &[],
+        &["sh", "-c", &edit],
+    );
+    let session = place.begin();
+    let switch = Switch::open(&session, &LiveHost, &setting).unwrap();
+    let error = switch.set(Some("8")).unwrap_err();
+    assert!(matches!(error, ChangeError::Meanwhile { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 5\n");
+    drop(switch);
+    drop(session);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 5\n");
+    let left = place.journal.recover(&LiveHost, Foreign::Leave).unwrap();
+    assert!(
+        matches!(left[0].outcome, RecoveryOutcome::LeftAlone { .. }),
+        "{:?}",
+        left[0].outcome
+    );
+    let back = place.journal.recover(&LiveHost, Foreign::Restore).unwrap();
+    assert_eq!(back[0].outcome, RecoveryOutcome::Restored("2".into()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
+}
+
 #[test]
 fn links_lead_to_the_file_and_stay_links() {
     let place = Place::new();

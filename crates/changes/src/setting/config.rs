@@ -275,6 +275,10 @@ fn with_file(word: &str, file: &Path) -> OsString {
 }
 
 impl Knob for InFile {
+    fn reads_as_written(&self) -> bool {
+        true
+    }
+
     /// Two settings of one file would revert each other's bytes, so the file is the identity.
     fn identity(&self) -> String {
         format!("file:{}", self.file.display())

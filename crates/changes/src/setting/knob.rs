@@ -130,6 +130,12 @@ pub(crate) trait Knob: Send + Sync {
         one == other
     }
 
+    /// Whether a value always reads as it was written. Then another value read back is that of another program;
+    /// a kernel parameter may be rounded.
+    fn reads_as_written(&self) -> bool {
+        false
+    }
+
     /// Whether an unfinished attempt to set `wanted` can have led to `found`.
     fn may_become(&self, wanted: Option<&str>, found: Option<&str>) -> bool {
         self.same(wanted, found)
