@@ -103,7 +103,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Read user and password of an smb:// share from FILE, as smbclient -A does
+    /// Read user and password of an smb:// share from FILE (smbclient -A)
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
     #[command(flatten)]
