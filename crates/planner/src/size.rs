@@ -31,6 +31,9 @@ pub fn parse(text: &str) -> Result<(u64, Unit), PlannerError> {
         reason: reason.to_owned(),
     };
     let large = || wrong("is above 1 EiB, the largest disk that can be planned");
+    if text.is_empty() {
+        return Err(wrong("is missing: write it after the count, as in 5x4T"));
+    }
     match Decimal.parse_with_unit(text) {
         Ok((0, _)) => Err(wrong("is zero; leave the disk out")),
         Ok((bytes, unit)) if bytes <= MAX_DISK => Ok((bytes, unit)),
@@ -125,6 +128,7 @@ mod tests {
             ("99E", "above 1 EiB"),
             ("-4T", "negative"),
             ("4Ti\u{7}B", "not a size"),
+            ("", "after the count"),
         ] {
             let error = parse(bad).unwrap_err().to_string();
             assert!(
