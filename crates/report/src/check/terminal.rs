@@ -87,13 +87,18 @@ fn write_services(out: &mut String, style: Style, checked: &Checked) {
     let words = |one: &&Service| format!("{}: {}", one.service, counts_of_service(one));
     let (with, without): (Vec<&Service>, Vec<&Service>) =
         checked.services.iter().partition(|one| one.found > 0);
-    // What was found stands in a line of its own; the others follow in one paragraph.
+    // Each service with findings has a line; the others follow in one paragraph.
     for one in &with {
-        style.write_paragraph(out, "  ", 4, &escape_line(&words(one)));
+        style.write_paragraph(out, "  ", 2, &escape_line(&words(one)));
     }
     if !without.is_empty() {
-        let without: Vec<String> = without.iter().map(words).collect();
-        style.write_paragraph(out, "  ", 2, &escape_line(&without.join("; ")));
+        let counts = |one: &&Service| counts_of_service(one).replacen(", 0 found", "", 1);
+        let all: Vec<String> = without
+            .iter()
+            .map(|one| format!("{} ({})", one.service, counts(one)))
+            .collect();
+        let text = format!("Nothing found: {}.", all.join(", "));
+        style.write_paragraph(out, "  ", 2, &escape_line(&text));
     }
     if !checked.without_rules.is_empty() {
         let text = format!("{WITHOUT_RULES}: {}.", without_rules(checked));
