@@ -1,6 +1,7 @@
 //! Reads one look at a machine through [`Host`]; each part of the machine has a file. `sampler` decides when to look
 //! and how long a read may take.
 
+mod connection_pools;
 mod cpu;
 mod descriptor_owners;
 mod disks;

@@ -192,6 +192,58 @@ fn a_process_that_sleeps_has_no_suspect() {
     assert!(of_processes.is_empty(), "{answer:#?}");
 }
 
+/// Children of a process, once there are two.
+fn wait_for_two_children(pid: u32) -> Vec<u32> {
+    let file = format!("/proc/{pid}/task/{pid}/children");
+    for _ in 0..100 {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let children: Vec<u32> = text
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
+        if children.len() == 2 {
+            return children;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{file}: no two children");
+}
+
+/// Two processes of which one has a lock; the holder does `work`. Returns the suspects of both.
+fn suspects_of_a_locked_pair(work: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = dir.path().join("lock");
+    let script = format!(
+        "exec perl -e 'use Socket; use Fcntl q(:flock); socket(S, PF_INET, SOCK_STREAM, 6); \
+         bind(S, sockaddr_in(0, INADDR_LOOPBACK)); listen(S, 5); \
+         for (1..2) {{ next if fork; open(L, q(>), $ARGV[0]); flock(L, LOCK_EX); {work}; exit }} sleep 60' '{}'",
+        lock.display()
+    );
+    let planted = Planted::start(&script, None);
+    let children = wait_for_two_children(planted.pid());
+    let mut all = Vec::new();
+    for child in children {
+        let answer = look_at(&WatchSubject::Process(child), 2);
+        all.extend(names(&answer).into_iter().map(str::to_owned));
+    }
+    all
+}
+
+#[test]
+fn a_pool_that_waits_for_connections_has_no_suspect() {
+    let idle = suspects_of_a_locked_pair("accept(C, S)");
+    assert!(!idle.contains(&"file-lock".to_owned()), "{idle:?}");
+    let events = "vec($r, fileno(S), 1) = 1; select($r, undef, undef, 60)";
+    let idle = suspects_of_a_locked_pair(events);
+    assert!(!idle.contains(&"file-lock".to_owned()), "{idle:?}");
+}
+
+#[test]
+fn a_program_that_waits_for_a_lock_of_a_sleeping_one_is_named() {
+    let locked = suspects_of_a_locked_pair("sleep 60");
+    assert!(locked.contains(&"file-lock".to_owned()), "{locked:?}");
+}
+
 #[test]
 fn programs_that_wait_for_a_frozen_file_system_are_named() {
     let dir = tempfile::tempdir().unwrap();

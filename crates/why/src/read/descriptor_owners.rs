@@ -1,6 +1,7 @@
 //! Which processes hold a socket or a pipe: the server behind a full accept queue, the reader of a full pipe.
 
 use super::MachineReader;
+use super::connection_pools::SocketStates;
 use super::file_locks::list_awaited;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_render::text::escape_line;
@@ -77,10 +78,17 @@ fn label_process(reader: &mut MachineReader, pid: u32) -> String {
     format!("{} (process {pid})", escape_line(name.trim_end()))
 }
 
-/// Names the holders of the file locks that processes wait for; returns holders and waiters.
+/// Names the holders of the file locks that processes wait for; returns holders and waiters. The waiter of an
+/// idle holder is idle too.
 fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<u32> {
     let mut pids = Vec::new();
-    for lock in list_awaited(reader) {
+    let locks = list_awaited(reader);
+    if locks.is_empty() {
+        return pids;
+    }
+    let sockets = SocketStates::read(reader);
+    let mut idle: BTreeMap<u32, bool> = BTreeMap::new();
+    for lock in locks {
         pids.push(lock.waiter);
         pids.extend(lock.holder);
         let waiter = lock.waiter.to_string();
@@ -92,6 +100,12 @@ fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<
         let file = format!("file {}", lock.file);
         entity.texts.insert("locked_file".to_owned(), file);
         if let Some(holder) = lock.holder {
+            let is_idle = *idle
+                .entry(holder)
+                .or_insert_with(|| sockets.is_idle(reader, holder));
+            if is_idle {
+                entity.numbers.remove("wait.file-lock");
+            }
             let label = label_process(reader, holder);
             entity.texts.insert("peer".to_owned(), label);
             entity

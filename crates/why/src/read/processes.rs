@@ -16,6 +16,7 @@ use assay_render::text::escape_line;
 use lasting::{Lasting, read_lasting};
 use quiet_processes::QuietProcesses;
 use sampled_states::SampledStates;
+pub(super) use sampled_states::read_wchan;
 use stat_line::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -62,6 +62,19 @@ pub(super) const FUTEX: &str = "futex";
 /// Functions in which a task sleeps by its own choice.
 const TIMERS: [&str; 3] = ["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"];
 
+/// Functions in which a server waits for the next connection.
+const ACCEPTS: [&str; 4] = [
+    "inet_csk_accept",
+    "unix_accept",
+    "skb_wait_for_more_packets",
+    "__skb_wait_for_more_packets",
+];
+
+/// Whether a task waits for the next connection.
+pub(super) fn is_accept(wchan: &str) -> bool {
+    ACCEPTS.contains(&wchan.split('.').next().unwrap_or_default())
+}
+
 /// Returns the class of a sleep; none when it may be idleness.
 pub(super) fn classify_sleep(wchan: &str) -> Option<&'static str> {
     let name = wchan.split('.').next().unwrap_or_default();
@@ -91,15 +104,7 @@ pub(super) fn describe_sleep(wchan: &str) -> String {
                 "pipe_wait_readable",
             ],
         ),
-        (
-            "new connections",
-            &[
-                "inet_csk_accept",
-                "unix_accept",
-                "skb_wait_for_more_packets",
-                "__skb_wait_for_more_packets",
-            ],
-        ),
+        ("new connections", &ACCEPTS),
         (
             "data of a connection",
             &[

@@ -168,7 +168,7 @@ impl SampledStates {
 }
 
 /// The kernel function in which a task sleeps; empty when it is not shown.
-pub(super) fn read_wchan(reader: &mut MachineReader, dir: &str) -> String {
+pub(in crate::read) fn read_wchan(reader: &mut MachineReader, dir: &str) -> String {
     let text = reader.text(&format!("{dir}/wchan")).unwrap_or_default();
     text.trim().to_owned()
 }
