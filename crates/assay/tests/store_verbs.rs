@@ -139,9 +139,11 @@ fn two_runs_are_compared() {
     Beware
       - the two runs were made at different times: whatever changed on the machine
         in between is part of the difference
+      - the machine and environment of the first run are unknown
+      - the machine and environment of the second run are unknown
 
     Figures
-      the two runs have no workload on a common target
+      no workload in common, by name or by pattern, block size and depth
       - only in A: clean-read on /srv/t/f
       - only in B: fdatasync on /srv/t/f
     ");

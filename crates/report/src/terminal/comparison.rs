@@ -207,10 +207,7 @@ fn format_cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
 fn write_table(rows: &[&ComparisonRow], requests: bool, out: &mut String, style: Style) {
     write_section_heading("Figures", out, style);
     if rows.is_empty() {
-        out.push_str(
-            "  the two runs have no workload in common: neither by name nor by pattern, block size \
-             and depth\n",
-        );
+        out.push_str("  no workload in common, by name or by pattern, block size and depth\n");
         return;
     }
     let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];
