@@ -12,7 +12,6 @@ use assay_loads::fio::Fio;
 use assay_model::target::TargetInfo;
 use assay_model::{Bytes, Facts};
 use assay_store::RunRow;
-use std::fmt::Write as _;
 
 /// Runs without a verb. Changes nothing and does not create a store.
 pub fn run(global: &Global) -> anyhow::Result<Status> {
@@ -21,8 +20,9 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
         "assay {}: test server tuning advice on the server it is meant for\n\n",
         env!("CARGO_PKG_VERSION")
     );
+    let style = context::style(global);
     let mut line = |label: &str, text: String| {
-        let _ = writeln!(out, "{label:<10} {text}");
+        style.write_paragraph(&mut out, label, 11, &text);
     };
     line("Machine", machine(&facts));
     let current = std::env::current_dir();
@@ -52,15 +52,11 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
         journal: journal.ok().as_ref(),
     });
     let width = proposals.iter().map(|one| one.command.len()).max();
+    let indent = width.unwrap_or_default() + 4;
     out.push_str("\nNext\n");
     for one in &proposals {
-        let _ = writeln!(
-            out,
-            "  {:<width$}  {}",
-            one.command,
-            one.reason,
-            width = width.unwrap_or_default()
-        );
+        let command = format!("  {}  ", one.command);
+        style.write_paragraph(&mut out, &command, indent, &one.reason);
     }
     out.push_str("\nAll commands: assay --help\n");
     print(&out)?;
