@@ -34,6 +34,7 @@ pub(super) fn propose(seen: &Seen<'_>) -> Vec<Proposal> {
     let rules = [
         recover(seen),
         resume(seen),
+        why(),
         Some(check()),
         Some(stack(seen)),
         disks(),
@@ -71,6 +72,37 @@ fn resume(seen: &Seen<'_>) -> Option<Proposal> {
         let reason = format!("run {} was interrupted", last.id);
         proposal(90, format!("assay run --resume {}", last.id), reason)
     })
+}
+
+/// Share of the last minute, in percent, in which tasks waited, from which `assay why` is proposed.
+const PRESSURE: f64 = 10.0;
+
+/// Proposes `assay why` where the kernel's pressure files (PSI) show that tasks wait now.
+fn why() -> Option<Proposal> {
+    let resources = [
+        ("cpu", "a free CPU"),
+        ("io", "storage"),
+        ("memory", "memory"),
+    ];
+    let shares = resources.into_iter().filter_map(|(name, what)| {
+        let path = Path::new("/proc/pressure").join(name);
+        let text = LiveHost.read_text(&path).ok()?;
+        Some((parse_pressure(&text)?, what))
+    });
+    let (share, what) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (share >= PRESSURE).then(|| {
+        let reason = format!("tasks waited for {what} in {share:.0} % of the last minute");
+        proposal(85, "assay why", reason)
+    })
+}
+
+/// Returns `avg60` of the line `some avg10=0.00 avg60=1.25 avg300=… total=…`, in percent.
+fn parse_pressure(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let value = line
+        .split(' ')
+        .find_map(|word| word.strip_prefix("avg60="))?;
+    value.parse().ok()
 }
 
 /// Services with many rules in `assay check`.
@@ -208,6 +240,14 @@ fn is_listening(line: &str, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pressure_is_the_share_of_the_last_minute() {
+        let text = "some avg10=1.00 avg60=12.50 avg300=0.10 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert_eq!(parse_pressure(text), Some(12.5));
+        assert_eq!(parse_pressure("some avg10=1.00\n"), None);
+        assert_eq!(parse_pressure(""), None);
+    }
 
     #[test]
     fn a_listening_socket_is_found_by_its_port() {
