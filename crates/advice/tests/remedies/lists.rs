@@ -36,7 +36,7 @@ pub const PROGRAMS: [(&str, &str); 103] = [
     ("e2fsck", "e2fsprogs"),
     ("echo", "coreutils"),
     ("equivs-build", "equivs"),
-    ("equivs-control", "equivs"),
+    ("printf", "coreutils"),
     ("exportfs", "nfs-kernel-server"),
     ("findmnt", "util-linux"),
     ("fstrim", "util-linux"),

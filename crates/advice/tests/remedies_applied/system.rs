@@ -248,7 +248,7 @@ pub(crate) const REMEDIES: &[Remedy] = &[
     ),
     (
         "site-serves-hidden-files",
-        "git",
+        "mercurial",
         "etc/nginx/nginx.conf",
         &[("location ~ /\\.ht {", "location ~ /\\. {")],
     ),

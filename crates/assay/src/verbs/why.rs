@@ -54,7 +54,7 @@ pub struct Args {
         conflicts_with = "replay"
     )]
     length: Duration,
-    /// Write what is seen to FILE, to judge it elsewhere; `-`: to standard output, without a report
+    /// Write what is seen to FILE, to judge it elsewhere; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
     /// Judge a recording instead of this machine
