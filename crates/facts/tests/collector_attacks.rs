@@ -425,7 +425,9 @@ fn attack_a_link_that_dies_leaves_nothing_behind() {
                 "PATH={links}:$PATH {words} <{} >/dev/null 2>&1 & echo $!; wait",
                 file.display()
             );
-            let mut command = Command::new(&server);
+            // Below nohup a shell cannot trap SIGHUP; sshd starts its commands with the default.
+            let mut command = Command::new("env");
+            command.arg("--default-signal=HUP").arg(&server);
             command.args(["-c", &line]).env(MARK, dir.path());
             let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
             let mut first = String::new();
