@@ -18,7 +18,7 @@ mod pair_slots;
 mod switch_board;
 
 pub use candidates::{CandidateRequest, FoundCandidate, find_candidates};
-pub use confirm::confirm_kept;
+pub use confirm::{Confirmation, confirm_kept};
 pub use error::TuneError;
 pub use execute::{FinishedTune, StandByStarter, TuneCommands, execute, keep_rest, was_kept};
 pub use goal_load::find_goal_workload;

@@ -327,7 +327,7 @@ mod tests {
             .file("/proc/7/comm", "qemu-system-x86\n")
             .file(
                 "/proc/7/cmdline",
-                "qemu-system-x86_64\0-vnc\0127.0.0.1:1\0-nic\0user,model=virtio\0",
+                "qemu-system-x86_64\0-vnc\x00127.0.0.1:1\0-nic\0user,model=virtio\0",
             );
         assert_eq!(holds(&host), Vec::<String>::new());
     }

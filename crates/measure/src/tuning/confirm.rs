@@ -17,21 +17,35 @@ use assay_model::trial::{Judgement, PairOutcome};
 use assay_store::Store;
 use assay_tune::{CandidateChange, Driver as _, Incident, PairOrder, Row, Stage, TuneRecord};
 
+/// A session that is measured again.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirmation<'a> {
+    /// The session.
+    pub record: &'a TuneRecord,
+    /// Its commands, word for word.
+    pub commands: &'a TuneCommands,
+    /// Seed of the order within pairs and of the test.
+    pub seed: u64,
+}
+
 /// Compares the kept changes of a session with the machine without them. Returns the result of the
 /// pairs; None if the session kept nothing.
 ///
 /// # Errors
 /// As [`super::execute`]. The kept changes are in effect afterwards.
 pub fn confirm_kept(
-    record: &TuneRecord,
-    commands: &TuneCommands,
-    seed: u64,
+    confirmation: Confirmation<'_>,
     ground: Option<&Ground>,
     stand_by: &StandByStarter<'_>,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut TellTune<'_>,
 ) -> Result<Option<Judgement>, TuneError> {
+    let Confirmation {
+        record,
+        commands,
+        seed,
+    } = confirmation;
     let session = record.replay()?;
     let row = &record.row_in_effect(&session);
     let Some(whole) = session.wholes().last().filter(|_| !row.is_empty()) else {

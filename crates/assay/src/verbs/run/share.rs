@@ -188,8 +188,8 @@ fn format_table(result: &ShareResult) -> String {
     let mut out = String::new();
     for line in &lines {
         let mut text = format!("  {}", pad_right(&line[0], width(0)));
-        for column in 1..4 {
-            text.push_str(&format!("  {}", pad_left(&line[column], width(column))));
+        for (column, cell) in line.iter().enumerate().skip(1) {
+            text.push_str(&format!("  {}", pad_left(cell, width(column))));
         }
         out.push_str(text.trim_end());
         out.push('\n');

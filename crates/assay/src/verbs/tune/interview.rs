@@ -184,7 +184,7 @@ fn write_time(time: Nanos) -> String {
     ];
     let whole = UNITS
         .iter()
-        .find(|(length, _)| time.0 > 0 && time.0 % length == 0);
+        .find(|(length, _)| time.0 > 0 && time.0.is_multiple_of(*length));
     match whole {
         Some((length, unit)) => format!("{}{unit}", time.0 / length),
         None => format!("{}us", time.0.div_ceil(1000)),

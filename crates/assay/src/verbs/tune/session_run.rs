@@ -12,7 +12,9 @@ use assay_changes::fixes::StandBy;
 use assay_changes::inspect_setting;
 use assay_measure::engine::Environment;
 use assay_measure::runner::Ground;
-use assay_measure::tuning::{TuneCommands, TuneError, TuneEvent, confirm_kept, execute, was_kept};
+use assay_measure::tuning::{
+    Confirmation, TuneCommands, TuneError, TuneEvent, confirm_kept, execute, was_kept,
+};
 use assay_model::Nanos;
 use assay_model::trial::Verdict;
 use assay_tune::{Ending, Incident, KeptState, StepOutcome, TuneRecord, TuneSession, TuneState};
@@ -163,10 +165,13 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
         None => context::random_seed()?,
     };
     let live = LiveView::new(args.quiet, session.clone());
-    let judged = confirm_kept(
-        &record,
-        &commands,
+    let confirmation = Confirmation {
+        record: &record,
+        commands: &commands,
         seed,
+    };
+    let judged = confirm_kept(
+        confirmation,
         place.as_ref(),
         &start_stand_by,
         &env,
