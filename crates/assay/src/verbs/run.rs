@@ -3,6 +3,7 @@
 mod share;
 mod workload;
 
+#[cfg(feature = "schemas")]
 pub(super) use share::ShareDocument;
 pub use workload::OneWorkload;
 
