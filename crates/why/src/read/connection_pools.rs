@@ -1,5 +1,5 @@
-//! Pools of processes that share a listening socket (Postfix, PHP-FPM, Apache prefork): a lock lets one of them wait for
-//! the next connection, and the others wait for the lock. While no connection comes, all of them are idle.
+//! Pools of processes that share a listening socket (Postfix, PHP-FPM, Apache prefork): a lock lets one of them
+//! wait for the next connection, and the others wait for the lock. While no connection comes, all of them are idle.
 
 use super::MachineReader;
 use super::processes::read_wchan;
