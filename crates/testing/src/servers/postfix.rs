@@ -11,6 +11,8 @@ use std::process::Command;
 /// Postfix 3.3 or later with its own queue, and smtp-sink as its only destination.
 #[derive(Debug)]
 pub struct Postfix {
+    // Dropped first: the program that was started may end before its master does.
+    _stop: StopMaster,
     _sink: Running,
     _master: Running,
     port: u16,
@@ -44,7 +46,13 @@ impl Postfix {
             start(command)
         })?;
         let etc = dir.path().join("etc");
+        let stop = StopMaster {
+            program: program.clone(),
+            etc: etc.clone(),
+        };
         let (master, port) = start_listening(&log, |port| {
+            // An earlier attempt with another port may have come up late.
+            stop.stop();
             fs::write(etc.join("main.cf"), main(dir.path(), to) + settings)?;
             fs::write(etc.join("master.cf"), master_services(port))?;
             let mut command = Command::new(&program);
@@ -52,6 +60,7 @@ impl Postfix {
             start(command)
         })?;
         Ok(Self {
+            _stop: stop,
             _sink: sink,
             _master: master,
             port,
@@ -98,6 +107,27 @@ impl Postfix {
              until [ -z \"$(find {queue} -type f)\" ]; do sleep 0.05; done",
             self.port
         )
+    }
+}
+
+/// Stops the master daemon of a configuration, which leaves the process group of the program that started it.
+#[derive(Debug)]
+struct StopMaster {
+    program: PathBuf,
+    etc: PathBuf,
+}
+
+impl StopMaster {
+    fn stop(&self) {
+        let mut command = Command::new(&self.program);
+        // It fails if no master runs.
+        let _ = command.arg("-c").arg(&self.etc).arg("abort").output();
+    }
+}
+
+impl Drop for StopMaster {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
