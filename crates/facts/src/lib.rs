@@ -80,7 +80,7 @@ pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
         parts.push(scope.spawn(move || part(host, collectors::lvm::collect)));
         parts.push(scope.spawn(move || {
             part(host, |g| {
-                collectors::vm::collect(g, identity, options.accounts)
+                collectors::vm::collect(g, identity, options.accounts.then_some(raw))
             })
         }));
         parts.push(

@@ -4,6 +4,7 @@ use super::daemons::lines::at_line;
 use crate::gather::{Gather, lossy};
 use crate::qemu::{self, Storage, VirtualDisk};
 use crate::{libvirt, proxmox};
+use assay_host::Host;
 use assay_model::{FactKind, FactPlace, Span};
 use serde_json::Value;
 use std::path::Path;
@@ -14,16 +15,17 @@ const PROXMOX: &str = "/etc/pve/qemu-server";
 const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
 
-/// Collects all guests. With `named` the facts contain the names of libvirt's guests, which are
-/// file names: the user of a check finds a guest by its name. Captures contain no names.
-pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, named: bool) {
-    note_processes(g, with_identity, named || with_identity);
-    of_libvirt(g, with_identity, named || with_identity);
+/// Collects all guests. With `unredacted`, the machine without redaction, the facts contain the names of
+/// guests: the user of a check finds a guest by its name. Captures contain no names.
+pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&dyn Host>) {
+    let named = unredacted.is_some() || with_identity;
+    note_processes(g, with_identity, unredacted);
+    of_libvirt(g, with_identity, named);
     of_proxmox(g, with_identity);
 }
 
 /// Notes `vm.NUMBER`: running guests by process number.
-fn note_processes(g: &mut Gather<'_>, with_identity: bool, named: bool) {
+fn note_processes(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&dyn Host>) {
     for entry in g.list("vm", "/proc") {
         let pid = lossy(&entry);
         if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -42,19 +44,23 @@ fn note_processes(g: &mut Gather<'_>, with_identity: bool, named: bool) {
                 continue;
             }
         }
-        let (whole, line) = match g.host.read(Path::new(&path)) {
+        let line = match g.host.read(Path::new(&path)) {
             Ok(line) if line.is_empty() => continue,
-            Ok(line) => (qemu::argv(&line), qemu::redact(&line, with_identity)),
+            Ok(line) => qemu::redact(&line, with_identity),
             Err(error) => {
                 g.fault(&key, &error, FactKind::Runtime, &path);
                 g.about(["vm", &pid]);
                 continue;
             }
         };
-        let mut machine = qemu::parse(&qemu::argv(&line));
-        qemu::complete(&whole, &mut machine);
-        let name = qemu::parse(&whole).name.filter(|_| named);
-        if let Some(name) = machine.name.filter(|_| with_identity) {
+        let machine = qemu::parse(&qemu::argv(&line));
+        let name = match unredacted.map(|host| host.read(Path::new(&path))) {
+            Some(line) => line
+                .ok()
+                .and_then(|line| qemu::parse(&qemu::argv(&line)).name),
+            None => machine.name.filter(|_| with_identity),
+        };
+        if let Some(name) = name.as_deref().filter(|_| with_identity) {
             known(g, &key, "name", name, FactKind::Runtime, &path);
         }
         let guest = machine.id.clone().or(name).unwrap_or_else(|| pid.clone());
@@ -303,7 +309,7 @@ mod tests {
     fn what_runs_and_what_is_defined() {
         let host = host();
         let mut g = Gather::new(&host);
-        collect(&mut g, false, false);
+        collect(&mut g, false, None);
         let facts = &g.facts;
         let disk = "vm.77.disk.virtio-disk0";
         assert_eq!(facts.str(&format!("{disk}.cache")), Some("none"));
@@ -327,12 +333,30 @@ mod tests {
     fn names_when_they_are_asked_for() {
         let host = host();
         let mut g = Gather::new(&host);
-        collect(&mut g, true, true);
+        collect(&mut g, true, Some(&host));
         assert_eq!(g.facts.str("vm.77.name"), Some("web"));
         assert_eq!(g.facts.str("libvirt.web.name"), Some("web"));
         let cache = &g.facts.map["libvirt.web.disk.vda.cache"];
         let place = cache.place.to_string();
         assert!(place.starts_with("/etc/libvirt/qemu/web.xml:"), "{place}");
         assert_eq!(g.facts.str("proxmox.100.name"), Some("web"));
+    }
+
+    #[test]
+    fn processes_keep_their_name_and_defaults_through_redaction() {
+        let line =
+            "/usr/bin/qemu-system-x86_64\0-enable-kvm\0-name\0web\0-snapshot\0-hda\0/srv/a.img\0";
+        let host = Recorded::new()
+            .file("/proc/77/comm", "qemu-system-x86\n")
+            .file("/proc/77/cmdline", line);
+        let redacted = crate::Redacted::new(&host, false);
+        for (unredacted, guest) in [(Some(&host as &dyn Host), "web"), (None, "77")] {
+            let mut g = Gather::new(&redacted);
+            collect(&mut g, false, unredacted);
+            assert_eq!(g.facts.str("vm.77.guest"), Some(guest));
+            assert_eq!(g.facts.str("vm.77.cpu"), Some(qemu::DEFAULT_CPU));
+            let snapshot = g.facts.map.keys().find(|key| key.ends_with(".snapshot"));
+            assert_eq!(snapshot.and_then(|key| g.facts.str(key)), Some("on"));
+        }
     }
 }

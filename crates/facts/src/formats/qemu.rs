@@ -131,23 +131,22 @@ pub fn parse(argv: &[String]) -> QemuMachine {
     machine
 }
 
-/// Adds what only the whole command line tells, which a capture does not keep: the processor that QEMU takes when none
-/// is named, and `-snapshot`.
-pub fn complete(argv: &[String], machine: &mut QemuMachine) {
-    let of_pc = argv.first().is_some_and(|program| {
-        let name = program.rsplit('/').next().unwrap_or_default();
-        matches!(name, "qemu-system-x86_64" | "kvm" | "qemu-kvm")
+/// Returns the name of a program that emulates a PC. Other programs have other default processors.
+fn pc_program(argv: &[String]) -> Option<&str> {
+    let name = argv.first()?.rsplit('/').next()?;
+    matches!(name, "qemu-system-x86_64" | "kvm" | "qemu-kvm").then_some(name)
+}
+
+/// Adds the processor that QEMU emulates without `-cpu`, and applies `-snapshot` to all disks.
+fn complete(argv: &[String], machine: &mut QemuMachine) {
+    let accel = machine.settings.get("accel");
+    let accelerated = pc_program(argv).is_some_and(|name| {
+        name.ends_with("kvm") || accel.is_some_and(|accel| accel.starts_with("kvm"))
     });
-    let accelerated = machine
-        .settings
-        .get("accel")
-        .is_some_and(|accel| accel.starts_with("kvm"))
-        || argv.first().is_some_and(|program| program.ends_with("kvm"));
-    if of_pc && accelerated {
+    if accelerated {
         let cpu = machine.settings.entry("cpu".to_owned());
         cpu.or_insert_with(|| DEFAULT_CPU.to_owned());
     }
-    // What is written to any of its disks is discarded.
     if options(argv).iter().any(|(option, _)| option == "snapshot") {
         for disk in &mut machine.disks {
             disk.settings.insert("snapshot".to_owned(), "on".to_owned());

@@ -895,14 +895,16 @@ function place(value) { return value != "" && length(value) <= 200 && value ~ "^
 # The command line of QEMU, a word in a line: what describes the machine and its disks. Written is one line
 # with a byte 0 between the words ("\002" until the archive is packed), as the kernel has it.
 function qemu(n,   i, word, argument, kept, zero) {
-    zero = sprintf("%c", 2); kept = "qemu"; i = 2
+    zero = sprintf("%c", 2); kept = text_of[1]; i = 2
+    sub(/^.*\//, "", kept)
+    if (kept != "qemu-system-x86_64" && kept != "kvm" && kept != "qemu-kvm") kept = "qemu"
     while (i <= n) {
         word = text_of[i++]
         if (word !~ /^-./) { kept = kept zero "-hda" zero qemu_file(word); continue }
         sub(/^--?/, "", word)
         argument = ""
         if (!(word in QEMU_ALONE)) argument = text_of[i++]
-        if (word == "enable-kvm") kept = kept zero "-enable-kvm"
+        if (word == "enable-kvm" || word == "snapshot") kept = kept zero "-" word
         else if (word == "id" || word == "cpu") kept = kept zero "-" word zero qemu_value(argument, 1)
         else if (word ~ /^hd[abcd]$/) kept = kept zero "-" word zero qemu_file(argument)
         else if (word == "object") {

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason and the files or directories without which there is nothing to ask.
-const KINDS: [(&str, &str, &str); 65] = [
+const KINDS: [(&str, &str, &str); 64] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -132,7 +132,6 @@ const KINDS: [(&str, &str, &str); 65] = [
     ("bind_list", NAMES, "/etc/bind /etc/named.conf"),
     ("hostapd_file", NAMES, "/etc/default/hostapd"),
     ("php_extra", NAMES, "/etc/php"),
-    ("boot_line", NAMES, "/etc/default/grub /etc/kernel/cmdline"),
     (
         "zfs_boot.arc_max_below_min",
         NAMES,

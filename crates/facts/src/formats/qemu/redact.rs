@@ -8,7 +8,7 @@ use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 
 /// Options that describe the machine and its disks; other options are dropped.
-pub(crate) const OPTIONS: [(&str, &str); 17] = [
+pub(crate) const OPTIONS: [(&str, &str); 18] = [
     ("id", ""),
     ("name", "guest"),
     ("M", "type"),
@@ -26,6 +26,7 @@ pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("hdb", ""),
     ("hdc", ""),
     ("hdd", ""),
+    ("snapshot", ""),
 ];
 
 /// Settings of drives and devices that affect performance; others are dropped.
@@ -78,7 +79,8 @@ pub(crate) const KEYS: [&str; 40] = [
 #[must_use]
 pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     let argv = super::argv(cmdline);
-    let mut kept = vec!["qemu".to_owned()];
+    let program = super::pc_program(&argv).unwrap_or("qemu");
+    let mut kept = vec![program.to_owned()];
     for (option, argument) in options(&argv) {
         let Some((_, implied)) = OPTIONS.iter().find(|(name, _)| *name == option) else {
             continue;
@@ -89,7 +91,7 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
         }
         kept.push(format!("-{option}"));
         match option.as_str() {
-            "enable-kvm" => {}
+            "enable-kvm" | "snapshot" => {}
             "id" | "cpu" => kept.push(clean_value(argument)),
             "hda" | "hdb" | "hdc" | "hdd" => kept.push(file(&argument, identity)),
             _ => kept.push(clean_object(settings(&argument, implied), identity)),
