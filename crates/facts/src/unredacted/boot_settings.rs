@@ -68,7 +68,7 @@ fn swap_on_zvol(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes a maximum of the ARC that is not above its minimum: ZFS then ignores the maximum (zfs(4), zfs_arc_max).
+/// Notes whether the maximum of the ARC is below its minimum: ZFS then ignores one of them (arc_init in arc.c).
 fn arc_limits(g: &mut Gather<'_>) {
     let (mut least, mut most): (Option<u64>, Option<(u64, FactPlace)>) = (None, None);
     for path in files(g, "zfs_boot", MODPROBE, ".conf") {
@@ -87,7 +87,7 @@ fn arc_limits(g: &mut Gather<'_>) {
         }
     }
     if let (Some(least), Some((most, place))) = (least, most) {
-        let below = most > 0 && most <= least;
+        let below = most > 0 && most < least;
         g.facts.known(
             "zfs_boot.arc_max_below_min",
             below,
@@ -178,6 +178,10 @@ mod tests {
         );
         assert_eq!(
             of("options zfs zfs_arc_min=1\noptions zfs zfs_arc_max=4294967296\n"),
+            Some(false)
+        );
+        assert_eq!(
+            of("options zfs zfs_arc_min=4294967296 zfs_arc_max=4294967296\n"),
             Some(false)
         );
         assert_eq!(of("options zfs zfs_arc_max=4294967296\n"), None);
