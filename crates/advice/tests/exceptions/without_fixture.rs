@@ -229,6 +229,4 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("nginx-weak-ciphers", 2),
     ("web-server-tls-1-0", 1),
     ("web-server-weak-ciphers", 2),
-    ("backup-old", 1),
-    ("postfix-mailbox-small", 1),
 ];

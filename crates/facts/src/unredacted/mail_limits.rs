@@ -4,15 +4,17 @@ use super::lines_of_files::note;
 use crate::collectors::services::postfix::MAIN;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
-use assay_config::effective::{Program, ScopeId, read_effective};
+use assay_config::effective::{Program, ScopeId, Setting, read_effective};
 use assay_model::FactPlace;
 use std::path::Path;
 
 /// Defaults of Postfix 3.7, in bytes.
 const MESSAGE: u64 = 10_240_000;
-const MAILBOXES: [(&str, u64); 2] = [
-    ("mailbox_size_limit", 51_200_000),
-    ("virtual_mailbox_limit", 51_200_000),
+const MAILBOX: u64 = 51_200_000;
+/// Limits, the setting that names the program that delivers, and the program that has the limit.
+const MAILBOXES: [(&str, &str, &str); 2] = [
+    ("mailbox_size_limit", "local_transport", "local"),
+    ("virtual_mailbox_limit", "virtual_transport", "virtual"),
 ];
 
 /// Notes mailboxes that may not hold the largest message: the program that delivers to them then stops.
@@ -28,13 +30,17 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         ))
     };
     let message = value("message_size_limit");
-    for (name, default) in MAILBOXES {
+    for (name, transport, program) in MAILBOXES {
+        let other = |said: &Setting| !said.text().trim().starts_with(program);
+        if all.value(ScopeId::ROOT, transport).is_some_and(other) {
+            continue;
+        }
         let mailbox = value(name);
         let Some((_, place)) = mailbox.as_ref().or(message.as_ref()) else {
             continue;
         };
         let most = message.as_ref().map_or(MESSAGE, |(most, _)| *most);
-        let room = mailbox.as_ref().map_or(default, |(room, _)| *room);
+        let room = mailbox.as_ref().map_or(MAILBOX, |(room, _)| *room);
         // 0 is no limit, for either.
         let small = room > 0 && (most == 0 || most > room);
         // Virtual mailboxes are asked for where somebody has some.
@@ -70,6 +76,14 @@ mod tests {
                 Some(false),
             ),
             ("mailbox_size_limit = 20480000\n", Some(false)),
+            (
+                "message_size_limit = 104857600\nlocal_transport = local:$myhostname\n",
+                Some(true),
+            ),
+            (
+                "message_size_limit = 104857600\nlocal_transport = lmtp:unix:private/dovecot-lmtp\n",
+                None,
+            ),
             ("myhostname = a\n", None),
         ] {
             let host = Recorded::new().file(MAIN, text);
