@@ -43,8 +43,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the sections of a file about directories or locations; of nested sections only the inner
-/// one.
+/// Notes whether Apache is a forward proxy that no `<Proxy>` section limits.
 fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
     let (mut forward, mut limited, mut inside) = (None, false, false);
     for path in all {
@@ -73,6 +72,8 @@ fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
 }
 
 /// The sections of a file that are about directories or locations; one inside another counts alone.
+/// Returns the sections of a file about directories or locations; of nested sections only the inner
+/// one.
 fn parse_sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();

@@ -6,6 +6,8 @@ use crate::collectors::daemons::lines::at_line;
 use crate::collectors::daemons::nested::read_yaml;
 use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use std::path::Path;
 
 const RSNAPSHOT: &str = "/etc/rsnapshot.conf";
@@ -64,7 +66,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .max();
     let Some(now) = now else { return };
     for (number, kept) in all.into_iter().enumerate() {
-        let days = (now - kept.newest) / DAY;
+        let days = now.saturating_sub(kept.newest) / DAY;
         let properties = [("days", days.into()), ("program", kept.program.into())];
         note(
             g,
@@ -301,21 +303,9 @@ fn time_in(name: &str) -> Option<i64> {
             _ => byte.is_ascii_digit(),
         })
     })?;
-    let number = |from: usize, to: usize| name.get(at + from..at + to)?.parse::<i64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Days from the civil calendar, with the year beginning in March.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 306 + 5) / 10 + day
-        - 1
-        - 719_468;
-    Some((days + 1) * DAY)
+    let day: Date = name.get(at..at + 10)?.parse().ok()?;
+    let end = day.tomorrow().ok()?.to_zoned(TimeZone::UTC).ok()?;
+    Some(end.timestamp().as_second())
 }
 
 #[cfg(test)]
@@ -333,7 +323,7 @@ mod tests {
             time_in("zfs-auto-snap_daily-2024-02-29-0425"),
             Some(1_709_164_800 + DAY)
         );
-        for name in ["manual", "2026-13-01", "a-b-c", "20261127"] {
+        for name in ["manual", "2026-13-01", "2026-02-30", "a-b-c", "20261127"] {
             assert_eq!(time_in(name), None, "{name}");
         }
     }

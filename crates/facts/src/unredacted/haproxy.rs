@@ -65,8 +65,7 @@ fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     );
 }
 
-/// Notes whether the control socket gives administrator rights to every local user or to the
-/// network.
+/// Notes whether HAProxy accepts any certificate from a server on another machine.
 fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["server", _, address, options @ ..] = words else {
         return;
@@ -86,6 +85,8 @@ fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usiz
 }
 
 /// Whether the socket for commands gives every local user, or the network, the rights of an administrator.
+/// Notes whether the control socket gives administrator rights to every local user or to the
+/// network.
 fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;

@@ -44,7 +44,7 @@ fn nut(g: &mut Gather<'_>) {
             .trim_start_matches("override.")
             .trim_start_matches("default.")
         {
-            "battery.runtime.low" => value < wait + STOP,
+            "battery.runtime.low" => value < wait.saturating_add(STOP),
             "battery.charge.low" => value < 5,
             _ => continue,
         };
@@ -63,7 +63,7 @@ fn nut(g: &mut Gather<'_>) {
         );
     }
     if let Some((seconds, place)) = delay.filter(|_| number == 0) {
-        let late = seconds + 15 > LEFT;
+        let late = seconds.saturating_add(15) > LEFT;
         let properties = [
             ("late", late.into()),
             ("setting", "FINALDELAY".into()),
@@ -116,6 +116,7 @@ mod tests {
             (UPS, "[a]\n default.battery.charge.low = 20\n", false),
             (UPSMON, "FINALDELAY 600\n", true),
             (UPSMON, "FINALDELAY 5\n", false),
+            (UPSMON, "FINALDELAY 18446744073709551615\n", true),
             (APCUPSD, "BATTERYLEVEL 1\nMINUTES 0\nTIMEOUT 0\n", true),
             (APCUPSD, "BATTERYLEVEL 1\nMINUTES 0\nTIMEOUT 120\n", false),
             (APCUPSD, "BATTERYLEVEL 5\nMINUTES 3\nTIMEOUT 0\n", false),
