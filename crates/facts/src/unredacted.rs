@@ -23,6 +23,8 @@ mod lines_of_files;
 mod mail_limits;
 mod network_cards;
 mod nfs_exports;
+mod nginx_blocks;
+mod nginx_headers;
 mod nginx_pitfalls;
 mod open_ports;
 mod openssl_copies;

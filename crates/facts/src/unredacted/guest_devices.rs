@@ -2,7 +2,7 @@
 //! that everybody on the network reaches. Proxmox, libvirt, running QEMU, and units of systemd that start QEMU; of
 //! the last also the processor and the disks, as `vm.UNIT`.
 
-use super::lines_of_files::{files, is_loopback, note, read};
+use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
 use crate::collectors::vm;
 use crate::gather::{Gather, lossy};
@@ -140,7 +140,7 @@ fn of_libvirt(g: &mut Gather<'_>) -> Vec<Device> {
                     guest: guest.clone(),
                     place: line(node),
                     what: What::Screen {
-                        open: is_world(address) && !guarded,
+                        open: is_any_address(address) && !guarded,
                     },
                 }));
             }
@@ -251,9 +251,7 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
             }
             "vnc" if first != "none" => {
                 let address = first.rsplit_once(':').map_or(first, |(address, _)| address);
-                let open = !first.starts_with("unix:")
-                    && (address.is_empty() || is_world(address))
-                    && !guarded;
+                let open = !first.starts_with("unix:") && is_any_address(address) && !guarded;
                 devices.push(device(What::Screen { open }));
             }
             _ => {}
@@ -262,13 +260,12 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
     devices
 }
 
-/// Whether an address is all addresses of the machine.
-fn is_world(address: &str) -> bool {
-    !is_loopback(address)
-        && matches!(
-            address.trim_matches(['[', ']']),
-            "0.0.0.0" | "::" | "*" | ""
-        )
+/// Whether an address means all addresses of the machine.
+fn is_any_address(address: &str) -> bool {
+    matches!(
+        address.trim_matches(['[', ']']),
+        "0.0.0.0" | "::" | "*" | ""
+    )
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Blocks of nginx with unintended effects: files outside of an alias, public status pages, headers that an inner
-//! block drops, and redirects into which a request can inject headers. `collectors::services::nginx` has the TLS
-//! settings.
+//! Blocks of nginx with unintended effects: files outside of an alias, public status pages, and redirects or proxies
+//! that a request controls. Headers are in `nginx_headers`, TLS settings in `collectors::services::nginx`.
 
-use super::lines_of_files::{is_loopback, note};
+use super::lines_of_files::note;
+use super::nginx_blocks::{is_local, own_value, own_values, words};
+use super::nginx_headers;
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
@@ -11,14 +12,6 @@ use assay_model::FactPlace;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// Security headers in lower case.
-const PROTECTING: [&str; 4] = [
-    "strict-transport-security",
-    "content-security-policy",
-    "x-frame-options",
-    "x-content-type-options",
-];
 
 /// Directories of the system or of accounts.
 const SYSTEM: [&str; 8] = [
@@ -38,19 +31,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if kind == "location" {
             note_location(g, &all, id, &which);
         }
-        lost_headers(g, &all, id, &which);
         note_root(g, &all, id, &which);
         note_redirects(g, &all, id, &which);
-        proxies(g, &all, id, &which);
-        strict_transport(g, &all, id, &which);
+        note_proxy(g, &all, id, &which);
+        nginx_headers::note_headers(g, &all, id, &which);
     }
     old_tls(g, &all);
-}
-
-fn own_value<'a>(all: &'a Effective, id: ScopeId, key: &str) -> Option<&'a Setting> {
-    all.settings()
-        .iter()
-        .find(|said| said.scope == id && said.key == key)
 }
 
 fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
@@ -99,61 +85,6 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
     }
 }
 
-/// Whether the server around a block listens on the loopback interface only.
-fn is_local(all: &Effective, id: ScopeId) -> bool {
-    let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
-    let server = around.find(|id| {
-        all.scope(*id)
-            .head
-            .first()
-            .is_some_and(|head| head == "server")
-    });
-    let listens = server.map(|id| all.get(id, "listen")).unwrap_or_default();
-    !listens.is_empty()
-        && listens
-            .iter()
-            .all(|said| is_loopback(&said.word().unwrap_or_default()))
-}
-
-/// Notes the security headers of the outer block that a block drops because it adds a header of its
-/// own.
-fn lost_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
-    let Some(parent) = all.scope(id).parent else {
-        return;
-    };
-    let Some(first) = own_value(all, id, "add_header") else {
-        return;
-    };
-    if all
-        .settings()
-        .iter()
-        .any(|said| said.key == "add_header_inherit")
-    {
-        return;
-    }
-    let names = |said: Vec<&Setting>| -> BTreeSet<String> {
-        said.iter()
-            .filter_map(|one| one.word())
-            .map(|name| name.to_ascii_lowercase())
-            .collect()
-    };
-    let (inner, outer) = (
-        names(all.get(id, "add_header")),
-        names(all.get(parent, "add_header")),
-    );
-    let lost: Vec<&str> = PROTECTING
-        .into_iter()
-        .filter(|name| outer.contains(*name) && !inner.contains(*name))
-        .collect();
-    note(
-        g,
-        "nginx.headers",
-        which,
-        &FactPlace::from(&first.place),
-        &[("lost", lost.into())],
-    );
-}
-
 /// Notes the directories of served files.
 fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for key in ["root", "alias"] {
@@ -183,11 +114,7 @@ fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
 /// Notes redirects with the decoded path: a line break in it ends the header (`%0d%0a` in the
 /// request).
 fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
-    let returns = all
-        .settings()
-        .iter()
-        .filter(|said| said.scope == id && said.key == "return");
-    for (number, said) in returns.enumerate() {
+    for (number, said) in own_values(all, id, "return").enumerate() {
         let code = said.word().unwrap_or_default();
         if !matches!(code.as_str(), "301" | "302" | "303" | "307" | "308") {
             continue;
@@ -213,8 +140,8 @@ fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str)
     }
 }
 
-/// Notes where requests are handed on: to a server that the request itself names, and with a Host that nothing checked.
-fn proxies(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
+/// Notes where requests are handed on to a server that the request itself names.
+fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     if let Some(said) = own_value(all, id, "proxy_pass") {
         let target = said.word().unwrap_or_default();
         let host = target
@@ -250,78 +177,6 @@ fn proxies(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             &[("anywhere", anywhere.into())],
         );
     }
-    let headers = all
-        .settings()
-        .iter()
-        .filter(|said| said.scope == id && said.key == "proxy_set_header");
-    for (number, said) in headers.enumerate() {
-        let words: Vec<String> = said
-            .words
-            .iter()
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect();
-        if let [name, value, ..] = &words[..]
-            && name.eq_ignore_ascii_case("host")
-        {
-            let unchecked = value == "$http_host"
-                || value.starts_with("$arg_")
-                || value.starts_with("$http_x_");
-            let properties = [("unchecked", unchecked.into())];
-            note(
-                g,
-                "nginx.host",
-                &format!("{which}-{number}"),
-                &FactPlace::from(&said.place),
-                &properties,
-            );
-        }
-    }
-}
-
-/// Notes headers of HSTS that browsers ignore: without `max-age`, or for the list of browsers without what it asks.
-fn strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
-    let headers = all
-        .settings()
-        .iter()
-        .filter(|said| said.scope == id && said.key == "add_header");
-    for (number, said) in headers.enumerate() {
-        let words: Vec<String> = said
-            .words
-            .iter()
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect();
-        let [name, value, ..] = &words[..] else {
-            continue;
-        };
-        if !name.eq_ignore_ascii_case("strict-transport-security") || value.contains('$') {
-            continue;
-        }
-        let parts: Vec<String> = value
-            .split(';')
-            .map(|part| part.trim().to_ascii_lowercase())
-            .collect();
-        let seconds = parts.iter().find_map(|part| {
-            let age = part
-                .strip_prefix("max-age")?
-                .trim_start()
-                .strip_prefix('=')?;
-            age.trim().trim_matches('"').parse::<u64>().ok()
-        });
-        let listed = parts.iter().any(|part| part == "preload");
-        let whole = parts.iter().any(|part| part == "includesubdomains");
-        let void = match seconds {
-            None => true,
-            Some(seconds) => listed && (seconds < 31_536_000 || !whole),
-        };
-        let properties = [("void", void.into())];
-        note(
-            g,
-            "nginx.hsts",
-            &format!("{which}-{number}"),
-            &FactPlace::from(&said.place),
-            &properties,
-        );
-    }
 }
 
 /// Notes the lines that set the TLS versions of servers.
@@ -344,11 +199,8 @@ fn old_tls(g: &mut Gather<'_>, all: &Effective) {
         if !seen.insert(place.to_string()) {
             continue;
         }
-        let words = said
-            .words
-            .iter()
-            .map(|word| String::from_utf8_lossy(word).into_owned());
-        let old: Vec<Value> = words
+        let old: Vec<Value> = words(said)
+            .into_iter()
             .filter(|word| matches!(word.as_str(), "TLSv1" | "TLSv1.1"))
             .map(Value::from)
             .collect();

@@ -1,7 +1,8 @@
 //! Files that a web server hands out and nobody meant to publish: repositories, settings with passwords, dumps and
 //! copies beside programs. Only the first level of each served directory is looked at.
 
-use super::lines_of_files::{Line, exists, files, is_loopback, note, read};
+use super::lines_of_files::{Line, exists, files, note, read};
+use super::nginx_blocks::{is_local, own_value};
 use crate::collectors::nginx::FILE;
 use crate::gather::{Gather, lossy};
 use assay_config::effective::files::OfHost;
@@ -123,12 +124,6 @@ fn nginx_roots(g: &Gather<'_>) -> Vec<Root> {
     roots
 }
 
-fn own<'a>(all: &'a Effective, id: ScopeId, key: &str) -> Option<&'a Setting> {
-    all.settings()
-        .iter()
-        .find(|said| said.scope == id && said.key == key)
-}
-
 fn is_below(all: &Effective, inner: ScopeId, outer: ScopeId) -> bool {
     inner != outer
         && std::iter::successors(Some(inner), |id| all.scope(*id).parent).any(|id| id == outer)
@@ -136,17 +131,10 @@ fn is_below(all: &Effective, inner: ScopeId, outer: ScopeId) -> bool {
 
 /// Whether a server has files to send to everybody: it does not only redirect or hand on, and asks for no password.
 fn sends_files(all: &Effective, server: ScopeId) -> bool {
-    let local = {
-        let listens = all.get(server, "listen");
-        !listens.is_empty()
-            && listens
-                .iter()
-                .all(|said| is_loopback(&said.word().unwrap_or_default()))
-    };
     let closed = |id: ScopeId| {
         ["auth_basic", "auth_request", "deny", "return"]
             .iter()
-            .any(|key| own(all, id, key).is_some())
+            .any(|key| own_value(all, id, key).is_some())
     };
     let hands_on = |id: ScopeId| {
         [
@@ -159,7 +147,7 @@ fn sends_files(all: &Effective, server: ScopeId) -> bool {
             "alias",
         ]
         .iter()
-        .any(|key| own(all, id, key).is_some())
+        .any(|key| own_value(all, id, key).is_some())
     };
     let mut whole = all.scopes().filter(|(_, scope)| {
         scope.parent == Some(server)
@@ -167,7 +155,7 @@ fn sends_files(all: &Effective, server: ScopeId) -> bool {
             && scope.head[0] == "location"
             && scope.head[1] == "/"
     });
-    !local && !closed(server) && !whole.any(|(id, _)| hands_on(id) || closed(id))
+    !is_local(all, server) && !closed(server) && !whole.any(|(id, _)| hands_on(id) || closed(id))
 }
 
 /// Whether a location refuses: what matches it is not sent.
