@@ -1,5 +1,6 @@
 //! Numbers that follow from rates and levels: shares of the machine, of groups and of processes.
 
+use super::asked_part::mark_asked;
 use super::disk_numbers::{add_steadiness, complete_disks};
 use super::guest_disks::complete_guest_disks;
 use super::stuck::add_owners;
@@ -42,44 +43,6 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
         texts.insert("path.layers".to_owned(), layers.join(" on "));
     }
     add_consumers(window);
-}
-
-fn mark_asked(window: &mut WatchWindow, thing: &WatchSubject) {
-    let mut groups = Vec::new();
-    for entity in &mut window.entities {
-        if entity.kind != EntityKind::Process {
-            continue;
-        }
-        let text = |key: &str| entity.texts.get(key).map_or("", String::as_str);
-        let ancestors: Vec<u32> = text("ancestors")
-            .split(' ')
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        entity.is_asked = match thing {
-            WatchSubject::Machine | WatchSubject::Path { .. } => true,
-            WatchSubject::Process(pid) => ancestors.contains(pid),
-            WatchSubject::Group(path) => text("groups").lines().any(|group| is_below(group, path)),
-            WatchSubject::Named(name) => entity.name == *name || text("guest") == name,
-        };
-        if matches!(thing, WatchSubject::Path { .. }) && entity.number("uses_path") == 0.0 {
-            entity.numbers.insert("storage_only".to_owned(), 1.0);
-        }
-        if entity.is_asked {
-            groups.extend(text("groups").lines().map(str::to_owned));
-        }
-    }
-    if let WatchSubject::Group(path) = thing {
-        groups.push(path.clone());
-    }
-    groups.sort();
-    groups.dedup();
-    for entity in &mut window.entities {
-        if entity.kind == EntityKind::Group {
-            entity.is_asked = *thing == WatchSubject::Machine
-                || groups.iter().any(|group| is_below(group, &entity.id));
-        }
-    }
-    window.groups = groups;
 }
 
 pub(super) fn set(entity: &mut WatchedEntity, key: &str, value: f64) {
