@@ -83,11 +83,17 @@ fn complete_machine(window: &mut WatchWindow) {
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let idle = percpu(".idle");
     let soft = percpu(".soft");
+    let softest = soft.iter().position(|value| *value >= most(&soft));
+    let softest_idle = softest.and_then(|cpu| idle.get(cpu)).copied();
     let interrupts = percpu(".interrupts");
     let sum: f64 = interrupts.iter().sum();
     let extra = [
         ("cpu.least_busy", 1.0 - most(&idle).min(1.0)),
         ("cpu.soft_most", most(&soft)),
+        (
+            "cpu.soft_most_busy",
+            1.0 - softest_idle.unwrap_or(0.0).min(1.0),
+        ),
         ("cpu.interrupts", sum),
         (
             "cpu.interrupts_most",
