@@ -71,6 +71,16 @@ def record_lock(plant):
     return None, [{"file-lock"}]
 
 
+def lock_of_server(plant):
+    """A program waits for a lock that a server holds as long as it runs."""
+    path = plant.dir / "lock"
+    plant.python(f"import fcntl, socket\nf = open({str(path)!r}, 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+                 "s = socket.socket(); s.bind(('127.0.0.1', 7736)); s.listen(9); s.accept()")
+    time.sleep(0.5)
+    plant.start("flock", path, "true")
+    return None, [{"file-lock"}]
+
+
 CONVOY = r"""
 #include <pthread.h>
 #include <unistd.h>
@@ -397,7 +407,7 @@ def disk_full_and_silent_names(plant):
 
 
 PLANTED = [
-    slow_pipe, stopped_pipe_reader, unix_queue_full, log_daemon_hangs, file_lock, record_lock, lock_convoy,
+    slow_pipe, stopped_pipe_reader, unix_queue_full, log_daemon_hangs, file_lock, record_lock, lock_of_server, lock_convoy,
     interpreter_lock, pinned, low_priority, short_processes, short_processes_of_unit, stopped_server,
     stopped_with_connection, zero_window, silent_peer, rate_limit, idle_without_files, full_disk, no_inodes,
     throttled_loop, swap_file, journal_storm, pipe_and_lock, disk_full_and_silent_names,

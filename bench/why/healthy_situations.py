@@ -199,8 +199,41 @@ while True: c.sendall(b); time.sleep(0.001)
     return None, []
 
 
+POOL = """
+import fcntl, os, select, socket, sys, time
+s = socket.socket(); s.bind(('127.0.0.1', 7743)); s.listen(9)
+for _ in range(4):
+    if os.fork() == 0:
+        log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX)
+        if sys.argv[2] == 'accept': s.accept()
+        if sys.argv[2] == 'select': select.select([s], [], [])
+        if sys.argv[2] == 'epoll': e = select.epoll(); e.register(s); e.poll()
+        os._exit(0)
+time.sleep(999)
+"""
+
+
+def pool_in_accept(plant):
+    """Healthy: a pool of servers; the one that has the lock waits in accept."""
+    plant.python(POOL, plant.dir / "lock", "accept")
+    return None, []
+
+
+def pool_in_select(plant):
+    """Healthy: a pool of servers; the one that has the lock waits in select."""
+    plant.python(POOL, plant.dir / "lock", "select")
+    return None, []
+
+
+def pool_in_container(plant):
+    """Healthy: a pool of servers in another network namespace; the one that has the lock waits with epoll."""
+    plant.start("unshare", "-n", "sh", "-c", f"ip link set lo up; exec {PYTHON} -c \"$0\" {plant.dir}/lock epoll", POOL)
+    return None, []
+
+
 HEALTHY = [
     idle_server, light_server, timer, quota_unused, memory_below_limit, cached_reads, seldom_writes, many_sockets,
     many_files, sleeping_processes, compilation, nice_backup, web_server, pipeline, thread_pool,
-    stopped_editor, steady_syncs, file_transfer,
+    stopped_editor, steady_syncs, file_transfer, pool_in_accept, pool_in_select, pool_in_container,
 ]

@@ -112,11 +112,11 @@ def sync_storm(plant):
 
 
 def sync_by_shell(plant):
-    """A script that writes small files and syncs each."""
+    """A script that writes small files and syncs each; where a sync costs nothing, it starts processes most of the time."""
     plant.group("cpu")
     code = f"i=0; while :; do i=$(( (i + 1) % 50 )); dd if=/dev/zero of={plant.dir}/f$i bs=4k count=1 conv=fsync; done"
     plant.start("sh", "-c", code)
-    return plant.name, [{"fsync-storm", "slow-flush"}]
+    return plant.name, [{"fsync-storm", "slow-flush", "short-lived-processes"}]
 
 
 def disk_full_of_reads(plant):
@@ -341,7 +341,7 @@ while True:
         os.close(os.open(f'f{number}-{{i}}', os.O_CREAT | os.O_WRONLY, dir_fd=d)); os.fsync(d)
     for i in range(20): os.unlink(f'f{number}-{{i}}', dir_fd=d)
 """)
-    return plant.name, [{"fsync-storm", "slow-flush", "lock-contention", "journal"}]
+    return plant.name, [{"fsync-storm", "slow-flush", "syncs-of-many", "lock-contention", "journal"}]
 
 
 def noisy_reader(plant):

@@ -45,11 +45,9 @@ impl Clock {
         let left = end.saturating_duration_since(now);
         let passed = now - start;
         let whole = (passed + left).as_secs_f64().max(1e-9);
-        // Whole seconds, because flickering digits carry no information.
-        (
-            Nanos(left.as_secs() * 1_000_000_000),
-            passed.as_secs_f64() / whole,
-        )
+        // Whole seconds, because flickering digits carry no information. Rounded, so that 10 s begin as 10 s.
+        let seconds = (left + Duration::from_millis(500)).as_secs();
+        (Nanos(seconds * 1_000_000_000), passed.as_secs_f64() / whole)
     }
 }
 

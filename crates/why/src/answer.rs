@@ -227,7 +227,10 @@ fn find_candidates<'a>(
         // What another part does is a suspect only if the part in question waits for it.
         let is_foreign = match page.of {
             EntityKind::Process => entity.number("asked") == 0.0,
-            EntityKind::Group | EntityKind::GuestDisk => !entity.is_asked,
+            EntityKind::Group
+            | EntityKind::GuestDisk
+            | EntityKind::Listener
+            | EntityKind::Connection => !entity.is_asked,
             EntityKind::Disk | EntityKind::FileSystem => true,
             _ => page.machine_only,
         };

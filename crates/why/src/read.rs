@@ -21,6 +21,7 @@ mod wait_class;
 use crate::WatchSubject;
 use crate::machine_look::MachineLook;
 use assay_host::Host;
+use assay_render::text::escape_line;
 use descriptor_owners::DescriptorOwners;
 use groups::GroupDirs;
 use guests::GuestMonitors;
@@ -202,6 +203,13 @@ impl MachineReader {
         let target = self.host.link(path);
         self.end();
         target.ok()?.into_os_string().into_string().ok()
+    }
+
+    /// Name and number of a process for users, escaped.
+    fn label_process(&mut self, pid: u32) -> String {
+        let name = self.text(&format!("/proc/{pid}/comm"));
+        let name = name.unwrap_or_default();
+        format!("{} (process {pid})", escape_line(name.trim_end()))
     }
 
     /// Size of a file or directory; none when it cannot be read.

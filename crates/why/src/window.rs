@@ -1,5 +1,6 @@
 //! Values over several looks: rates of counters, means of levels, and values derived from them. Pure.
 
+mod asked_part;
 mod curves;
 mod derived;
 mod disk_numbers;

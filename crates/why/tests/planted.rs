@@ -245,6 +245,14 @@ fn a_program_that_waits_for_a_lock_of_a_sleeping_one_is_named() {
 }
 
 #[test]
+fn a_program_that_waits_for_a_lock_of_a_server_of_its_own_is_named() {
+    let server = "socket(T, PF_INET, SOCK_STREAM, 6); bind(T, sockaddr_in(0, INADDR_LOOPBACK)); listen(T, 5); \
+                  accept(C, T)";
+    let locked = suspects_of_a_locked_pair(server);
+    assert!(locked.contains(&"file-lock".to_owned()), "{locked:?}");
+}
+
+#[test]
 fn programs_that_wait_for_a_frozen_file_system_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().display();

@@ -1,94 +1,124 @@
-//! Pools of processes that share a listening socket (Postfix, PHP-FPM, Apache prefork): a lock lets one of them
-//! wait for the next connection, and the others wait for the lock. While no connection comes, all of them are idle.
+//! Pools of processes that share a listening socket (Postfix, libfcgi, Amavis): a lock lets one of them wait for the
+//! next connection, and the others wait for the lock. While no connection comes, all of them are idle.
 
 use super::MachineReader;
 use super::processes::read_wchan;
-use super::sleep_class::{describe_sleep, is_accept};
+use super::sleep_class::{is_accept, is_epoll, parse_descriptor, waits_for_events};
 use std::collections::BTreeSet;
+use std::path::Path;
 
-/// Most open files of a process that are compared with the listening sockets.
+/// Most open files of a process that are looked at.
 const MOST_FILES: usize = 256;
 
-/// Sockets by inode, as `/proc/PID/fd` names them (`socket:[17]`).
-pub(super) struct SocketStates {
-    listening: BTreeSet<String>,
-    connected: BTreeSet<String>,
+/// The holder of a lock, which waits for the next connection or for events.
+pub(super) struct WaitingHolder {
+    /// Links of the sockets that it waits for (`socket:[17]`).
+    awaited: BTreeSet<String>,
+    /// Links of its other sockets that may be connections.
+    connections: BTreeSet<String>,
 }
 
-impl SocketStates {
-    /// Reads the states of TCP and local sockets.
-    pub(super) fn read(reader: &mut MachineReader) -> Self {
-        let mut states = Self {
-            listening: BTreeSet::new(),
-            connected: BTreeSet::new(),
-        };
-        for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
-            let text = reader.text(path).unwrap_or_default();
-            for line in text.lines().skip(1) {
-                let mut words = line.split_ascii_whitespace();
-                let (state, inode) = (words.nth(3), words.nth(5));
-                match (state, inode) {
-                    (Some("0A"), Some(inode)) => states.listening.insert(link_of(inode)),
-                    (Some("01"), Some(inode)) => states.connected.insert(link_of(inode)),
-                    _ => false,
-                };
-            }
-        }
-        // `Num RefCount Protocol Flags Type St Inode Path`; the flag is __SO_ACCEPTCON.
-        let text = reader.text("/proc/net/unix").unwrap_or_default();
-        for line in text.lines().skip(1) {
-            let words: Vec<&str> = line.split_ascii_whitespace().collect();
-            if let [_, _, _, "00010000", _, _, inode, ..] = words[..] {
-                states.listening.insert(link_of(inode));
-            }
-        }
-        states
-    }
-
-    /// Whether a process waits for the next connection and does nothing else.
-    pub(super) fn is_idle(&self, reader: &mut MachineReader, pid: u32) -> bool {
+impl WaitingHolder {
+    /// Reads what a process waits for; none when it waits for neither a connection nor events.
+    pub(super) fn read(reader: &mut MachineReader, pid: u32) -> Option<Self> {
         let wchan = read_wchan(reader, &format!("/proc/{pid}"));
         if is_accept(&wchan) {
-            return true;
-        }
-        if describe_sleep(&wchan) != describe_sleep("ep_poll") {
-            return false;
-        }
-        let mut links = Vec::new();
-        let mut epolls = Vec::new();
-        for number in reader
-            .names(&format!("/proc/{pid}/fd"))
-            .iter()
-            .take(MOST_FILES)
-        {
-            match reader.link(&format!("/proc/{pid}/fd/{number}")) {
-                Some(link) if link == "anon_inode:[eventpoll]" => epolls.push(number.clone()),
-                Some(link) => links.push((number.clone(), link)),
-                None => {}
-            }
-        }
-        if wchan.starts_with("ep_poll") {
-            // `tfd: 6 events: 19 data: …` for each watched file.
-            return epolls.iter().any(|number| {
-                let info = reader.text(&format!("/proc/{pid}/fdinfo/{number}"));
-                let info = info.unwrap_or_default();
-                let watched = info.lines().filter_map(|line| {
-                    let number = line.strip_prefix("tfd:")?;
-                    number.split_ascii_whitespace().next()
-                });
-                let mut watched = watched.filter_map(|number| {
-                    let known = links.iter().find(|(known, _)| known == number)?;
-                    Some(&known.1)
-                });
-                watched.any(|link| self.listening.contains(link))
+            let call = reader.text(&format!("/proc/{pid}/syscall"));
+            let number = parse_descriptor(&call.unwrap_or_default())?;
+            let link = reader.link(&format!("/proc/{pid}/fd/{number}"))?;
+            return Some(Self {
+                awaited: BTreeSet::from([link]),
+                connections: BTreeSet::new(),
             });
         }
-        // The arguments of poll and select are not shown: a worker that serves somebody has a connection.
-        let has = |sockets: &BTreeSet<String>| links.iter().any(|(_, link)| sockets.contains(link));
-        has(&self.listening) && !has(&self.connected)
+        if !waits_for_events(&wchan) {
+            return None;
+        }
+        let files = list_files(reader, pid);
+        let sockets = files.iter().filter(|(_, link)| link.starts_with("socket:"));
+        if is_epoll(&wchan) {
+            let watched = list_watched(reader, pid, &files);
+            let awaited = sockets.filter(|(number, _)| watched.contains(number));
+            return Some(Self {
+                awaited: awaited.map(|(_, link)| link.clone()).collect(),
+                connections: BTreeSet::new(),
+            });
+        }
+        // The arguments of poll and select are not shown: a process that serves a client has a connection.
+        let connections = sockets.clone();
+        let connections = connections.filter(|(number, _)| !is_datagram(reader, pid, number));
+        Some(Self {
+            connections: connections.map(|(_, link)| link.clone()).collect(),
+            awaited: sockets.map(|(_, link)| link.clone()).collect(),
+        })
+    }
+
+    /// Whether the holder and the waiter for its lock share a socket that the holder waits for, and the holder serves
+    /// no client.
+    pub(super) fn is_pool_of(&self, reader: &mut MachineReader, waiter: u32) -> bool {
+        let files = list_files(reader, waiter);
+        let shared: BTreeSet<String> = files.into_iter().map(|(_, link)| link).collect();
+        !self.awaited.is_disjoint(&shared) && self.connections.is_subset(&shared)
     }
 }
 
-fn link_of(inode: &str) -> String {
-    format!("socket:[{inode}]")
+/// Numbers and links of the open files of a process.
+fn list_files(reader: &mut MachineReader, pid: u32) -> Vec<(String, String)> {
+    let names = reader.names(&format!("/proc/{pid}/fd"));
+    let numbers = names.into_iter().take(MOST_FILES);
+    numbers
+        .filter_map(|number| {
+            let link = reader.link(&format!("/proc/{pid}/fd/{number}"))?;
+            Some((number, link))
+        })
+        .collect()
+}
+
+/// Numbers of the files that a process watches with epoll.
+fn list_watched(
+    reader: &mut MachineReader,
+    pid: u32,
+    files: &[(String, String)],
+) -> BTreeSet<String> {
+    let mut watched = BTreeSet::new();
+    for (number, link) in files {
+        if link == "anon_inode:[eventpoll]" {
+            let info = reader.text(&format!("/proc/{pid}/fdinfo/{number}"));
+            watched.extend(parse_watched(&info.unwrap_or_default()).map(str::to_owned));
+        }
+    }
+    watched
+}
+
+/// Lines `tfd: 6 events: 19 data: …` of an epoll descriptor, one for each watched file.
+fn parse_watched(info: &str) -> impl Iterator<Item = &str> {
+    info.lines().filter_map(|line| {
+        let rest = line.strip_prefix("tfd:")?;
+        rest.split_ascii_whitespace().next()
+    })
+}
+
+/// Whether a socket is a local one for datagrams, such as that of syslog; before Linux 5.15 any local one.
+fn is_datagram(reader: &MachineReader, pid: u32, number: &str) -> bool {
+    let path = format!("/proc/{pid}/fd/{number}");
+    if !reader.begin(Path::new(&path)) {
+        return false;
+    }
+    let mut name = [0; 32];
+    let length = rustix::fs::getxattr(&path, "system.sockprotoname", &mut name[..]);
+    reader.end();
+    length.is_ok_and(|length| name[..length].starts_with(b"UNIX\0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_watched;
+
+    #[test]
+    fn watched_files_of_an_epoll_descriptor_are_listed() {
+        let info = "pos:\t0\nflags:\t02\nmnt_id:\t16\nino:\t9\ntfd:        6 events:       19 data:  0  pos:0 ino:1 sdev:8\n\
+                    tfd:       11 events: 1\ntfd:\ndamaged\n";
+        let watched: Vec<&str> = parse_watched(info).collect();
+        assert_eq!(watched, ["6", "11"]);
+    }
 }

@@ -1,10 +1,9 @@
 //! Which processes hold a socket or a pipe: the server behind a full accept queue, the reader of a full pipe.
 
 use super::MachineReader;
-use super::connection_pools::SocketStates;
+use super::connection_pools::WaitingHolder;
 use super::file_locks::list_awaited;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
-use assay_render::text::escape_line;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most links of open files that are read for one search.
@@ -56,10 +55,7 @@ impl DescriptorOwners {
             let other = others.find(|(pid, reads)| Some(*pid) != own && *reads);
             if let Some((pid, _)) = other {
                 owners.push(*pid);
-                let name = reader
-                    .text(&format!("/proc/{pid}/comm"))
-                    .unwrap_or_default();
-                let label = format!("{} (process {pid})", escape_line(name.trim_end()));
+                let label = reader.label_process(*pid);
                 let key = match entity.kind {
                     EntityKind::Process => "peer",
                     _ => "owner",
@@ -72,23 +68,12 @@ impl DescriptorOwners {
     }
 }
 
-fn label_process(reader: &mut MachineReader, pid: u32) -> String {
-    let name = reader.text(&format!("/proc/{pid}/comm"));
-    let name = name.unwrap_or_default();
-    format!("{} (process {pid})", escape_line(name.trim_end()))
-}
-
-/// Names the holders of the file locks that processes wait for; returns holders and waiters. The waiter of an
-/// idle holder is idle too.
+/// Names the holders of the file locks that processes wait for; returns holders and waiters. In a pool that waits for
+/// connections, waiters are as idle as the holder.
 fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<u32> {
     let mut pids = Vec::new();
-    let locks = list_awaited(reader);
-    if locks.is_empty() {
-        return pids;
-    }
-    let sockets = SocketStates::read(reader);
-    let mut idle: BTreeMap<u32, bool> = BTreeMap::new();
-    for lock in locks {
+    let mut holders: BTreeMap<u32, Option<WaitingHolder>> = BTreeMap::new();
+    for lock in list_awaited(reader) {
         pids.push(lock.waiter);
         pids.extend(lock.holder);
         let waiter = lock.waiter.to_string();
@@ -100,13 +85,15 @@ fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<
         let file = format!("file {}", lock.file);
         entity.texts.insert("locked_file".to_owned(), file);
         if let Some(holder) = lock.holder {
-            let is_idle = *idle
+            let waiting = holders
                 .entry(holder)
-                .or_insert_with(|| sockets.is_idle(reader, holder));
-            if is_idle {
+                .or_insert_with(|| WaitingHolder::read(reader, holder));
+            if let Some(waiting) = waiting
+                && waiting.is_pool_of(reader, lock.waiter)
+            {
                 entity.numbers.remove("wait.file-lock");
             }
-            let label = label_process(reader, holder);
+            let label = reader.label_process(holder);
             entity.texts.insert("peer".to_owned(), label);
             entity
                 .texts

@@ -12,7 +12,6 @@ use super::cpu::TICKS;
 use super::{MachineReader, parse_pairs};
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
-use assay_render::text::escape_line;
 use lasting::{Lasting, read_lasting};
 use quiet_processes::QuietProcesses;
 use sampled_states::SampledStates;
@@ -244,9 +243,7 @@ impl ProcessTable {
         let parent = zombies.iter().max_by_key(|(_, count)| **count);
         if let Some((parent, count)) = parent {
             look.set("zombies", f64::from(*count));
-            let name = reader.text(&format!("/proc/{parent}/comm"));
-            let name = name.unwrap_or_default();
-            let label = format!("{} (process {parent})", escape_line(name.trim_end()));
+            let label = reader.label_process(*parent);
             look.texts.insert("zombies_of".to_owned(), label);
         }
         let cost = thread_seconds() - begin;

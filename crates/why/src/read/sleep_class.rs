@@ -70,31 +70,47 @@ const ACCEPTS: [&str; 4] = [
     "__skb_wait_for_more_packets",
 ];
 
+/// Functions in which a program waits for events that it watches with epoll.
+const EPOLLS: [&str; 2] = ["ep_poll", "do_epoll_wait"];
+
+/// Functions in which a program waits for events with poll or select.
+const POLLS: [&str; 4] = [
+    "do_poll",
+    "do_select",
+    "do_sys_poll",
+    "poll_schedule_timeout",
+];
+
+/// Whether a task waits for events that it watches with epoll.
+pub(super) fn is_epoll(wchan: &str) -> bool {
+    EPOLLS.contains(&strip_suffix(wchan))
+}
+
+/// Whether a task waits for events of sockets and files.
+pub(super) fn waits_for_events(wchan: &str) -> bool {
+    is_epoll(wchan) || POLLS.contains(&strip_suffix(wchan))
+}
+
+/// The name of a function without the suffix of the compiler (`.constprop.0`).
+fn strip_suffix(wchan: &str) -> &str {
+    wchan.split('.').next().unwrap_or_default()
+}
+
 /// Whether a task waits for the next connection.
 pub(super) fn is_accept(wchan: &str) -> bool {
-    ACCEPTS.contains(&wchan.split('.').next().unwrap_or_default())
+    ACCEPTS.contains(&strip_suffix(wchan))
 }
 
 /// Returns the class of a sleep; none when it may be idleness.
 pub(super) fn classify_sleep(wchan: &str) -> Option<&'static str> {
-    let name = wchan.split('.').next().unwrap_or_default();
+    let name = strip_suffix(wchan);
     let known = CLASSES.iter().find(|(_, known)| known.contains(&name));
     known.map(|(class, _)| *class)
 }
 
 /// What a sleep waits for, for people: idleness as well.
 pub(super) fn describe_sleep(wchan: &str) -> String {
-    const PLACES: [(&str, &[&str]); 8] = [
-        (
-            "events of sockets and files",
-            &[
-                "ep_poll",
-                "do_poll",
-                "do_select",
-                "do_sys_poll",
-                "poll_schedule_timeout",
-            ],
-        ),
+    const PLACES: [(&str, &[&str]); 7] = [
         (
             "input of a pipe",
             &[
@@ -139,7 +155,10 @@ pub(super) fn describe_sleep(wchan: &str) -> String {
             ],
         ),
     ];
-    let name = wchan.split('.').next().unwrap_or_default();
+    if waits_for_events(wchan) {
+        return "events of sockets and files".to_owned();
+    }
+    let name = strip_suffix(wchan);
     let known = PLACES.iter().find(|(_, known)| known.contains(&name));
     match (known, name) {
         (Some((place, _)), _) => (*place).to_owned(),
@@ -150,7 +169,7 @@ pub(super) fn describe_sleep(wchan: &str) -> String {
 
 /// Whether a task sleeps until a time of its own choice.
 pub(super) fn is_timer(wchan: &str) -> bool {
-    TIMERS.contains(&wchan.split('.').next().unwrap_or_default())
+    TIMERS.contains(&strip_suffix(wchan))
 }
 
 /// Address of the lock that a futex call waits for, from `/proc/PID/syscall`; none when it is no contended lock.
@@ -193,6 +212,7 @@ mod tests {
         );
         for idle in [
             "ep_poll",
+            "do_epoll_wait",
             "do_wait",
             "inet_csk_accept",
             "pipe_read",
@@ -202,6 +222,10 @@ mod tests {
             assert_eq!(classify_sleep(idle), None, "{idle}");
         }
         assert!(is_timer("hrtimer_nanosleep") && !is_timer("ep_poll"));
+        assert!(is_epoll("do_epoll_wait") && !is_epoll("poll_schedule_timeout.constprop.0"));
+        assert!(
+            waits_for_events("poll_schedule_timeout.constprop.0") && !waits_for_events("do_wait")
+        );
     }
 
     #[test]

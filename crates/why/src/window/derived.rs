@@ -1,5 +1,6 @@
 //! Numbers that follow from rates and levels: shares of the machine, of groups and of processes.
 
+use super::asked_part::mark_asked;
 use super::disk_numbers::{add_steadiness, complete_disks};
 use super::guest_disks::complete_guest_disks;
 use super::stuck::add_owners;
@@ -44,44 +45,6 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
     add_consumers(window);
 }
 
-fn mark_asked(window: &mut WatchWindow, thing: &WatchSubject) {
-    let mut groups = Vec::new();
-    for entity in &mut window.entities {
-        if entity.kind != EntityKind::Process {
-            continue;
-        }
-        let text = |key: &str| entity.texts.get(key).map_or("", String::as_str);
-        let ancestors: Vec<u32> = text("ancestors")
-            .split(' ')
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        entity.is_asked = match thing {
-            WatchSubject::Machine | WatchSubject::Path { .. } => true,
-            WatchSubject::Process(pid) => ancestors.contains(pid),
-            WatchSubject::Group(path) => text("groups").lines().any(|group| is_below(group, path)),
-            WatchSubject::Named(name) => entity.name == *name || text("guest") == name,
-        };
-        if matches!(thing, WatchSubject::Path { .. }) && entity.number("uses_path") == 0.0 {
-            entity.numbers.insert("storage_only".to_owned(), 1.0);
-        }
-        if entity.is_asked {
-            groups.extend(text("groups").lines().map(str::to_owned));
-        }
-    }
-    if let WatchSubject::Group(path) = thing {
-        groups.push(path.clone());
-    }
-    groups.sort();
-    groups.dedup();
-    for entity in &mut window.entities {
-        if entity.kind == EntityKind::Group {
-            entity.is_asked = *thing == WatchSubject::Machine
-                || groups.iter().any(|group| is_below(group, &entity.id));
-        }
-    }
-    window.groups = groups;
-}
-
 pub(super) fn set(entity: &mut WatchedEntity, key: &str, value: f64) {
     if value.is_finite() {
         entity.numbers.insert(key.to_owned(), value);
@@ -120,11 +83,17 @@ fn complete_machine(window: &mut WatchWindow) {
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let idle = percpu(".idle");
     let soft = percpu(".soft");
+    let softest = soft.iter().position(|value| *value >= most(&soft));
+    let softest_idle = softest.and_then(|cpu| idle.get(cpu)).copied();
     let interrupts = percpu(".interrupts");
     let sum: f64 = interrupts.iter().sum();
     let extra = [
         ("cpu.least_busy", 1.0 - most(&idle).min(1.0)),
         ("cpu.soft_most", most(&soft)),
+        (
+            "cpu.soft_most_busy",
+            1.0 - softest_idle.unwrap_or(0.0).min(1.0),
+        ),
         ("cpu.interrupts", sum),
         (
             "cpu.interrupts_most",

@@ -132,6 +132,13 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         .map(|process| process.number("queue"))
         .sum();
     set(&mut window.machine, "cpu.pinned_queue", pinned);
+    let most_flush = window
+        .of_kind(EntityKind::Process)
+        .filter(is_waiting)
+        .map(|process| process.number("wait.flush"))
+        .fold(0.0, f64::max);
+    let flush = window.machine.number("waiting.flush").max(0.001);
+    set(&mut window.machine, "flush.most_share", most_flush / flush);
     let used = window.machine.number("cpu.busy") * window.machine.number("cpu.count");
     let queue = window.machine.number("waiting.cpu-queue");
     set(

@@ -1,7 +1,7 @@
 //! Cases of disks and those who load them.
 
 use super::made_machine::{BUSY_DISK, Case, Part, READER, Values, waiter};
-use assay_why::EntityKind::{Disk, Group};
+use assay_why::EntityKind::{Disk, Group, Process};
 
 pub(super) fn cases() -> Vec<Case> {
     let leak = |parts: Vec<Part>| -> &'static [Part] { Vec::leak(parts) };
@@ -117,6 +117,19 @@ pub(super) fn cases() -> Vec<Case> {
                 ),
                 waiter("flush"),
             ]),
+        ),
+        (
+            "syncs-of-many",
+            &[],
+            &[],
+            &[
+                (Process, "a", &[("wait.flush", 0.2)], &[("pid", "1")]),
+                (Process, "b", &[("wait.flush", 0.2)], &[("pid", "2")]),
+                (Process, "c", &[("wait.flush", 0.2)], &[("pid", "3")]),
+                (Process, "d", &[("wait.flush", 0.2)], &[("pid", "4")]),
+                (Process, "e", &[("wait.flush", 0.2)], &[("pid", "5")]),
+                (Process, "f", &[("wait.flush", 0.2)], &[("pid", "6")]),
+            ],
         ),
         (
             "io-limit",

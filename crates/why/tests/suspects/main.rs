@@ -7,6 +7,7 @@ mod made_machine;
 mod memory_cases;
 mod network_cases;
 mod program_cases;
+mod ranking;
 
 use assay_why::EntityKind::{Disk, Group, Process};
 use assay_why::{Entity, WatchSubject, WatchWindow, judge_window, load_suspects};

@@ -1,0 +1,82 @@
+//! Which of several suspects comes first, and which stays quiet beside another.
+
+use super::made_machine::{BUSY_DISK, Part, Values, looks, suspected};
+use assay_why::EntityKind::{Connection, Disk, Listener, Process};
+use assay_why::WatchSubject;
+
+const HANGING: Part = (
+    Listener,
+    "port 80",
+    &[("queue", 1.0)],
+    &[("owner_pid", "5")],
+);
+const UNREAD: Part = (
+    Connection,
+    "10.0.0.1:22 to 10.0.0.2:9",
+    &[("wait.peer-closed", 1.0), ("unsent", 9e4)],
+    &[("owner_pid", "5"), ("remote", "10.0.0.2:9")],
+);
+
+fn found_on_machine(machine: Values, parts: &[Part]) -> Vec<String> {
+    suspected(&looks(machine, &[], parts), &WatchSubject::Machine)
+}
+
+#[test]
+fn a_single_connection_that_no_server_accepts_names_its_port() {
+    let still: Values = &[("tcp.accepted_total", 0.0)];
+    assert_eq!(found_on_machine(still, &[HANGING]), ["accept-queue"]);
+    let busy: Values = &[("tcp.accepted_total", 500.0)];
+    assert_eq!(found_on_machine(busy, &[HANGING]), [""; 0]);
+}
+
+#[test]
+fn sockets_of_others_accuse_nobody_who_waits_for_no_data() {
+    let part = |numbers, texts| -> Part { (Process, "job", numbers, texts) };
+    let numbers: Values = &[("cpu_total", 0.1), ("queue_total", 0.0)];
+    let still: Values = &[("tcp.accepted_total", 0.0)];
+    let ask = |job: Part, pid| {
+        let seen = looks(still, &[], &[HANGING, UNREAD, job]);
+        suspected(&seen, &WatchSubject::Process(pid))
+    };
+    let other = part(numbers, &[("pid", "7"), ("ancestors", "7 1")]);
+    assert_eq!(ask(other, 7), [""; 0]);
+    let owner = part(numbers, &[("pid", "5"), ("ancestors", "5 1")]);
+    assert_eq!(ask(owner, 5), ["zero-window", "accept-queue"]);
+    let client: Values = &[("cpu_total", 0.1), ("asleep_in.data of a connection", 1.0)];
+    let client = part(client, &[("pid", "7"), ("ancestors", "7 1")]);
+    assert_eq!(ask(client, 7), ["zero-window", "accept-queue"]);
+}
+
+#[test]
+fn interrupts_on_a_cpu_with_time_to_spare_are_no_suspect() {
+    let rates: Values = &[
+        ("percpu.0.idle_total", 0.9),
+        ("percpu.1.idle_total", 0.5),
+        ("percpu.1.interrupts_total", 5e4),
+        ("percpu.1.soft_total", 0.3),
+    ];
+    assert_eq!(found_on_machine(rates, &[]), [""; 0]);
+}
+
+#[test]
+fn a_script_whose_children_wait_for_syncs_is_not_accused_of_starting_them() {
+    let numbers: Values = &[
+        ("children_cpu_total", 0.3),
+        ("children.turnover", 1.0),
+        ("wait.flush", 0.4),
+        ("cpu_total", 0.1),
+    ];
+    let script: Part = (Process, "sh", numbers, &[("pid", "9")]);
+    let forks: Values = &[("cpu.forks_total", 300.0)];
+    assert_eq!(found_on_machine(forks, &[script]), ["fsync-storm"]);
+}
+
+#[test]
+fn a_disk_that_reads_large_blocks_is_saturated_before_it_is_limited() {
+    let bytes: Values = &[("read.bytes_total", 1e8)];
+    let numbers: Vec<(&str, f64)> = BUSY_DISK.iter().chain(bytes).copied().collect();
+    let disk: Part = (Disk, "sda", numbers.leak(), &[]);
+    let reader: Part = (Process, "fio", &[("wait.disk", 3.0)], &[("pid", "9")]);
+    let found = found_on_machine(&[], &[disk, reader]);
+    assert_eq!(found, ["disk-saturated", "disk-rate-limit"]);
+}
