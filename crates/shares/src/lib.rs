@@ -192,6 +192,13 @@ pub fn measure_share(
     stop: &dyn Fn() -> bool,
     on_round: OnRound<'_>,
 ) -> Result<ShareResult, ShareError> {
+    if let Some(path) = request.auth_file {
+        // smbclient would not name the file.
+        std::fs::File::open(path).map_err(|source| ShareError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+    }
     let client = SmbClient::new(request.url, request.auth_file);
     let version = client.find_version(stop)?;
     let dialect = client.connect(stop)?;

@@ -204,6 +204,10 @@ impl<'a> SmbClient<'a> {
                 "NT_STATUS_HOST_UNREACHABLE",
                 "Check the server's name and the network.",
             ),
+            (
+                "NT_STATUS_UNSUCCESSFUL",
+                "Check the server's name and the network.",
+            ),
             ("NT_STATUS_DISK_FULL", "Take a smaller file with --size."),
         ] {
             if why.contains(status) {
