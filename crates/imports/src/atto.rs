@@ -1,7 +1,7 @@
 //! ATTO Disk Benchmark: a table of rates by size, as people copy it. ATTO itself prints pictures and files of its
 //! own format, which contain no text.
 
-use crate::quantities::{parse_size, split_number, unit_bytes};
+use crate::quantities::{split_number, split_size, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};
 use assay_model::Bytes;
 use assay_model::workload::Pattern;
@@ -41,32 +41,21 @@ pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> 
                 .then_some(true);
             results.push(result);
         } else if in_table {
-            let Some(size) = find_row_size(text) else {
+            let Some((size, rates)) = split_size(text, 1024.0) else {
                 in_table = text.is_empty() && results.last().is_some_and(|one| one.rows.is_empty());
                 continue;
             };
-            let rates = parse_rates(size.1, unit).ok_or_else(|| {
+            let rates = rates.trim_start_matches([':', ' ', '\t', '|']);
+            let rates = parse_rates(rates, unit).ok_or_else(|| {
                 ImportError::new(TOOL, line, "`SIZE WRITE READ`, with units here or above")
             })?;
             if let Some(result) = results.last_mut() {
-                add_rows(result, size.0, rates, depth);
+                add_rows(result, size, rates, depth);
             }
         }
     }
     results.retain(|result| !result.rows.is_empty());
     Ok(results)
-}
-
-/// Splits `0.5 KB  1234  5678` into the size and the rest.
-fn find_row_size(text: &str) -> Option<(Bytes, &str)> {
-    let (_, rest) = split_number(text)?;
-    let end = rest
-        .find(|c: char| !c.is_ascii_alphabetic())
-        .unwrap_or(rest.len());
-    let (unit, rates) = rest.split_at(end);
-    let number = &text[..text.len() - rest.len()];
-    let size = parse_size(&format!("{}{unit}", number.trim()), 1024.0)?;
-    (!unit.is_empty()).then_some((size, rates.trim_start_matches([':', ' ', '\t', '|'])))
 }
 
 /// Parses the rates of writes and reads in bytes per second.

@@ -1,6 +1,6 @@
 //! `bonnie++` 1.0x, 1.9x and 2.00: its tables, or its CSV lines if there is no table.
 
-use crate::quantities::{from_ms, split_number};
+use crate::quantities::{from_ms, split_number, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
 use assay_model::workload::Pattern;
 use assay_model::{Bytes, Nanos};
@@ -93,14 +93,8 @@ fn read_row(text: &str, latencies: &str, result: &mut ToolResult) -> Result<(), 
 fn parse_file_size(text: &str) -> Option<Bytes> {
     let size = text.split(':').next()?;
     let (number, unit) = split_number(size)?;
-    let factor = match unit.to_ascii_lowercase().as_str() {
-        "k" => 10,
-        "" | "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return None,
-    };
-    Some(Bytes((number * f64::from(2).powi(factor)) as u64))
+    let unit = if unit.is_empty() { "M" } else { unit };
+    Some(Bytes((number * unit_bytes(unit, 1024.0)?) as u64))
 }
 
 /// Parses `15462us`, `6918ms`.
@@ -125,13 +119,7 @@ fn add_figure(index: usize, text: &str, max: Option<Nanos>, result: &mut ToolRes
     }
     let (number, unit) = split_number(text)?;
     // Version 2 prints 385k, 1.2m for KiB and MiB per second.
-    let kib = match unit.to_ascii_lowercase().as_str() {
-        "" | "k" => number,
-        "m" => number * 1024.0,
-        "g" => number * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    let rate = kib * 1024.0;
+    let rate = number * unit_bytes(if unit.is_empty() { "k" } else { unit }, 1024.0)?;
     let figures = |rate: f64| Figures {
         per_s: Some(rate / BLOCK.0 as f64),
         max,
@@ -139,6 +127,7 @@ fn add_figure(index: usize, text: &str, max: Option<Nanos>, result: &mut ToolRes
     };
     let row = match index {
         0 | 3 => {
+            let kib = rate / 1024.0;
             result.others.push(format!("{name}: {kib} KiB/s"));
             return Some(());
         }

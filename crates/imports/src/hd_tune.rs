@@ -1,6 +1,6 @@
 //! HD Tune and HD Tune Pro: "copy info to clipboard" of the benchmark and of random access.
 
-use crate::quantities::{from_ms, parse_number, parse_rate, parse_size, split_number};
+use crate::quantities::{from_ms, parse_number, parse_rate, split_number, split_size};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};
 use assay_model::Bytes;
 use assay_model::workload::Pattern;
@@ -108,12 +108,8 @@ fn parse_random(text: &str, writes: bool) -> Option<ResultRow> {
     let (size, rest) = match text.strip_prefix("Random") {
         Some(rest) => (None, rest),
         None => {
-            let mut words = text.splitn(3, ' ').filter(|word| !word.is_empty());
-            let (number, unit) = (words.next()?, words.next()?);
-            (
-                Some(parse_size(&format!("{number}{unit}"), 1024.0)?),
-                words.next()?,
-            )
+            let (size, rest) = split_size(text, 1024.0)?;
+            (Some(size), rest)
         }
     };
     let (iops, rest) = split_number(rest)?;
@@ -148,7 +144,7 @@ mod tests {
                     Transfer Rate Maximum : 449.1 MB/sec\n    Transfer Rate Average : 308.1 MB/sec\n    \
                     Access Time           : 0.4 ms\n    Burst Rate            : 196.7 MB/sec\n    \
                     CPU Usage             : 27.2%\n\nHD Tune Pro: DISK Random Access\n\
-                    512 bytes 5041 IOPS 0.198 ms 2.132 ms 2.462 MB/s\n4 KB 4512 IOPS 0.221 ms 3.712 ms 17.626 MB/s\n";
+                    512 bytes 5041 IOPS 0.198 ms 2.132 ms 2.462 MB/s\n  4  KB  4512 IOPS 0.221 ms 3.712 ms 17.626 MB/s\n";
         let results = parse_results(text).unwrap();
         assert_eq!(results.len(), 2);
         assert_eq!((results[0].rows.len(), results[0].others.len()), (2, 4));

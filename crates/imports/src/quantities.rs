@@ -49,6 +49,17 @@ pub(crate) fn parse_size(text: &str, kilo: f64) -> Option<Bytes> {
     Some(Bytes((number * unit_bytes(unit, kilo)?).round() as u64))
 }
 
+/// Splits `0.5 KB  1234  5678` into the size and the text after its unit.
+pub(crate) fn split_size(text: &str, kilo: f64) -> Option<(Bytes, &str)> {
+    let (number, rest) = split_number(text)?;
+    let end = rest
+        .find(|c: char| !c.is_ascii_alphabetic())
+        .unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(end);
+    let size = Bytes((number * unit_bytes(unit, kilo)?).round() as u64);
+    (!unit.is_empty()).then_some((size, rest))
+}
+
 /// Parses a rate such as `555 MB/s`, `53.316Kb/sec`.
 pub(crate) fn parse_rate(text: &str, kilo: f64) -> Option<f64> {
     let (number, unit) = split_number(text)?;

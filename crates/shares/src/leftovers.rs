@@ -1,10 +1,10 @@
 //! Records of the test files that assay has on shares, so that a killed measurement leaves nothing for ever.
 
-use crate::smb_session::Session;
+use crate::smb_client::SmbClient;
 use crate::{ShareError, ShareUrl};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A test file on a share.
@@ -18,10 +18,12 @@ struct Record {
     file: String,
 }
 
-/// The record of a file that may exist.
+/// The record of a file that may exist. It is locked while the file is in use, so that another measurement leaves
+/// the file alone; the lock ends with the process.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     path: PathBuf,
+    _lock: File,
 }
 
 impl Leftover {
@@ -37,29 +39,49 @@ impl Leftover {
         let write = || {
             fs::create_dir_all(dir)?;
             let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
-            fs::write(&path, text)?;
-            fs::File::open(&path)?.sync_all()
+            let mut lock = File::create_new(&path)?;
+            lock.lock()?;
+            lock.write_all(&text)?;
+            lock.sync_all()?;
+            Ok(lock)
         };
-        write().map_err(|source| ShareError::File {
-            path: path.clone(),
-            source,
-        })?;
-        Ok(Self { path })
+        match write() {
+            Ok(lock) => Ok(Self { path, _lock: lock }),
+            Err(source) => Err(ShareError::File { path, source }),
+        }
     }
 
     /// Removes the record, after the file was removed.
     pub(crate) fn forget(self) -> Result<(), ShareError> {
-        fs::remove_file(&self.path).map_err(|source| ShareError::File {
-            path: self.path.clone(),
-            source,
-        })
+        match fs::remove_file(&self.path) {
+            // The measurement that wrote it ended just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|source| ShareError::File {
+                path: self.path,
+                source,
+            }),
+        }
     }
 }
 
-/// Removes the files of earlier measurements from the share of this session; returns their names.
+/// Opens a record that no running measurement holds.
+fn open_record(path: &Path) -> Option<(Leftover, Record)> {
+    let mut lock = File::open(path).ok()?;
+    lock.try_lock().ok()?;
+    let mut text = Vec::new();
+    lock.read_to_end(&mut text).ok()?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
+    // A damaged record must not name a file of the user's, nor contain commands of smbclient.
+    let id = record.file.strip_prefix(crate::FILE_PREFIX)?;
+    let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let path = path.to_owned();
+    plain.then_some((Leftover { path, _lock: lock }, record))
+}
+
+/// Removes the files of earlier measurements from the client's directory; returns their names.
 pub(crate) fn remove_earlier(
     dir: &Path,
-    session: &Session<'_>,
+    client: &SmbClient<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<String>, ShareError> {
     let mut removed = Vec::new();
@@ -67,23 +89,15 @@ pub(crate) fn remove_earlier(
         return Ok(removed);
     };
     for entry in entries.flatten() {
-        let read = fs::read(entry.path()).ok();
-        let record = read.and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
-        let Some(record) =
-            record.filter(|record| session.is_of(&record.share, record.port, &record.directory))
-        else {
+        let Some((leftover, record)) = open_record(&entry.path()) else {
             continue;
         };
-        // A damaged record must not name a file of the user's.
-        if !record.file.starts_with(crate::FILE_PREFIX) {
-            continue;
+        let here = client.is_for(&record.share, record.port, &record.directory);
+        // A file that cannot be removed now stays recorded.
+        if here && client.delete(&record.file, stop).is_ok() {
+            leftover.forget()?;
+            removed.push(record.file);
         }
-        // What cannot be removed today stays recorded.
-        if session.delete(&record.file, stop).is_err() {
-            continue;
-        }
-        Leftover { path: entry.path() }.forget()?;
-        removed.push(record.file);
     }
     Ok(removed)
 }

@@ -11,7 +11,7 @@ mod leftovers;
 mod link;
 mod local_file;
 mod share_url;
-mod smb_session;
+mod smb_client;
 
 pub use judgement::{Criterion, LimitedBy, ShareLimit};
 pub use link::ShareLink;
@@ -20,7 +20,7 @@ pub use share_url::ShareUrl;
 use leftovers::Leftover;
 use local_file::LocalFile;
 use serde::Serialize;
-use smb_session::Session;
+use smb_client::{LONGEST, SmbClient};
 use std::path::{Path, PathBuf};
 
 /// Reasons why a share cannot be measured.
@@ -53,9 +53,40 @@ pub enum ShareError {
         /// Message of `smbclient`, with the way out.
         why: String,
     },
-    /// The user interrupted the measurement, or its time was over.
-    #[error("stopped before the end; the test file on the share was removed")]
+    /// The user interrupted the measurement.
+    #[error("stopped before the end")]
     Stopped,
+    /// `smbclient` did not end.
+    #[error(
+        "cannot use {share}: smbclient did not end within {} minutes. Take a smaller file with --size.",
+        LONGEST.as_secs() / 60
+    )]
+    TooLong {
+        /// `//server/share`.
+        share: String,
+    },
+    /// The measurement failed, and the test file could not be removed.
+    #[error(
+        "{cause}; the test file {file} may still be there: the next measurement of the same share removes it"
+    )]
+    FileLeft {
+        /// Why the measurement failed.
+        cause: Box<ShareError>,
+        /// Name of the test file.
+        file: String,
+    },
+}
+
+impl ShareError {
+    /// Returns whether the user interrupted the measurement.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        match self {
+            Self::Stopped => true,
+            Self::FileLeft { cause, .. } => cause.is_stop(),
+            _ => false,
+        }
+    }
 }
 
 /// Start of the name of every test file.
@@ -74,7 +105,7 @@ pub struct ShareRequest<'a> {
     pub rounds: u32,
     /// Directory in which assay records the files that it has on shares.
     pub records: &'a Path,
-    /// Name of the test file: [`FILE_PREFIX`] and something that no other measurement has.
+    /// Name of the test file: [`FILE_PREFIX`] and letters or digits that no other measurement has.
     pub file_name: &'a str,
     /// Seed of the data.
     pub seed: u64,
@@ -161,22 +192,38 @@ pub fn measure_share(
     stop: &dyn Fn() -> bool,
     on_round: OnRound<'_>,
 ) -> Result<ShareResult, ShareError> {
-    let session = Session::new(request.url, request.auth_file);
-    let client = session.find_version(stop)?;
-    let dialect = session.connect(stop)?;
-    let swept = leftovers::remove_earlier(request.records, &session, stop)?;
+    if let Some(path) = request.auth_file {
+        // smbclient would not name the file.
+        std::fs::File::open(path).map_err(|source| ShareError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+    }
+    let client = SmbClient::new(request.url, request.auth_file);
+    let version = client.find_version(stop)?;
+    let dialect = client.connect(stop)?;
+    let swept = leftovers::remove_earlier(request.records, &client, stop)?;
     let link = link::find_link(request.url.host(), request.url.port());
     let (file, local_write) = LocalFile::create(request.file_bytes, request.seed, stop)?;
     let leftover = Leftover::record(request.records, request.url, request.file_name)?;
-    let measured = measure_transfers(request, &session, &file, stop, on_round);
-    // The last command of each session removes the file; after a failure it may still be there.
+    let measured = measure_transfers(request, &client, &file, stop, on_round);
+    // The last command of each connection removes the file; after a failure it may still be there.
     let whole = |all: &Vec<ShareTransfers>| all.iter().all(|one| one.refused.is_none());
     let removed =
-        measured.as_ref().is_ok_and(whole) || session.delete(request.file_name, &|| false).is_ok();
-    if removed {
-        leftover.forget()?;
-    }
-    let transfers = measured?;
+        measured.as_ref().is_ok_and(whole) || client.delete(request.file_name, &|| false).is_ok();
+    let transfers = match (measured, removed) {
+        (measured, true) => {
+            leftover.forget()?;
+            measured?
+        }
+        (Ok(transfers), false) => transfers,
+        (Err(error), false) => {
+            return Err(ShareError::FileLeft {
+                cause: Box::new(error),
+                file: request.file_name.to_owned(),
+            });
+        }
+    };
     if let Some(ShareTransfers {
         refused: Some(why), ..
     }) = transfers
@@ -190,7 +237,7 @@ pub fn measure_share(
     }
     Ok(ShareResult {
         share: request.url.share_name(),
-        client,
+        client: version,
         dialect,
         file_bytes: request.file_bytes,
         local_write,
@@ -206,7 +253,7 @@ pub fn measure_share(
 /// Transfers the file with each kind of protection in each round, so that drift meets all kinds alike.
 fn measure_transfers(
     request: &ShareRequest<'_>,
-    session: &Session<'_>,
+    client: &SmbClient<'_>,
     file: &LocalFile,
     stop: &dyn Fn() -> bool,
     on_round: OnRound<'_>,
@@ -224,7 +271,7 @@ fn measure_transfers(
                 continue;
             }
             on_round(transfers.protection, round);
-            let done = session.transfer(transfers.protection, file.path(), request.file_name, stop);
+            let done = client.transfer(transfers.protection, file.path(), request.file_name, stop);
             match done {
                 Ok(one) => {
                     transfers.writes.push(one.write);

@@ -10,6 +10,14 @@ use std::time::{Duration, Instant};
 /// Bytes written at once.
 const CHUNK: usize = 1 << 20;
 
+/// Returns `TMPDIR`, or `/var/tmp`: `/tmp` is often in memory, which is no disk to compare with.
+fn choose_directory() -> PathBuf {
+    match std::env::var_os("TMPDIR") {
+        Some(chosen) => PathBuf::from(chosen),
+        None => PathBuf::from("/var/tmp"),
+    }
+}
+
 /// A local file that is removed when it is dropped.
 pub(crate) struct LocalFile {
     file: tempfile::NamedTempFile,
@@ -22,7 +30,7 @@ impl LocalFile {
         seed: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Self, f64), ShareError> {
-        let directory = std::env::temp_dir();
+        let directory = choose_directory();
         let fail = |source| ShareError::File {
             path: directory.clone(),
             source,

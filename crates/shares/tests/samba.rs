@@ -68,9 +68,11 @@ impl Samba {
 
     fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path().join("share")).unwrap();
-        entries
+        let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
+            .collect();
+        names.sort();
+        names
     }
 }
 
@@ -81,7 +83,7 @@ fn request<'a>(url: &'a ShareUrl, records: &'a Path) -> ShareRequest<'a> {
         file_bytes: 3 << 20,
         rounds: 2,
         records,
-        file_name: "assay-share-test",
+        file_name: "assay-share-0test",
         seed: 7,
     }
 }
@@ -105,8 +107,20 @@ fn a_share_is_measured_and_left_as_it_was() {
     };
     std::fs::write(records.path().join("a.json"), record("assay-share-old")).unwrap();
     std::fs::write(records.path().join("b.json"), record("of the user")).unwrap();
+    // A damaged record, and the file of a measurement that still runs.
+    let order = r#"assay-share-\"; del \"of the user"#;
+    std::fs::write(records.path().join("c.json"), record(order)).unwrap();
+    std::fs::write(samba.dir.path().join("share/assay-share-live"), "x").unwrap();
+    let live = records.path().join("d.json");
+    std::fs::write(&live, record("assay-share-live")).unwrap();
+    let running = std::fs::File::open(&live).unwrap();
+    running.lock().unwrap();
     let result = measure_share(&request(&url, records.path()), &|| false, &mut |_, _| {}).unwrap();
-    assert_eq!(samba.files(), ["of the user"], "nothing of assay's is left");
+    assert_eq!(
+        samba.files(),
+        ["assay-share-live", "of the user"],
+        "nothing of this and of killed measurements is left"
+    );
     assert_eq!(result.swept, ["assay-share-old"]);
     assert_eq!(result.dialect.as_deref(), Some("SMB3_11"));
     assert_eq!(result.link.interface.as_deref(), Some("lo"));
@@ -130,7 +144,7 @@ fn a_share_is_measured_and_left_as_it_was() {
     );
     assert_ne!(result.limit.by, LimitedBy::Link);
     let left: Vec<_> = std::fs::read_dir(records.path()).unwrap().collect();
-    assert_eq!(left.len(), 1, "the record of the user's file is not obeyed");
+    assert_eq!(left.len(), 3, "no other record is obeyed");
 }
 
 #[test]
@@ -156,4 +170,30 @@ fn a_missing_share_and_an_interrupted_measurement() {
     assert!(matches!(measured, Err(ShareError::Stopped)), "{measured:?}");
     assert!(samba.files().is_empty(), "{:?}", samba.files());
     assert_eq!(std::fs::read_dir(records.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_server_that_goes_away_leaves_a_record() {
+    if assay_testing::servers::skip(&["smbd", "smbclient"], false) {
+        return;
+    }
+    let samba = Samba::start("");
+    let (url, records) = (samba.url("data"), tempfile::tempdir().unwrap());
+    let mut running = Some(samba);
+    let error = measure_share(
+        &request(&url, records.path()),
+        &|| false,
+        &mut |_, round| {
+            if round == 2 {
+                running = None;
+            }
+        },
+    )
+    .unwrap_err();
+    let ShareError::FileLeft { cause, file } = &error else {
+        panic!("{error}");
+    };
+    assert!(matches!(**cause, ShareError::Refused { .. }), "{error}");
+    assert_eq!(file, "assay-share-0test");
+    assert_eq!(std::fs::read_dir(records.path()).unwrap().count(), 1);
 }

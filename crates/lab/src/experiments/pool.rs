@@ -12,7 +12,36 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time limit of one ZFS command in an emulated guest.
-const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
+/// How often a pool is created until its partitions appear in time.
+const TRIES: usize = 3;
+/// What `zpool create` prints when it has waited 30 s for udev to show the partitions that it made. That is too
+/// short in an emulated guest on a busy machine; the next try finds them.
+const PARTITIONS_LATE: [&str; 2] = ["failed to detect device partitions", "was partitioned but"];
+
+impl Guest {
+    /// Runs `zpool create -f` with these further arguments; tries again if udev was late. `limit` is that of one try.
+    ///
+    /// # Errors
+    /// `zpool` refuses or takes too long, or the guest is gone.
+    pub fn create_pool(&self, arguments: &[&str], limit: Duration) -> Result<(), LabError> {
+        let argv = [&["zpool", "create", "-f"], arguments].concat();
+        let words: Vec<_> = argv.iter().map(OsStr::new).collect();
+        let mut complaint = String::new();
+        for _ in 0..TRIES {
+            let output = self.run(&words, Limits { timeout: limit })?;
+            if output.success() {
+                return Ok(());
+            }
+            complaint = output.complaint();
+            let printed = String::from_utf8_lossy(&output.stderr);
+            if !PARTITIONS_LATE.iter().any(|late| printed.contains(late)) {
+                break;
+            }
+        }
+        Err(refused_path(Path::new("zpool create"), &complaint))
+    }
+}
 
 /// Copies this many records from a file or device of the guest into `found`.
 pub(crate) fn copy_out(

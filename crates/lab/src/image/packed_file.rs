@@ -93,25 +93,43 @@ impl Cache {
         self.sweep();
         let work = self.root.join(format!("{BUILDING}{}", std::process::id()));
         fs::create_dir(&work).map_err(LabError::io(&work))?;
-        let unpacked = unpack_into(&work, file, cancel);
-        let installed = unpacked.and_then(|hash| {
-            let zfs = find_zfs(&hash)?;
-            let image = self.with(zfs).place();
-            if self.with(zfs).find().is_none() {
-                super::sync(&work).map_err(|error| error.to_string())?;
-                fs::rename(&work, &image.dir).map_err(|error| error.to_string())?;
+        let unpacked = unpack_into(&work, file, cancel).map_err(|fault| match fault {
+            Fault::Packed(reason) => LabError::Packed {
+                path: packed.to_owned(),
+                reason,
+            },
+            Fault::Here(error) => LabError::io(&work)(error),
+        });
+        let installed = unpacked.and_then(|zfs| {
+            let cache = self.with(zfs);
+            let image = cache.place();
+            if cache.find().is_none() {
+                cache.check_place()?;
+                super::sync(&work).map_err(LabError::io(&work))?;
+                fs::rename(&work, &image.dir).map_err(LabError::io(&image.dir))?;
             }
             Ok(image)
         });
         // Gone already if it became the image.
         let _ = fs::remove_dir_all(&work);
-        installed.map_err(|reason| match cancel.is_cancelled() {
+        installed.map_err(|error| match cancel.is_cancelled() {
             true => LabError::Interrupted,
-            false => LabError::Packed {
-                path: packed.to_owned(),
-                reason,
-            },
+            false => error,
         })
+    }
+}
+
+/// Why a file cannot be installed.
+enum Fault {
+    /// The file is at fault.
+    Packed(String),
+    /// This machine is: it has no space.
+    Here(io::Error),
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Packed(reason)
     }
 }
 
@@ -119,12 +137,13 @@ impl Cache {
 fn find_zfs(hash: &str) -> Result<Zfs, String> {
     Zfs::of(hash).ok_or_else(|| {
         let own = recipe::hash(Zfs::Stable);
+        let hash = hash.escape_debug();
         format!("it belongs to another version of assay (recipe {hash}, this one has {own})")
     })
 }
 
-/// Unpacks the archive and returns the hash of the recipe.
-fn unpack_into(work: &Path, packed: File, cancel: &Cancel) -> Result<String, String> {
+/// Unpacks the archive and returns the variant of the image.
+fn unpack_into(work: &Path, packed: File, cancel: &Cancel) -> Result<Zfs, Fault> {
     let no_image = |error: io::Error| format!("it is no packed guest image, or damaged: {error}");
     let reader = zstd::stream::Decoder::new(packed).map_err(no_image)?;
     let mut archive = tar::Archive::new(reader);
@@ -135,27 +154,30 @@ fn unpack_into(work: &Path, packed: File, cancel: &Cancel) -> Result<String, Str
     };
     let mut first = next()?;
     if first.path_bytes().as_ref() != LIST.as_bytes() || first.size() > LONGEST_LIST {
-        return Err("it is no packed guest image".to_owned());
+        return Err("it is no packed guest image".to_owned().into());
     }
     let mut text = Vec::new();
     first.read_to_end(&mut text).map_err(no_image)?;
     let list: List = serde_json::from_slice(&text).map_err(|error| no_image(error.into()))?;
-    find_zfs(&list.image)?;
+    let zfs = find_zfs(&list.image)?;
     for name in FILES {
         let entry = next()?;
         if entry.path_bytes().as_ref() != name.as_bytes() || entry.size() > LONGEST_FILE {
-            return Err(format!("it is damaged: {name} is not where it should be"));
+            return Err(format!("it is damaged: {name} is not where it should be").into());
         }
-        let failed = |error: io::Error| format!("cannot unpack {name}: {error}");
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::Here(error),
+            _ => Fault::Packed(format!("cannot unpack {name}: {error}")),
+        };
         let length = entry.size();
         let mut file = File::create_new(work.join(name)).map_err(failed)?;
         file.set_len(length).map_err(failed)?;
         let hash = copy_and_hash(entry, &mut Sparse(&mut file), cancel).map_err(failed)?;
         if list.files.get(name) != Some(&hash) {
-            return Err(format!("it is damaged: the hash of {name} differs"));
+            return Err(format!("it is damaged: the hash of {name} differs").into());
         }
     }
-    Ok(list.image)
+    Ok(zfs)
 }
 
 /// Copies everything and returns the BLAKE3 hash.
@@ -259,6 +281,23 @@ mod tests {
         assert!(fs::metadata(installed.root()).unwrap().blocks() * 512 < 1 << 20);
         // Once more: the image that is there stays.
         assert_eq!(packed(&installed), bytes);
+    }
+
+    #[test]
+    fn what_is_left_of_an_image_is_named_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("packed");
+        fs::write(&file, packed(&image(dir.path()))).unwrap();
+        let cache = Cache::new(&dir.path().join("cache"));
+        let part = cache.place().dir;
+        fs::create_dir_all(&part).unwrap();
+        fs::write(part.join("vmlinuz"), "x").unwrap();
+        let installed = cache.install(&file, &Cancel::default());
+        let Err(LabError::Damaged { path, .. }) = &installed else {
+            panic!("{installed:?}");
+        };
+        assert_eq!(path, &part);
+        assert_eq!(fs::read(part.join("vmlinuz")).unwrap(), b"x");
     }
 
     #[test]

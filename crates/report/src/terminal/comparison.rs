@@ -155,15 +155,12 @@ fn describe_factors(factors: &[SizeFactor]) -> String {
         format!("{} × at {}{range}", number(factor), one.block_size)
     };
     let parts: Vec<String> = factors.iter().map(part).collect();
-    let who = match slower {
-        true => "A does more I/O than B",
-        false => "B does more I/O than A",
+    let who = match (slower, factors.iter().all(|one| one.factor > 1.0)) {
+        (true, _) => "A does more I/O than B",
+        (_, true) => "B does more I/O than A",
+        _ => "I/Os of B ÷ I/Os of A",
     };
-    let mixed = !slower && factors.iter().any(|one| one.factor < 1.0);
-    match mixed {
-        true => format!("I/Os of B ÷ I/Os of A: {}.", parts.join(", ")),
-        false => format!("{who}: {}.", parts.join(", ")),
-    }
+    format!("{who}: {}.", parts.join(", "))
 }
 
 fn write_hanging(out: &mut String, text: &str, style: Style) {

@@ -209,7 +209,7 @@ impl<'a> Points<'a> {
             };
             let slow = device(&pool.slow())?;
             let mount = format!("mountpoint=/pool/{}", pool.name());
-            let mut argv = vec!["zpool", "create", "-f", "-o", "ashift=12", "-O", &mount];
+            let mut argv = vec!["-o", "ashift=12", "-O", &mount];
             // Block size of a database page or virtual disk.
             argv.extend([
                 "-O",
@@ -223,7 +223,7 @@ impl<'a> Points<'a> {
             if let (Some(role), Some(fast)) = (pool.role(), &fast) {
                 argv.extend([role, fast.as_str()]);
             }
-            run(&argv)?;
+            guest.create_pool(&argv, LIMIT)?;
             // Since 2.3 O_DIRECT would bypass the ARC; older versions have no such property.
             let _ = run(&["zfs", "set", "direct=disabled", pool.name()]);
             let file = pool.file();

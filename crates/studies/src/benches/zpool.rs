@@ -92,9 +92,6 @@ impl Pools {
         self.destroy()?;
         let record = format!("recordsize={record}");
         let options = [
-            "zpool",
-            "create",
-            "-f",
             "-o",
             "ashift=12",
             "-O",
@@ -105,7 +102,8 @@ impl Pools {
             &record,
             POOL,
         ];
-        self.run(&[&options[..], vdevs].concat()).map(drop)
+        let arguments = [&options[..], vdevs].concat();
+        Ok(self.guest.create_pool(&arguments, LIMIT)?)
     }
 
     /// Destroys the pool, if it exists.

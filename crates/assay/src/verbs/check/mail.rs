@@ -62,9 +62,9 @@ pub(in crate::verbs) struct Document {
     lists: Vec<ListFile>,
     /// Servers and clients that handed the mail on, the newest first. Those below the first may be forged.
     hops: Vec<HopOnLists>,
-    /// SpamVerdict of SpamAssassin; none if it gave no verdict.
+    /// Verdict of SpamAssassin; null if it gave no verdict.
     spamassassin: Option<SpamVerdict>,
-    /// Why there is no verdict.
+    /// Why there is no verdict; null if there is one.
     no_verdict: Option<String>,
 }
 

@@ -8,8 +8,7 @@ use assay_model::SCHEMA_VERSION;
 use assay_model::units::mb_per_s;
 use assay_render::text::{escape_line, format_paragraph, measure_width, pad_left, pad_right};
 use assay_shares::{
-    FILE_PREFIX, Protection, ShareError, ShareRequest, ShareResult, ShareTransfers, ShareUrl,
-    measure_share,
+    FILE_PREFIX, Protection, ShareRequest, ShareResult, ShareTransfers, ShareUrl, measure_share,
 };
 
 /// Size of the test file if none is given, in bytes.
@@ -92,8 +91,8 @@ pub(super) fn run(url: &str, args: &Args, global: &Global) -> anyhow::Result<Sta
         },
     );
     let result = match done {
-        Err(ShareError::Stopped) => {
-            eprintln!("{}", ShareError::Stopped);
+        Err(error) if error.is_stop() => {
+            eprintln!("{error}");
             return Ok(Status::Interrupted);
         }
         done => done?,

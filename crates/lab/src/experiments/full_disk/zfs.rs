@@ -13,7 +13,7 @@ use crate::GuestRegistry;
 use crate::Image;
 use crate::LabError;
 use crate::Sync;
-use crate::experiments::pool::{copy_out, run_command, wait_for};
+use crate::experiments::pool::{ZFS_COMMAND_LIMIT, copy_out, run_command, wait_for};
 use crate::experiments::powercut::count_missing;
 use crate::record::SIZE;
 use assay_loads::Cancel;
@@ -129,7 +129,7 @@ pub fn run(
     let guest = Guest::boot(image, &options, state, cancel)?;
     let devices = guest.devices(&["pool"])?;
     let device = devices[0].to_string_lossy();
-    run_command(&guest, &["zpool", "create", "-f", POOL, &device])?;
+    guest.create_pool(&[POOL, &device], ZFS_COMMAND_LIMIT)?;
     run_command(&guest, &["zfs", "create", BALLAST])?;
     let mut outcomes = Vec::new();
     for (on, by) in CASES {

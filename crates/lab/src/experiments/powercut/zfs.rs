@@ -11,7 +11,7 @@ use crate::GuestRegistry;
 use crate::Image;
 use crate::LabError;
 use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
-use crate::experiments::pool::{copy_out, run_command, wait_for};
+use crate::experiments::pool::{ZFS_COMMAND_LIMIT, copy_out, run_command, wait_for};
 use crate::experiments::writelog::{self, Unflushed};
 use crate::record::SIZE;
 use assay_loads::Cancel;
@@ -205,7 +205,7 @@ fn write_all(
     for (index, (disk, device)) in disks.iter().zip(&devices).enumerate() {
         let pool = pool_name(disk);
         let device = device.to_string_lossy();
-        run_command(guest, &["zpool", "create", "-f", &pool, &device])?;
+        guest.create_pool(&[&pool, &device], ZFS_COMMAND_LIMIT)?;
         for target in TARGETS {
             make(guest, target, &pool, &size)?;
         }

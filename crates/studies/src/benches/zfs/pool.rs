@@ -24,8 +24,7 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
     let names: Vec<String> = pool_disks(pool).into_iter().map(|disk| disk.name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let devices = guest.devices(&names)?;
-    let mut argv = vec!["zpool".to_owned(), "create".to_owned(), "-f".to_owned()];
-    argv.extend(["-o".to_owned(), format!("ashift={}", pool.ashift)]);
+    let mut argv = vec!["-o".to_owned(), format!("ashift={}", pool.ashift)];
     for (key, value) in &pool.properties {
         argv.extend(["-O".to_owned(), format!("{key}={value}")]);
     }
@@ -40,7 +39,7 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
         argv.push(device.display().to_string());
     }
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    run_command(guest, &words, LIMIT)?;
+    guest.create_pool(&words, LIMIT)?;
     run_command(
         guest,
         &["zfs", "create", "-o", "mountpoint=none", FILLER],

@@ -1,4 +1,4 @@
-//! Sessions of `smbclient`: its arguments, its output and its errors.
+//! Runs `smbclient`: its arguments, its output and its errors.
 
 use crate::{Protection, ShareError, ShareUrl};
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
@@ -6,17 +6,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time after which a session without an end is killed.
-const LONGEST: Duration = Duration::from_secs(1800);
-/// Output of a session that is kept.
+/// Time after which a client that does not end is killed.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1800);
+/// Output of a client that is kept.
 const KEEP: Keep = Keep {
     stdout: 64 << 10,
     stderr: 64 << 10,
     leftovers: Leftovers::Kill,
 };
 
-/// Parameters of all sessions with one share.
-pub(crate) struct Session<'a> {
+/// `smbclient` for one directory of one share; each call is one connection.
+pub(crate) struct SmbClient<'a> {
     url: &'a ShareUrl,
     auth_file: Option<&'a Path>,
 }
@@ -28,11 +28,11 @@ pub(crate) struct Transfer {
     pub write: f64,
     /// Bytes per second.
     pub read: f64,
-    /// CPU time of the client ÷ time of the session.
+    /// CPU time of the client ÷ time of the connection.
     pub client_cpu: f64,
 }
 
-impl<'a> Session<'a> {
+impl<'a> SmbClient<'a> {
     pub(crate) fn new(url: &'a ShareUrl, auth_file: Option<&'a Path>) -> Self {
         Self { url, auth_file }
     }
@@ -41,8 +41,8 @@ impl<'a> Session<'a> {
         self.url.share_name()
     }
 
-    /// Whether this session has the share's directory.
-    pub(crate) fn is_of(&self, share: &str, port: u16, directory: &str) -> bool {
+    /// Returns whether the client is for this directory.
+    pub(crate) fn is_for(&self, share: &str, port: u16, directory: &str) -> bool {
         self.url.share_name() == share
             && self.url.port() == port
             && self.url.directory() == directory
@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
     pub(crate) fn find_version(&self, stop: &dyn Fn() -> bool) -> Result<String, ShareError> {
         let mut command = Command::new("smbclient");
         command.arg("--version");
-        let (done, _) = run_client(command, stop)?;
+        let (done, _) = self.run(command, stop)?;
         let text = String::from_utf8_lossy(&done.stdout);
         let version = text
             .trim()
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
         let mut command = self.command(None, "exit");
         // The dialect is in messages of this level; messages of level 10 would contain keys.
         command.args(["-d", "4"]);
-        let (done, _) = run_client(command, stop)?;
+        let (done, _) = self.run(command, stop)?;
         let text = join_output(&done);
         if !done.ended.success() {
             return Err(self.refused(&text));
@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
     ) -> Result<Transfer, ShareError> {
         let path = file.display();
         let orders = format!("put \"{path}\" \"{name}\"; get \"{name}\" /dev/null; del \"{name}\"");
-        let (done, took) = run_client(self.command(Some(protection), &orders), stop)?;
+        let (done, took) = self.run(self.command(Some(protection), &orders), stop)?;
         let text = join_output(&done);
         let (write, read) = (
             find_rate(&text, "putting file"),
@@ -109,7 +109,7 @@ impl<'a> Session<'a> {
 
     /// Removes a file from the share; a file that does not exist is removed.
     pub(crate) fn delete(&self, name: &str, stop: &dyn Fn() -> bool) -> Result<(), ShareError> {
-        let (done, _) = run_client(self.command(None, &format!("del \"{name}\"")), stop)?;
+        let (done, _) = self.run(self.command(None, &format!("del \"{name}\"")), stop)?;
         let text = join_output(&done);
         match done.ended.success() || text.contains("NT_STATUS_NO_SUCH_FILE") {
             true => Ok(()),
@@ -143,6 +143,36 @@ impl<'a> Session<'a> {
         command
     }
 
+    /// Runs a client to its end; returns also how long it took.
+    fn run(
+        &self,
+        mut command: Command,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(Collected, Duration), ShareError> {
+        command
+            .env("LC_ALL", "C")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let start = Instant::now();
+        let mut stopped = false;
+        let running = Running::start(command, Dies::WithThread).map_err(ShareError::Client)?;
+        let done = running.collect(KEEP, |look| {
+            stopped = stop();
+            stopped || look.now - start > LONGEST
+        });
+        let done = done.map_err(ShareError::Client)?;
+        match (done.stopped, stopped) {
+            (true, true) => Err(ShareError::Stopped),
+            (true, false) => Err(ShareError::TooLong {
+                share: self.share_name(),
+            }),
+            (false, _) => {
+                let took = done.at - start;
+                Ok((done, took))
+            }
+        }
+    }
+
     fn refused(&self, text: &str) -> ShareError {
         let line = text.lines().rev().find(|line| line.contains("NT_STATUS_"));
         let line = line.or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()));
@@ -174,6 +204,10 @@ impl<'a> Session<'a> {
                 "NT_STATUS_HOST_UNREACHABLE",
                 "Check the server's name and the network.",
             ),
+            (
+                "NT_STATUS_UNSUCCESSFUL",
+                "Check the server's name and the network.",
+            ),
             ("NT_STATUS_DISK_FULL", "Take a smaller file with --size."),
         ] {
             if why.contains(status) {
@@ -183,28 +217,6 @@ impl<'a> Session<'a> {
         ShareError::Refused {
             share: self.share_name(),
             why,
-        }
-    }
-}
-
-/// Runs a client to its end; returns also how long it took.
-fn run_client(
-    mut command: Command,
-    stop: &dyn Fn() -> bool,
-) -> Result<(Collected, Duration), ShareError> {
-    command
-        .env("LC_ALL", "C")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let start = Instant::now();
-    let running = Running::start(command, Dies::WithThread).map_err(ShareError::Client)?;
-    let done = running.collect(KEEP, |look| stop() || look.now - start > LONGEST);
-    let done = done.map_err(ShareError::Client)?;
-    match done.stopped {
-        true => Err(ShareError::Stopped),
-        false => {
-            let took = done.at - start;
-            Ok((done, took))
         }
     }
 }
@@ -236,9 +248,8 @@ mod tests {
         assert_eq!(find_rate(text, "putting file"), Some(42778.1 * 1024.0));
         assert_eq!(find_rate(text, "getting file"), Some(125_188.2 * 1024.0));
         let url = ShareUrl::parse("smb://nas/data").unwrap();
-        let session = Session::new(&url, None);
-        let error =
-            session.refused("x\nsession setup failed: NT_STATUS_LOGON_FAILURE\n\u{1b}[2J\n");
+        let client = SmbClient::new(&url, None);
+        let error = client.refused("x\nsession setup failed: NT_STATUS_LOGON_FAILURE\n\u{1b}[2J\n");
         let error = error.to_string();
         assert!(
             error.contains("//nas/data") && error.contains("--auth-file"),
