@@ -87,6 +87,9 @@ pub struct Args {
     never: Vec<String>,
     #[arg(skip)]
     never_because: Option<String>,
+    /// Words that the questions add to the command line.
+    #[arg(skip)]
+    asked: Vec<String>,
     /// Revert everything and stop if this command fails twice
     #[arg(long, value_name = "COMMAND")]
     while_ok: Option<String>,

@@ -225,7 +225,7 @@ impl Drop for Loop {
 
 /// Removes notes about changes of assay processes with other state directories.
 fn without_notes_of_others(said: &str) -> String {
-    let end = "assay trial --recover` sets it back\n";
+    let end = "assay trial --recover` reverts it\n";
     let mut rest = said;
     let mut own = String::new();
     while let Some((before, after)) = rest.split_once(end) {

@@ -23,6 +23,20 @@ fn one_piece_is_undone_and_the_rest_stays() {
     let shown = undo(&["1", "--only", "extra", "--dry-run"]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(planted.text().contains("extra = on"));
+    // Another program changes one of the two: neither can be undone alone, and nothing is touched.
+    let kept = planted.text();
+    for (from, to) in [
+        ("extra = on", "extra = mine"),
+        ("mode = fast", "mode = mine"),
+    ] {
+        let changed = kept.replace(from, to);
+        fs::write(planted.conf(), &changed).unwrap();
+        let refused = undo(&["1", "--only", "extra"]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+        assert!(refused.stderr.contains("mine"), "{}", refused.stderr);
+        assert_eq!(planted.text(), changed);
+    }
+    fs::write(planted.conf(), &kept).unwrap();
     let undone = undo(&["1", "--only", "extra"]);
     assert_eq!(undone.code, Some(0), "{}", undone.stderr);
     let text = planted.text();

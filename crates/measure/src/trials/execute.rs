@@ -153,12 +153,18 @@ pub fn execute(
         Ok((_, Stop::Verdict)) => TrialState::Complete,
         _ => TrialState::Stopped,
     };
-    let set_back = set_back.map_err(TrialError::from).and_then(all_set_back);
+    let set_back = set_back
+        .map_err(|error| TrialError::NotSetBack {
+            what: "a change of the trial".to_owned(),
+            error: error.to_string(),
+        })
+        .and_then(all_set_back);
     if trial.kept.is_none() && set_back.is_ok() {
         trial.kept = Some(Kept::Reverted);
     }
-    store.update_trial(&trial)?;
+    let stored = store.update_trial(&trial);
     set_back?;
+    stored?;
     let (judgement, stop) = done?;
     Ok(Finished {
         trial,
@@ -170,7 +176,7 @@ pub fn execute(
 
 fn all_set_back(taken_back: Vec<Recovered>) -> Result<(), TrialError> {
     for left in taken_back {
-        if let RecoveryOutcome::Failed(error) = left.outcome {
+        if let RecoveryOutcome::Failed(error) | RecoveryOutcome::Doubtful(error) = left.outcome {
             return Err(TrialError::NotSetBack {
                 what: left.what,
                 error,

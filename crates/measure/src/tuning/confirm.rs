@@ -3,7 +3,7 @@
 
 use super::driver::{Lent, MachineDriver};
 use super::error::TuneError;
-use super::execute::{StandByStarter, TuneCommands, journal_target, sort_outcomes};
+use super::execute::{StandByStarter, TuneCommands, close_session, journal_target};
 use super::judged_load::describe_to_judge;
 use super::{TellTune, TuneEvent};
 use crate::engine::Environment;
@@ -94,8 +94,7 @@ pub fn confirm_kept(
             &astray,
         )));
     }
-    let reverted = journal.close(env.host);
-    match reverted.map_err(TuneError::from).and_then(sort_outcomes) {
+    match close_session(journal, env.host) {
         Ok(_) => guard.dismiss(),
         Err(error) => {
             drop(guard);

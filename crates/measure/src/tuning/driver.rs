@@ -4,13 +4,13 @@
 use super::error::TuneError;
 use super::execute::TuneCommands;
 use super::judged_load::name_figures;
-use super::switch_board::{SwitchBoard, find_meddling};
+use super::switch_board::SwitchBoard;
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, LoadTarget};
 use crate::runner::Ground;
 use crate::trials::bench::monotonic_time;
 use crate::trials::loader::Loader;
-use assay_changes::{ChangeError, ChangeSession};
+use assay_changes::ChangeSession;
 use assay_judge::trial::judge_slots_for_display;
 use assay_loads::scratch::{Scratch, ScratchSession};
 use assay_model::Nanos;
@@ -84,6 +84,17 @@ impl<'a> MachineDriver<'a> {
         self.lent.env.cancel.is_cancelled()
     }
 
+    /// Runs the load once with the change in effect; returns how it failed.
+    fn failure_of_load(&mut self, reads: String) -> Result<Option<String>, TuneError> {
+        let since = self.clocks();
+        let slot = self.slot(self.pairs, Side::Changed, reads, since)?;
+        Ok(match slot.sample.outcome {
+            Outcome::Failed { error } => Some(error),
+            Outcome::TimedOut { after } => Some(format!("the load did not end within {after}")),
+            _ => None,
+        })
+    }
+
     fn store(&mut self) -> Result<(), TuneError> {
         self.lent.store.put_tune(self.lent.record)?;
         Ok(())
@@ -147,15 +158,17 @@ impl Driver for MachineDriver<'_> {
                 _ => return Ok(None),
             },
         };
-        let since = self.clocks();
-        let slot = self.slot(self.pairs, Side::Changed, reads, since)?;
-        let guard = self.ask_guard_command()?;
+        let mut failure = self.failure_of_load(reads.clone())?;
+        if failure.is_some() {
+            // The load may fail now and then without the change too.
+            failure = self.failure_of_load(reads)?;
+        }
+        if failure.is_none() {
+            let guard = self.ask_guard_command()?;
+            failure = guard.map(|error| format!("the guard command failed: {error}"));
+        }
         self.board.revert_all()?;
-        Ok(match slot.sample.outcome {
-            Outcome::Failed { error } => Some(error),
-            Outcome::TimedOut { after } => Some(format!("the load did not end within {after}")),
-            _ => guard.map(|error| format!("the guard command failed: {error}")),
-        })
+        Ok(failure)
     }
 
     fn measure(
@@ -180,7 +193,7 @@ impl Driver for MachineDriver<'_> {
                 counted += 1.0;
             }
         }
-        self.board.revert_all().map_err(as_incident)?;
+        self.board.revert_all()?;
         let figures = (counted > 0.0).then(|| sums.map(|sum: f64| (sum / counted).exp()));
         Ok((combine(&outcomes), figures))
     }
@@ -188,7 +201,7 @@ impl Driver for MachineDriver<'_> {
     fn keep(&mut self, row: &Row) -> Result<(), TuneError> {
         let step = Step::Keep { row: row.clone() };
         (self.lent.tell)(TuneEvent::Step(&step));
-        self.board.leave(row).map_err(as_incident)?;
+        self.board.leave(row)?;
         self.lent.session.put_by()?;
         self.lent.record.kept = KeptState::Kept {
             journal: self.lent.session.uid().to_owned(),
@@ -199,9 +212,9 @@ impl Driver for MachineDriver<'_> {
     fn revert(&mut self) -> Result<(), TuneError> {
         (self.lent.tell)(TuneEvent::Step(&Step::Revert));
         // Settings that another program changed are not reverted, and are listed at the end.
-        match self.board.revert_all() {
-            Err(error) if find_meddling(&error).is_none() => Err(error.into()),
-            _ => Ok(()),
+        match self.board.revert_all().map_err(TuneError::from) {
+            Ok(()) | Err(TuneError::Stopped(_)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -221,12 +234,5 @@ impl Driver for MachineDriver<'_> {
         }
         (self.lent.tell)(TuneEvent::Seen(seen));
         Ok(())
-    }
-}
-
-fn as_incident(error: ChangeError) -> TuneError {
-    match find_meddling(&error) {
-        Some(incident) => TuneError::Stopped(incident),
-        None => error.into(),
     }
 }

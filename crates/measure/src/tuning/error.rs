@@ -15,7 +15,7 @@ pub enum TuneError {
     Load(#[from] TrialError),
     /// A setting cannot be changed, reverted or written to the journal.
     #[error(transparent)]
-    Change(#[from] ChangeError),
+    Change(ChangeError),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -63,4 +63,17 @@ pub enum TuneError {
         /// Why.
         error: String,
     },
+}
+
+/// A change of another program ends the session, wherever it is noticed.
+impl From<ChangeError> for TuneError {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Meanwhile { what, found, .. } => Self::Stopped(Incident::Meddled {
+                setting: what,
+                found,
+            }),
+            error => Self::Change(error),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::engine::{Environment, MeasureEvent};
 use crate::runner::Ground;
 use crate::trials::bench::monotonic_time;
 use assay_changes::fixes::StandBy;
-use assay_changes::{Journal, Recovered, RecoveryOutcome};
+use assay_changes::{ChangeSession, Journal, RecoveryOutcome};
 use assay_host::HostMut;
 use assay_loads::scratch::Scratch;
 use assay_model::Load;
@@ -90,8 +90,7 @@ pub fn execute(
     if let Some(astray) = made.and_then(Scratch::remove) {
         tell(TuneEvent::Measuring(MeasureEvent::Astray(&astray)));
     }
-    let reverted = journal.close(env.host);
-    let closed = reverted.map_err(TuneError::from).and_then(sort_outcomes);
+    let closed = close_session(journal, env.host);
     record.ended = Some((env.now)());
     record.state = match (&done, &record.incident) {
         (Ok(()), None) => TuneState::Complete,
@@ -101,7 +100,7 @@ pub fn execute(
         (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
         _ => None,
     };
-    store.put_tune(&record)?;
+    let stored = store.put_tune(&record);
     match &closed {
         // The stand-by process tries to revert once more.
         Err(_) => drop(guard),
@@ -109,6 +108,7 @@ pub fn execute(
     }
     let left_alone = closed?;
     done?;
+    stored?;
     Ok(FinishedTune {
         id,
         record,
@@ -133,11 +133,20 @@ fn run_to_the_end(
     }
 }
 
-/// Returns the settings that stay changed by other programs.
+/// Reverts what is still changed. Returns the settings that stay changed by other programs.
 ///
 /// # Errors
 /// A setting could not be reverted.
-pub(super) fn sort_outcomes(all: Vec<Recovered>) -> Result<Vec<(String, String)>, TuneError> {
+pub(super) fn close_session(
+    session: ChangeSession,
+    host: &dyn HostMut,
+) -> Result<Vec<(String, String)>, TuneError> {
+    let all = session
+        .close(host)
+        .map_err(|error| TuneError::NotReverted {
+            what: "a setting of the session".to_owned(),
+            error: error.to_string(),
+        })?;
     let mut left = Vec::new();
     for one in all {
         match one.outcome {
@@ -192,7 +201,7 @@ pub fn keep_rest(
             journal: session.uid().to_owned(),
         }),
         Err(error) => {
-            sort_outcomes(session.close(host)?)?;
+            close_session(session, host)?;
             Err(error.into())
         }
     }

@@ -3,7 +3,6 @@
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
-use super::switch_board::find_meddling;
 use crate::engine::{LoadTarget, MeasureEvent};
 use crate::trials::TrialError;
 use crate::trials::bench::{Clocks, TrialBench};
@@ -146,16 +145,16 @@ impl MachineDriver<'_> {
         Some([of(Side::Now)?, of(Side::Changed)?])
     }
 
-    /// A change that cannot be made is a failure of its side; one that somebody else made ends the session.
+    /// A change that cannot be made is a failure of its side; one that another program made ends the session.
     pub(super) fn failed_switch(
         &mut self,
         error: ChangeError,
         side: Side,
     ) -> Result<PairOutcome, TuneError> {
-        if let Some(incident) = find_meddling(&error) {
-            return Err(TuneError::Stopped(incident));
-        }
-        if matches!(error, ChangeError::Twice { .. }) {
+        if matches!(
+            error,
+            ChangeError::Meanwhile { .. } | ChangeError::Twice { .. }
+        ) {
             return Err(error.into());
         }
         self.board.revert_all()?;

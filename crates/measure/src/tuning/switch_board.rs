@@ -170,14 +170,3 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 }
-
-/// Returns the incident behind an error of a switch, if another program changed the setting.
-pub(super) fn find_meddling(error: &ChangeError) -> Option<Incident> {
-    match error {
-        ChangeError::Meanwhile { what, found, .. } => Some(Incident::Meddled {
-            setting: what.clone(),
-            found: found.clone(),
-        }),
-        _ => None,
-    }
-}

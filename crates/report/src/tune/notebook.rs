@@ -124,6 +124,10 @@ fn goal_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     };
     let wants = &view.record.plan.goal.wants;
     let mut paragraphs = vec![format!("Load: {}.", view.record.load.describe())];
+    if let Some(command) = &view.record.guard_command {
+        let command = command.join(" ");
+        paragraphs.push(format!("Must succeed with every change: `{command}`."));
+    }
     let guards = view.session.guards();
     let guards = match guards.is_empty() {
         true => &view.record.plan.goal.guards[..],

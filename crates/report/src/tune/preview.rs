@@ -4,18 +4,14 @@ use assay_model::Nanos;
 use assay_render::Style;
 use assay_render::table::render_table;
 use assay_render::text::{escape_line, format_paragraph};
-use assay_tune::{CandidateChange, LeftOut, TunePlan};
+use assay_tune::{LeftOut, TunePlan, TuneRecord};
 use std::collections::BTreeMap;
 
-/// Renders the plan of a session: the goal, the candidates in order, candidates that are left out
-/// with reasons, and the time.
+/// Renders the plan of a session: the goal, the commands that run, the candidates in order, candidates
+/// that are left out with reasons, and the time.
 #[must_use]
-pub fn render_tune_preview(
-    plan: &TunePlan,
-    changes: &[Option<CandidateChange>],
-    load: &str,
-    style: Style,
-) -> String {
+pub fn render_tune_preview(record: &TuneRecord, style: Style) -> String {
+    let (plan, changes) = (&record.plan, &record.changes);
     let columns = style.columns();
     let mut out = style.bold("Goal");
     out.push('\n');
@@ -23,10 +19,15 @@ pub fn render_tune_preview(
         out.push_str(&format!("  {}\n", escape_line(&want.to_string())));
     }
     out.push_str(&format_paragraph(
-        &format!("Load: {}.", escape_line(load)),
+        &format!("Load: {}.", escape_line(&record.load.describe())),
         2,
         columns,
     ));
+    if let Some(command) = &record.guard_command {
+        let command = escape_line(&command.join(" "));
+        let text = format!("Must succeed with every change: `{command}`.");
+        out.push_str(&format_paragraph(&text, 2, columns));
+    }
     for guard in &plan.goal.guards {
         out.push_str(&format!(
             "  {} must not get worse by more than {:.0} % (judged on all kept changes together)\n",

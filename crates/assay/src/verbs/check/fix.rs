@@ -367,7 +367,7 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
         true => Ok(Status::Ok),
         false => {
             eprintln!(
-                "what is left: `assay trial --recover --force` sets it back, --accept forgets it"
+                "what is left: `assay trial --recover --force` reverts it, --accept forgets it"
             );
             Ok(Status::Findings)
         }

@@ -6,6 +6,7 @@ use super::past_trials::Seen;
 use crate::context;
 use crate::global::Global;
 use crate::status::Status;
+use assay_changes::ChangeError;
 use assay_measure::runner::Ground;
 use assay_measure::trials::{Environment, Finished, MeasureEvent, Stop, TrialError, Wish};
 use assay_model::Change;
@@ -58,7 +59,11 @@ pub(super) fn carry_out(
             // Interrupted while images were created or the noise was measured: there is nothing to
             // store yet.
             Err(error) if env.cancel.is_cancelled() => {
-                eprintln!("interrupted ({error}); everything is reverted");
+                let end = match leaves_changes(&error) {
+                    true => "",
+                    false => "; everything is reverted",
+                };
+                eprintln!("interrupted ({error}){end}");
                 return Ok(Status::Interrupted);
             }
             Err(error) => {
@@ -116,7 +121,7 @@ fn failed(
     if !seen.is_empty() {
         super::past_trials::print_all(&seen, args, global)?;
     }
-    if !matches!(error, TrialError::NotSetBack { .. }) {
+    if !leaves_changes(error) {
         eprintln!("everything is reverted");
     }
     if let Some(id) = id.filter(|_| measured > 0) {
@@ -125,6 +130,14 @@ fn failed(
         );
     }
     Ok(())
+}
+
+/// Whether a setting has another value than before: it could not be reverted, or another program set it.
+fn leaves_changes(error: &TrialError) -> bool {
+    matches!(
+        error,
+        TrialError::NotSetBack { .. } | TrialError::Change(ChangeError::Meanwhile { .. })
+    )
 }
 
 fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<()> {

@@ -135,7 +135,7 @@ pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<
         match &one.note {
             None => eprintln!(
                 "note: {} was cut off and left {what} changed (it was {original}), with another state directory: \
-                 `ASSAY_STATE={} assay trial --recover` sets it back",
+                 `ASSAY_STATE={} assay trial --recover` reverts it",
                 one.label,
                 shell_words::quote(&one.state.to_string_lossy()),
             ),
@@ -211,7 +211,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let at_work = there.iter().filter(is_alive).count();
     for one in &recovering {
         eprintln!(
-            "{} on {}: another assay{} sets it back now",
+            "{} on {}: another assay{} reverts it now",
             one.label.escape_debug(),
             one.target.escape_debug(),
             one.pid
@@ -270,7 +270,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         .filter(|one| matches!(one.outcome, RecoveryOutcome::Doubtful(_)));
     for one in forgotten.filter(|_| args.accept) {
         eprintln!(
-            "{} is forgotten: nothing will set it back",
+            "{} is forgotten: assay does not revert it",
             one.what.escape_debug()
         );
     }
@@ -301,8 +301,9 @@ pub(crate) fn told(one: &Recovered) -> String {
             "{what}: reads {found}, which is not what assay is known to have set, and was {original} before the \
              trial. {}\n",
             match accepted {
-                true => "It was left so and is forgotten: nothing will set it back.",
-                false => "It was left alone; --force sets it back, --accept leaves it so for good.",
+                true => "It keeps this value and is forgotten: assay does not revert it.",
+                false =>
+                    "It was left alone: `assay trial --recover --force` reverts it, --accept keeps it.",
             }
         ),
         RecoveryOutcome::Doubtful(why) => {

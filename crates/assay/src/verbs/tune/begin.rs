@@ -17,7 +17,7 @@ use assay_measure::tuning::{CandidateRequest, FoundCandidate, TuneCommands, find
 use assay_model::secrets::withhold_in_words;
 use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
-use assay_render::Style;
+use assay_report::tune::render_tune_preview;
 use assay_tune::{
     Costs, Goal, KeptState, LEAST_CANDIDATES, LoadShape, Row, TuneId, TunePlan, TuneRecord,
     TuneState,
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.dry_run {
         let preview = match args.shape.json {
             true => past_sessions::document(TuneId(0), &record)?,
-            false => preview(&record, context::style(global)),
+            false => render_tune_preview(&record, context::style(global)),
         };
         print(&preview)?;
         checked?;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     checked?;
     let (order, _) = record.plan.diagnose(0);
     if (!order.is_empty() || args.goal.is_some()) && !args.yes {
-        let text = preview(&record, context::error_style(global));
+        let text = render_tune_preview(&record, context::error_style(global));
         eprint!("{text}");
         if !session_run::agreed()? {
             eprintln!("nothing was changed");
@@ -68,11 +68,6 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
     }
     session_run::carry_out(record, &commands, place.as_ref(), args, global, &env)
-}
-
-fn preview(record: &TuneRecord, style: Style) -> String {
-    let load = record.load.describe();
-    assay_report::tune::render_tune_preview(&record.plan, &record.changes, &load, style)
 }
 
 /// Returns the absolute path of a target, because `.` has no meaning in a stored session.
@@ -178,7 +173,7 @@ fn settle(
     Ok(TuneRecord {
         uid: context::random_uid()?,
         assay_version: env.version.to_owned(),
-        command: command_line(),
+        command: command_line(args),
         started: (env.now)(),
         ended: None,
         state: TuneState::Running,
@@ -201,12 +196,13 @@ fn settle(
     })
 }
 
-/// Returns the arguments without those that only select the output.
-fn command_line() -> Vec<String> {
+/// Returns the arguments, with those of the questions and without those that only select the output.
+fn command_line(args: &Args) -> Vec<String> {
     let words = std::env::args_os().skip(1);
     let text = words.map(|word| word.to_string_lossy().into_owned());
     let form = ["--json", "--markdown", "--quiet", "-q", "--yes", "-y"];
-    let words: Vec<String> = text.filter(|word| !form.contains(&word.as_str())).collect();
+    let given = text.filter(|word| !form.contains(&word.as_str()));
+    let words: Vec<String> = given.chain(args.asked.iter().cloned()).collect();
     // A command of --load is one word.
     withhold_in_words(&words)
 }

@@ -69,13 +69,15 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
                  `more http.iops`"
             );
         }
-        check_is_here(target)?;
         let http = Http {
             url: target.clone(),
             connections: args.connections.unwrap_or(CONNECTIONS),
             rate: args.rate,
             ..Http::default()
         };
+        http.check()
+            .map_err(|why| anyhow::anyhow!("cannot ask the web server: {why}"))?;
+        check_is_here(target)?;
         return Ok(Load::Http(Box::new(http)));
     }
     let Some(name) = workload else {

@@ -3,7 +3,6 @@
 use super::Args;
 use anyhow::{Context as _, bail};
 use assay_host::{Host, LiveHost};
-use assay_model::Nanos;
 use assay_model::target::is_url;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
@@ -52,7 +51,12 @@ pub(super) fn ask_on_terminal(args: &Args) -> anyhow::Result<Args> {
         out: std::io::stderr(),
     }
     .ask(args, guess)?;
-    eprintln!("The same without questions:\n  {}\n", write_line(&asked));
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    eprintln!(
+        "The same without questions:\n  {}\n",
+        write_line(words, &asked)
+    );
     Ok(asked)
 }
 
@@ -103,11 +107,15 @@ impl<R: BufRead, W: Write> Interview<R, W> {
         };
         let is_goal = |answer: &str| want(answer).parse::<assay_tune::Want>().is_ok();
         let answer = self.read(&good, "", is_goal)?;
-        asked.want = vec![want(&answer)];
+        let mut add = |option: &str, value: &str| {
+            asked.asked.extend([option.to_owned(), value.to_owned()]);
+            value.to_owned()
+        };
+        asked.want = vec![add("--want", &want(&answer))];
         if args.budget.is_none() {
             let is_time = |answer: &str| answer.parse::<assay_model::Nanos>().is_ok();
             let time = self.read("How long may it take?", "1h", is_time)?;
-            asked.budget = time.parse().ok();
+            asked.budget = add("--budget", &time).parse().ok();
         }
         if args.may.is_none() {
             let levels = [
@@ -115,12 +123,12 @@ impl<R: BufRead, W: Write> Interview<R, W> {
                 "service: also reload and restart services",
             ];
             let level = self.choose("What may be changed?", &levels, 0)?;
-            asked.may = Some(["low", "service"][level].to_owned());
+            asked.may = Some(add("--may", ["low", "service"][level]));
         }
         if args.while_ok.is_none() {
             let question = "Which command has to succeed all the time? Empty: none";
             let command = self.read(question, "", |line| shell_words::split(line).is_ok())?;
-            asked.while_ok = (!command.is_empty()).then_some(command);
+            asked.while_ok = (!command.is_empty()).then(|| add("--while-ok", &command));
         }
         Ok(asked)
     }
@@ -174,40 +182,10 @@ impl<R: BufRead, W: Write> Interview<R, W> {
     }
 }
 
-/// A time as options read it: `90m`, `45s`.
-fn write_time(time: Nanos) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (3_600_000_000_000, "h"),
-        (60_000_000_000, "m"),
-        (1_000_000_000, "s"),
-        (1_000_000, "ms"),
-    ];
-    let whole = UNITS
-        .iter()
-        .find(|(length, _)| time.0 > 0 && time.0.is_multiple_of(*length));
-    match whole {
-        Some((length, unit)) => format!("{}{unit}", time.0 / length),
-        None => format!("{}us", time.0.div_ceil(1000)),
-    }
-}
-
 /// The command line that says the same.
-fn write_line(args: &Args) -> String {
-    let mut words = vec!["assay".to_owned(), "tune".to_owned()];
-    words.extend(args.target.clone());
-    let mut add = |option: &str, value: Option<String>| {
-        if let Some(value) = value {
-            words.extend([option.to_owned(), value]);
-        }
-    };
-    add("--load", args.load.clone());
-    for want in &args.want {
-        add("--want", Some(want.clone()));
-    }
-    add("--budget", args.budget.map(write_time));
-    add("--may", args.may.clone());
-    add("--while-ok", args.while_ok.clone());
-    shell_words::join(words)
+fn write_line(given: impl Iterator<Item = String>, asked: &Args) -> String {
+    let words = ["assay".to_owned()].into_iter().chain(given);
+    shell_words::join(words.chain(asked.asked.iter().cloned()))
 }
 
 #[cfg(test)]
@@ -237,10 +215,11 @@ mod tests {
     fn six_answers_make_a_goal_and_the_line_that_says_the_same() {
         let (asked, out) = ask(&["/srv"], "\n\n30ms\n2h\n2\ntrue\n").unwrap();
         assert_eq!(asked.want, ["randwrite-16k-qd1-fsync.p99 <= 30ms"]);
-        let line = write_line(&asked);
+        let given = ["tune", "/srv", "--seed", "7"].map(str::to_owned);
+        let line = write_line(given.into_iter(), &asked);
         let words = shell_words::split(&line).unwrap();
         let again = Line::try_parse_from(&words[1..]).unwrap().args;
-        assert_eq!(again.want, asked.want);
+        assert_eq!((again.want, again.seed), (asked.want, Some(7)));
         assert_eq!(
             (again.budget, again.may, again.while_ok),
             (asked.budget, asked.may, asked.while_ok)

@@ -17,7 +17,6 @@ pub(super) struct OutsideWatch {
     /// Some change would still be there after a reboot.
     outlasts_boot: bool,
     within: Duration,
-    label: String,
     armed: RefCell<Option<OutsideUndo>>,
 }
 
@@ -34,7 +33,6 @@ impl OutsideWatch {
                 .flatten()
                 .any(|change| survives_reboot(&change.setting)),
             within: record.plan.budget.into(),
-            label: "assay tune".to_owned(),
             armed: RefCell::new(None),
         }
     }
@@ -48,7 +46,7 @@ impl OutsideWatch {
         let armed = context::journal_dir().map(|journal| {
             let what = Unconfirmed {
                 session,
-                label: &self.label,
+                label: "assay tune",
                 journal: &journal,
                 within: self.within,
                 files: &[],
@@ -57,15 +55,18 @@ impl OutsideWatch {
         });
         match armed {
             Ok(Ok(undo)) => {
-                self.tell(&format!("reverted after a reboot by {}", undo.describe()));
+                self.print(&format!(
+                    "if this machine reboots, everything is reverted by {}",
+                    undo.describe()
+                ));
                 self.armed.replace(Some(undo));
             }
             // A reboot resets everything.
             Ok(Err(_)) if !self.outlasts_boot => {}
-            Ok(Err(error)) => self.tell(&format!(
+            Ok(Err(error)) => self.print(&format!(
                 "after a reboot, `assay trial --recover` has to be run by hand: {error}"
             )),
-            Err(error) => self.tell(&format!("no watch over the session: {error}")),
+            Err(error) => self.print(&format!("no watch over the session: {error}")),
         }
     }
 
@@ -74,13 +75,13 @@ impl OutsideWatch {
         if let Some(undo) = self.armed.take()
             && let Err(error) = undo.disarm(&LiveHost)
         {
-            self.tell(&format!(
+            self.print(&format!(
                 "the watch over the session removes itself later: {error}"
             ));
         }
     }
 
-    fn tell(&self, line: &str) {
+    fn print(&self, line: &str) {
         if !self.is_quiet {
             eprintln!("{line}");
         }

@@ -48,11 +48,15 @@ pub(super) fn carry_out(
         &mut |event| live.tell(&event),
     );
     live.end();
-    outside.disarm();
     let finished = match done {
-        Ok(finished) => finished,
+        Ok(finished) => {
+            outside.disarm();
+            finished
+        }
         Err(error) => {
+            // Then the scheduler tries again.
             if !matches!(error, TuneError::NotReverted { .. }) {
+                outside.disarm();
                 eprintln!("everything is reverted");
             }
             if let Ok(id) = store.resolve_tune(&uid) {
@@ -64,14 +68,20 @@ pub(super) fn carry_out(
     past_sessions::print_one(finished.id, &finished.record, args, global)?;
     for (what, found) in &finished.left_alone {
         eprintln!(
-            "{} was left alone: somebody else set it to {}",
+            "{} was left alone: another program set it to {}",
             what.escape_debug(),
             found.escape_debug()
         );
     }
     let id = finished.id;
-    if finished.record.incident.is_some() {
-        eprintln!("everything is reverted; `assay tune --resume {id}` continues");
+    match (&finished.record.incident, finished.left_alone.is_empty()) {
+        (None, _) => {}
+        (Some(_), true) => {
+            eprintln!("everything is reverted; `assay tune --resume {id}` continues")
+        }
+        (Some(_), false) => eprintln!(
+            "everything else is reverted. `assay trial --recover --force` reverts that too, --accept keeps it"
+        ),
     }
     Ok(status_of(&finished.session, &finished.record))
 }

@@ -37,7 +37,8 @@ pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
             return Ok(Status::Ok);
         }
     };
-    let (gone, rest) = choose_pieces(args, &record, &record.row_in_effect(&session))?;
+    let kept = record.row_in_effect(&session);
+    let (gone, rest) = choose_pieces(args, &record, &kept)?;
     if args.dry_run && !rest.is_empty() {
         for at in &gone {
             print(&format!("would revert {}\n", name_of(&record, *at)))?;
@@ -45,7 +46,7 @@ pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
         return Ok(Status::Ok);
     }
     if !rest.is_empty() {
-        check_rest(&record, &rest, id)?;
+        check_values(&record, &kept, id)?;
     }
     if args.dry_run {
         for kept in journal.kept()?.iter().filter(|kept| kept.uid == uid) {
@@ -135,9 +136,10 @@ fn choose_pieces(args: &Args, record: &TuneRecord, kept: &Row) -> anyhow::Result
     Ok((gone, rest))
 }
 
-/// Refuses to set the rest again where somebody else changed it: that change would be lost.
-fn check_rest(record: &TuneRecord, rest: &Row, id: TuneId) -> anyhow::Result<()> {
-    for change in rest.iter().filter_map(|at| record.changes[*at].as_ref()) {
+/// Refuses to undo one of several where another program changed any of them: settings of one file are reverted
+/// together, and the rest is set again.
+fn check_values(record: &TuneRecord, kept: &Row, id: TuneId) -> anyhow::Result<()> {
+    for change in kept.iter().filter_map(|at| record.changes[*at].as_ref()) {
         let now = inspect_setting(&LiveHost, &change.setting, change.value.as_deref())?;
         if !now.is_wanted {
             bail!(
