@@ -30,6 +30,7 @@ pub mod show;
 pub mod stack;
 pub mod store;
 pub mod study;
+mod systemd_units;
 pub mod trial;
 pub mod tune;
 mod version;

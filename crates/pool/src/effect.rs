@@ -4,7 +4,7 @@
 use crate::bundle::TrialEnd;
 use crate::collect::{Held, Pool};
 use crate::stats::{self, LEAST_OWNERS, MeasuredEffect, PooledEstimate};
-use assay_model::advice::Moderator;
+use assay_model::advice::{Advice, Moderator};
 use assay_model::criterion::Metric;
 use assay_model::result::Interval;
 use assay_model::trial::Verdict;
@@ -119,6 +119,18 @@ pub struct MachineGroup {
     pub machines: usize,
     /// Combined effect; `None` with fewer than five owners.
     pub effect: Option<Effect>,
+}
+
+/// Smallest relevant gain of a page that names none, as in [`assay_model::advice::TrialSpec`].
+pub const USUAL_MARGIN: f64 = 0.03;
+
+/// Combines the trials of a page of advice, with its margin and its moderators.
+#[must_use]
+pub fn page_effects(pool: &Pool, page: &Advice) -> Vec<Pooled> {
+    let margin = page.trial.as_ref().and_then(|trial| trial.get("margin"));
+    let margin = margin.and_then(|margin| margin.as_float());
+    let worthwhile = margin.unwrap_or(USUAL_MARGIN);
+    pool_effects(pool, &page.id, worthwhile, &page.moderators)
 }
 
 /// Combines the trials of a piece of advice: one result per metric and set of parameters, measured ones first,

@@ -16,5 +16,7 @@ pub use bundle::{Bundle, Pair};
 pub use check::{BundleFault, parse_body, trial as check_trial};
 pub use collect::{Added, Conflict, Held, Pool};
 pub use contribute::build_contribution;
-pub use effect::{Effect, Funnel, LeaveOut, MachineGroup, Pooled, pool_effects};
+pub use effect::{
+    Effect, Funnel, LeaveOut, MachineGroup, Pooled, USUAL_MARGIN, page_effects, pool_effects,
+};
 pub use sign::{BundleError, LONGEST, OwnerKey, read};

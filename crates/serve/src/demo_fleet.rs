@@ -3,15 +3,13 @@
 
 use crate::demo_bundle::{Files, add_mirror, add_nginx, base_files, pack_bundle};
 use crate::demo_records::{Random, Speed, build_run, describe_facts, nightly_plan};
-use crate::demo_trials::{DemoTrial, build_trial};
+use crate::demo_trials::{build_trial, list_trials};
 use crate::demo_tuning::tune_mail;
 use assay_advice::{Catalogue, accept, findings};
 use assay_facts::CollectOptions;
 use assay_fleet::{History, collect_seen};
 use assay_host::Bundle;
-use assay_model::change::Setting;
 use assay_model::run::RunState;
-use assay_model::trial::{Kept, TrialState};
 use assay_model::{Machine, Run, Sample};
 use assay_store::{SpanLook, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -156,7 +154,11 @@ pub fn fill(
     if let Some(dir) = store_path.parent() {
         assay_host::write_output(&dir.join(ACCEPT), ACCEPTED.as_bytes())?;
     }
-    add_trials(&mut store, now, &mut random)?;
+    for (machine, days, demo) in list_trials() {
+        let started = now - SignedDuration::from_secs(days * 86_400 + 30_000);
+        let (trial, slots) = build_trial(&demo, started, KERNEL, &mut random);
+        store.import_trial(&trial, &slots, Some(&describe_machine(&MACHINES[machine])))?;
+    }
     let record = tune_mail(now - SignedDuration::from_hours(31), &mut random)?;
     store.import_tune(&record, Some(&describe_machine(&MACHINES[2])))?;
     Ok(())
@@ -288,109 +290,6 @@ fn add_run(
         samples.truncate(3);
     }
     store.import_run(&run, &samples, Some(&describe_machine(machine)))?;
-    Ok(())
-}
-
-fn add_trials(store: &mut Store, now: Timestamp, random: &mut Random) -> Result<(), Fault> {
-    let queue = |attribute: &str| Setting::Queue {
-        device: "sda".to_owned(),
-        attribute: attribute.to_owned(),
-    };
-    let mount = Setting::MountOption {
-        mountpoint: "/srv".to_owned(),
-        choices: vec!["relatime".to_owned(), "noatime".to_owned()],
-    };
-    let dirty = Setting::Sysctl {
-        key: "vm.dirty_ratio".to_owned(),
-    };
-    let io_scheduler = ("io-scheduler", "Fast disks need no I/O scheduler");
-    let read_ahead = ("read-ahead", "A larger read-ahead makes disks faster");
-    let demo = |(advice, title), target, setting, value, ratio, pairs, kept| DemoTrial {
-        advice,
-        title,
-        target,
-        setting,
-        value,
-        ratio,
-        pairs,
-        state: TrialState::Complete,
-        kept: Some(kept),
-    };
-    let trials = [
-        (
-            1,
-            34,
-            demo(
-                io_scheduler,
-                "/var/lib/postgresql",
-                queue("scheduler"),
-                "none",
-                0.90,
-                30,
-                Kept::Kept,
-            ),
-        ),
-        (
-            3,
-            20,
-            demo(
-                ("noatime", "noatime saves writes"),
-                "/srv",
-                mount,
-                "noatime",
-                1.002,
-                42,
-                Kept::Reverted,
-            ),
-        ),
-        (
-            2,
-            9,
-            demo(
-                read_ahead,
-                "/var/mail",
-                queue("read_ahead_kb"),
-                "4096",
-                1.07,
-                21,
-                Kept::Reverted,
-            ),
-        ),
-        (
-            2,
-            4,
-            demo(
-                io_scheduler,
-                "/var/mail",
-                queue("scheduler"),
-                "none",
-                0.93,
-                30,
-                Kept::Reverted,
-            ),
-        ),
-        (
-            3,
-            1,
-            demo(
-                (
-                    "sysctl-dirty-ratio",
-                    "A higher vm.dirty_ratio makes writing faster",
-                ),
-                "/srv",
-                dirty,
-                "60",
-                0.985,
-                15,
-                Kept::Reverted,
-            ),
-        ),
-    ];
-    for (machine, days, demo) in trials {
-        let started = now - SignedDuration::from_secs(days * 86_400 + 30_000);
-        let (trial, slots) = build_trial(&demo, started, KERNEL, random);
-        store.import_trial(&trial, &slots, Some(&describe_machine(&MACHINES[machine])))?;
-    }
     Ok(())
 }
 

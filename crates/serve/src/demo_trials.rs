@@ -27,6 +27,104 @@ pub(crate) struct DemoTrial {
     pub(crate) kept: Option<Kept>,
 }
 
+/// Lists the trials of the fleet: index of the machine, days ago, and the trial.
+pub(crate) fn list_trials() -> [(usize, i64, DemoTrial); 5] {
+    let queue = |attribute: &str| Setting::Queue {
+        device: "sda".to_owned(),
+        attribute: attribute.to_owned(),
+    };
+    let mount = Setting::MountOption {
+        mountpoint: "/srv".to_owned(),
+        choices: vec!["relatime".to_owned(), "noatime".to_owned()],
+    };
+    let dirty = Setting::Sysctl {
+        key: "vm.dirty_ratio".to_owned(),
+    };
+    let io_scheduler = ("io-scheduler", "Fast disks need no I/O scheduler");
+    let read_ahead = ("read-ahead", "A larger read-ahead makes disks faster");
+    let demo = |(advice, title), target, setting, value, ratio, pairs, kept| DemoTrial {
+        advice,
+        title,
+        target,
+        setting,
+        value,
+        ratio,
+        pairs,
+        state: TrialState::Complete,
+        kept: Some(kept),
+    };
+    [
+        (
+            1,
+            34,
+            demo(
+                io_scheduler,
+                "/var/lib/postgresql",
+                queue("scheduler"),
+                "none",
+                0.90,
+                30,
+                Kept::Kept,
+            ),
+        ),
+        (
+            3,
+            20,
+            demo(
+                ("noatime", "noatime saves writes"),
+                "/srv",
+                mount,
+                "noatime",
+                1.002,
+                42,
+                Kept::Reverted,
+            ),
+        ),
+        (
+            2,
+            9,
+            demo(
+                read_ahead,
+                "/var/mail",
+                queue("read_ahead_kb"),
+                "4096",
+                1.07,
+                21,
+                Kept::Reverted,
+            ),
+        ),
+        (
+            2,
+            4,
+            demo(
+                io_scheduler,
+                "/var/mail",
+                queue("scheduler"),
+                "none",
+                0.93,
+                30,
+                Kept::Reverted,
+            ),
+        ),
+        (
+            3,
+            1,
+            demo(
+                (
+                    "sysctl-dirty-ratio",
+                    "A higher vm.dirty_ratio makes writing faster",
+                ),
+                "/srv",
+                dirty,
+                "60",
+                0.985,
+                15,
+                Kept::Reverted,
+            ),
+        ),
+    ]
+}
+
 /// Builds a trial with its slots.
 pub(crate) fn build_trial(
     demo: &DemoTrial,

@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Fewer runs show no shift.
 const FEWEST: usize = 7;
 /// Digests that are kept; all are dropped when there are more.
-const MOST_DIGESTS: usize = 50_000;
+pub(crate) const MOST_DIGESTS: usize = 50_000;
 
 /// What is derived from a run for lists and curves.
 #[derive(Debug)]

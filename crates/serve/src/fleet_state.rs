@@ -1,6 +1,6 @@
 //! State of all machines at one time, for the overview, the lists and Prometheus.
 
-use crate::figure_series::{Series, SeriesCache};
+use crate::figure_series::{MOST_DIGESTS, Series, SeriesCache};
 use crate::site::Site;
 use crate::stored_trial::TrialSummary;
 use assay_judge::shift::FigureShift;
@@ -148,6 +148,17 @@ impl Site {
         let state = Arc::new(state.unwrap_or_default());
         *last = Some((Instant::now(), state.clone()));
         Ok(state)
+    }
+
+    /// Reads the runs that are not known yet, as far as the cache holds them.
+    pub(crate) fn read_ahead(&self) {
+        while let Ok(state) = self.fleet_state()
+            && state.is_partial
+            && state.runs.len() <= MOST_DIGESTS
+        {
+            // The state is read again only when it is no longer fresh.
+            std::thread::sleep(FRESH);
+        }
     }
 
     fn read_fleet_state(&self, store: &Store) -> Result<FleetState, StoreError> {

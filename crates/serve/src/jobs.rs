@@ -25,6 +25,8 @@ const MOST_LINES: usize = 400;
 const MOST_LINE_BYTES: u64 = 4_096;
 /// Jobs that are remembered; the log has all.
 const MOST_JOBS: usize = 200;
+/// Jobs that run at a time; only one of them measures.
+const MOST_RUNNING: usize = 8;
 /// How often a job is looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -109,6 +111,8 @@ pub(crate) enum StartRefusal {
 struct LogLine<'a> {
     at: String,
     event: &'a str,
+    /// Process number of the server: each server numbers its jobs from 1.
+    server: u32,
     job: usize,
     from: &'a str,
     command: &'a str,
@@ -127,7 +131,7 @@ impl JobTable {
     /// The kernel gives no random bytes, or the log cannot be opened.
     pub(crate) fn new(options: ActionOptions) -> io::Result<Self> {
         let mut secret = [0; 32];
-        File::open("/dev/urandom")?.read_exact(&mut secret)?;
+        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
         open_log(&options.log)?;
         Ok(Self {
             options,
@@ -171,28 +175,29 @@ impl JobTable {
         // Options that belong to the verb stand before `--`.
         words.extend(own.next().map(Into::into));
         words.extend(["--color".into(), "never".into()]);
-        words.extend(["--store".into(), self.options.store.clone().into()]);
         if let (Some(dir), "trial" | "tune") = (&self.options.advice_dir, request.kind) {
             words.extend(["--advice-dir".into(), dir.clone().into()]);
         }
         words.extend(own.map(Into::into));
-        let shown: Vec<String> = std::iter::once("assay".to_owned())
-            .chain(request.words.iter().map(|word| quote_word(word)))
-            .collect();
+        let shown = std::iter::once("assay").chain(request.words.iter().map(String::as_str));
         let job = Arc::new(Job {
             id: jobs.last().map_or(1, |job| job.id + 1),
             kind: request.kind,
             subject: request.subject,
-            command: shown.join(" "),
+            command: shell_words::join(shown),
             started: Timestamp::now(),
             output: Mutex::default(),
             stops: AtomicUsize::new(0),
         });
-        let busy = jobs
-            .iter()
-            .find(|one| one.is_running() && one.is_exclusive() && job.is_exclusive());
+        let running: Vec<&Arc<Job>> = jobs.iter().filter(|one| one.is_running()).collect();
+        let busy = match running.len() < MOST_RUNNING {
+            true => running
+                .iter()
+                .find(|one| one.is_exclusive() && job.is_exclusive()),
+            false => running.first(),
+        };
         if let Some(busy) = busy {
-            return Err(StartRefusal::Busy(busy.clone()));
+            return Err(StartRefusal::Busy(Arc::clone(busy)));
         }
         self.log("start", &job, from, None)
             .map_err(|error| StartRefusal::Failed(format!("cannot write the log: {error}")))?;
@@ -213,8 +218,11 @@ impl JobTable {
         Ok(job)
     }
 
-    /// Asks a job to stop, as Ctrl-C does.
+    /// Asks a job to stop, as Ctrl-C does. One that has ended stays as it is.
     pub(crate) fn stop(&self, job: &Job, from: &str) {
+        if !job.is_running() {
+            return;
+        }
         job.stops.fetch_add(1, Ordering::SeqCst);
         // The stop happens even if the disk with the log is full.
         let _ = self.log("stop", job, from, None);
@@ -222,7 +230,7 @@ impl JobTable {
 
     /// Stops all jobs and waits for their ends.
     pub(crate) fn end_all(&self) {
-        for job in self.list().iter().filter(|job| job.is_running()) {
+        for job in &self.list() {
             self.stop(job, "the end of the server");
         }
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
@@ -245,6 +253,8 @@ impl JobTable {
         let mut command = Command::new(&self.options.program);
         command
             .args(words)
+            // A URL may contain a password, and every user can read the arguments of a process.
+            .env("ASSAY_STORE", &self.options.store)
             .stdout(OwnedFd::from(writer.try_clone()?))
             .stderr(OwnedFd::from(writer));
         let mut running = Running::start(command, Dies::Asked)?;
@@ -267,6 +277,7 @@ impl JobTable {
         let line = LogLine {
             at: Timestamp::now().to_string(),
             event,
+            server: std::process::id(),
             job: job.id,
             from,
             command: &job.command,
@@ -288,15 +299,6 @@ fn open_log(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600);
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
     options.open(path)
-}
-
-/// Quotes a word as shells read it, for people who copy it.
-fn quote_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 fn read_lines(reader: io::PipeReader, output: &Mutex<JobOutput>) {

@@ -161,9 +161,7 @@ impl Server {
             .map_err(ServeError::Runtime)?;
         let (site, ended) = (self.site.clone(), self.site.clone());
         // The first visitor finds the figures judged.
-        runtime.spawn_blocking(
-            move || while site.fleet_state().is_ok_and(|state| state.is_partial) {},
-        );
+        runtime.spawn_blocking(move || site.read_ahead());
         let served = runtime.block_on(self.accept_until(stop));
         if let Some(jobs) = &ended.jobs {
             jobs.end_all();

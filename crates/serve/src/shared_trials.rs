@@ -3,14 +3,12 @@
 use crate::site::Site;
 use assay_host::{Host as _, LiveHost};
 use assay_model::advice::Advice;
-use assay_pool::{Pool, Pooled, pool_effects};
+use assay_pool::{Pool, Pooled, page_effects};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ends the names of bundles.
 const ENDING: &str = ".pool";
-/// Smallest gain that matters where a page names none.
-const USUAL_MARGIN: f64 = 0.03;
 
 /// The bundles of the last request, with the names of their files.
 #[derive(Debug, Default)]
@@ -26,15 +24,7 @@ impl Site {
         if names.is_empty() {
             return Vec::new();
         }
-        let pool = self.load_pool(dir, names);
-        let margin = advice.trial.as_ref().and_then(|trial| trial.get("margin"));
-        let margin = margin.and_then(|margin| margin.as_float());
-        pool_effects(
-            &pool,
-            &advice.id,
-            margin.unwrap_or(USUAL_MARGIN),
-            &advice.moderators,
-        )
+        page_effects(&self.load_pool(dir, names), advice)
     }
 
     fn load_pool(&self, dir: &Path, names: Vec<String>) -> Arc<Pool> {

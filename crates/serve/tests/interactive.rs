@@ -180,6 +180,7 @@ fn a_history_is_zoomed_to_a_marked_time() {
 
 #[test]
 fn axe_finds_no_barrier_on_any_page() {
+    let folders = tempfile::tempdir().unwrap();
     let server = TestServer::start_with(
         |store, history| {
             let catalogue = assay_advice::Catalogue::builtin().unwrap();
@@ -191,6 +192,8 @@ fn axe_finds_no_barrier_on_any_page() {
             assay_serve::demo_fleet::fill(store, history, &catalogue, now, size).unwrap();
         },
         |options| {
+            let index = options.duplicates.as_deref().unwrap();
+            test_server::index_hostile_duplicates(index, folders.path());
             options.token = Some("0123456789abcdef".to_owned());
             options.actions = Some(ActionOptions {
                 program: "/bin/true".into(),

@@ -8,7 +8,7 @@
 mod test_server;
 
 use std::collections::BTreeSet;
-use test_server::{TestServer, links};
+use test_server::{TestServer, index_hostile_duplicates, links};
 
 /// Checks what every page has, and returns its links.
 fn check_page(server: &TestServer, path: &str, status: u16) -> Vec<String> {
@@ -86,4 +86,22 @@ fn every_link_of_the_demo_leads_to_a_page() {
         }
     }
     assert!(count > 15, "{count} pages: {kinds:?}");
+}
+
+#[test]
+fn attack_folders_with_hostile_names_can_be_walked() {
+    let root = tempfile::tempdir().unwrap();
+    let server = TestServer::start_with(
+        |_, _| {},
+        |options| index_hostile_duplicates(options.duplicates.as_deref().unwrap(), root.path()),
+    );
+    let (mut seen, mut open) = (BTreeSet::new(), vec!["/duplicates".to_owned()]);
+    while let Some(path) = open.pop() {
+        if seen.insert(path.clone()) {
+            let links = check_page(&server, &path, 200).into_iter();
+            open.extend(links.filter(|link| link.starts_with("/duplicates?")));
+        }
+    }
+    // Five folders, the one in each, and those above.
+    assert!(seen.len() > 10, "{seen:?}");
 }

@@ -336,6 +336,11 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the user's file of accepted findings, which need not exist.
+pub(super) fn usual_accept_file() -> Option<PathBuf> {
+    context::own_advice().map(|dir| dir.with_file_name("accept.toml"))
+}
+
 /// Removes findings that the default file accepts; `machine` is the name of another machine.
 pub(super) fn accept_usual(checked: &mut Checked, machine: Option<&str>) -> anyhow::Result<()> {
     accepted_in(checked, None, machine)
@@ -347,8 +352,7 @@ fn accepted_in(
     file: Option<&Path>,
     machine: Option<&str>,
 ) -> anyhow::Result<()> {
-    let usual = context::own_advice().map(|dir| dir.with_file_name("accept.toml"));
-    let (path, named) = match (file, usual) {
+    let (path, named) = match (file, usual_accept_file()) {
         (Some(path), _) => (path.to_owned(), true),
         (None, Some(path)) => (path, false),
         (None, None) => return Ok(()),

@@ -19,6 +19,7 @@ mod upkeep;
 use crate::status::Status;
 use clap::Subcommand;
 use index_location::Place;
+pub(super) use index_location::usual_index;
 use std::path::PathBuf;
 
 /// Find duplicate files, and link or remove them safely

@@ -9,9 +9,10 @@ use crate::global::Global;
 use crate::status::Status;
 use assay_advice::Catalogue;
 use assay_model::advice::Advice;
-use assay_pool::{Pooled, pool_effects};
+use assay_pool::{Pooled, USUAL_MARGIN, page_effects, pool_effects};
 use assay_render::text::escape_line;
 use keep::Kept;
+pub(super) use keep::pool_dir;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -125,7 +126,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     let mut all = Vec::new();
     for id in chosen {
         all.extend(match catalogue.get(id) {
-            Ok(page) => of_page(&pool, page),
+            Ok(page) => page_effects(&pool, page),
             // The page may exist in a newer assay.
             Err(_) => pool_effects(&pool, id, USUAL_MARGIN, &[]),
         });
@@ -143,27 +144,12 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Default margin of a page, as in [`assay_model::advice::TrialSpec`].
-const USUAL_MARGIN: f64 = 0.03;
-
-/// Returns the pooled results of a page.
-fn of_page(pool: &assay_pool::Pool, page: &Advice) -> Vec<Pooled> {
-    let said = page.trial.as_ref().and_then(|trial| trial.get("margin"));
-    let said = said.and_then(|margin| margin.as_float());
-    pool_effects(
-        pool,
-        &page.id,
-        said.unwrap_or(USUAL_MARGIN),
-        &page.moderators,
-    )
-}
-
 /// Returns the pooled results of a page for other verbs; empty without a pool, or if it cannot be
 /// read.
 pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     let pool = Kept::of(global).and_then(|kept| kept.load());
     match pool {
-        Ok(pool) => of_page(&pool, page),
+        Ok(pool) => page_effects(&pool, page),
         Err(error) => {
             context::tell(format_args!("shared trials are left out: {error:#}\n"));
             Vec::new()

@@ -73,16 +73,16 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (token, is_made) = match &args.token_file {
         Some(path) => (Some(read_token(path)?), false),
         // Without a token every user of this machine could start commands as this one.
-        None if args.allow_actions => (Some(make_token()?), true),
+        None if args.allow_actions => (Some(context::random_uid()?), true),
         None => (None, false),
     };
     let shown_token = token.clone().filter(|_| is_made);
     let options = SiteOptions {
         store: store.clone(),
         history: context::state_dir()?.join("fleet"),
-        accept: context::own_advice().map(|dir| dir.with_file_name("accept.toml")),
+        accept: super::check::usual_accept_file(),
         duplicates: find_duplicates(),
-        pool: Some(pool_dir(&store)),
+        pool: Some(super::pool::pool_dir(store.clone())),
         catalogue: super::advice::catalogue(&args.own)?,
         read_facts: Box::new(read_facts),
         token,
@@ -108,31 +108,10 @@ fn describe_actions(args: &Args, store: &Path) -> anyhow::Result<ActionOptions> 
     })
 }
 
-/// Makes a token of 128 random bits.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "random bytes of the kernel, which are no file of the machine"
-)]
-fn make_token() -> anyhow::Result<String> {
-    use std::io::Read as _;
-    let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut bytes))
-        .context("cannot make a token: /dev/urandom gives nothing. Give --token-file FILE")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 /// Returns the index of `assay dups`, which need not exist.
 fn find_duplicates() -> Option<PathBuf> {
     let named = std::env::var_os("ASSAY_DUPS_INDEX").map(PathBuf::from);
-    named.or_else(|| Some(context::data_dir().ok()?.join("dups.db")))
-}
-
-/// Returns the directory of shared trials, which lies beside the store.
-fn pool_dir(store: &Path) -> PathBuf {
-    let mut dir = store.as_os_str().to_owned();
-    dir.push(".pool");
-    dir.into()
+    named.or_else(|| super::dups::usual_index().ok())
 }
 
 /// Serves a site until the user ends it.

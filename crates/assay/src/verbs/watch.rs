@@ -1,9 +1,9 @@
 //! `assay fleet watch`: checks machines periodically and notifies about new findings and about findings that are
 //! gone.
 
-pub(super) mod install;
+mod install;
 mod notification;
-pub(super) mod units;
+mod units;
 
 use super::advice::Own;
 use super::check::{Threshold, accept_usual};
@@ -315,7 +315,7 @@ fn dir() -> anyhow::Result<PathBuf> {
 }
 
 /// Writes a file of assay atomically and durably.
-pub(super) fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     assay_host::write_output(path, content).map_err(context::unwritten)
 }
 

@@ -17,7 +17,7 @@ use started_server::{BEFORE, Served, status, until};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn attack_forms_of_others_start_nothing() {
@@ -98,6 +98,14 @@ fn a_trial_is_started_stopped_and_undone() {
     assert_eq!(status(&started), 303, "{started}");
     assert!(started.contains("location: /jobs/1"), "{started}");
     served.wait_for_change();
+    // The URL of a store may contain a password, and every user can read arguments.
+    let children = Command::new("ps")
+        .args(["-o", "args=", "--ppid", &served.child.id().to_string()])
+        .output()
+        .unwrap();
+    let children = String::from_utf8(children.stdout).unwrap();
+    assert!(children.contains("planted-mode"), "{children}");
+    assert!(!children.contains("--store"), "{children}");
     // Two measurements would disturb each other.
     let second = served.post("/actions/start", &served.form(), &served.headers());
     assert_eq!(status(&second), 409, "{second}");
@@ -111,6 +119,8 @@ fn a_trial_is_started_stopped_and_undone() {
     until("the end of the job", || {
         !served.get("/jobs/1").contains("data-live")
     });
+    // What has ended is not stopped.
+    served.post("/actions/stop", &stop, &served.headers());
     let log = served.log();
     let events: Vec<&str> = log
         .iter()
@@ -125,6 +135,16 @@ fn a_trial_is_started_stopped_and_undone() {
         serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
     };
     assert_eq!(trials["trials"].as_array().unwrap().len(), 1, "{trials:#}");
+}
+
+#[test]
+fn attack_a_visitor_cannot_start_any_number_of_commands() {
+    let served = Served::start();
+    let form = format!("form_token={}&kind=why&for=60s", served.form_token);
+    let start = || status(&served.post("/actions/start", &form, &served.headers()));
+    let answers: Vec<u16> = (0..12).map(|_| start()).collect();
+    assert_eq!(answers[0], 303, "{answers:?}");
+    assert_eq!(answers[11], 409, "{answers:?}");
 }
 
 #[test]

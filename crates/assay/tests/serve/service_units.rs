@@ -18,6 +18,12 @@ fn units_are_written_and_only_those_are_removed() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     let open = home.assay(&[&install[..], &["--listen", "0.0.0.0:7878"]].concat());
     assert_eq!(open.code, Some(2), "{}", open.stderr);
+    // Every user can read a unit.
+    let secret = ["--store", "postgresql://u:secret@db.example/a"];
+    let refused = home.assay(&[&install[..], &secret].concat());
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
+    assert!(entries(dir.path()).is_empty());
     let done = home.assay(&install);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let names = entries(dir.path());

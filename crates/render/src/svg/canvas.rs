@@ -35,6 +35,7 @@ pub struct Svg {
     width: f64,
     height: f64,
     body: String,
+    has_links: bool,
 }
 
 impl Svg {
@@ -45,6 +46,7 @@ impl Svg {
             width,
             height,
             body: String::new(),
+            has_links: false,
         }
     }
 
@@ -117,6 +119,7 @@ impl Svg {
 
     /// Opens a link around what follows.
     pub fn open_link(&mut self, href: &str) {
+        self.has_links = true;
         let _ = write!(self.body, "<a href=\"{}\">", escape_html(href));
     }
 
@@ -179,8 +182,10 @@ impl Svg {
         } else {
             ""
         };
+        // An image has no links to follow; a group has.
+        let role = if self.has_links { "group" } else { "img" };
         format!(
-            "<svg{class} viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" \
+            "<svg{class} viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"{role}\" \
              aria-labelledby=\"{id}-t {id}-d\">\
              <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{}</svg>",
             escape_html(title),

@@ -45,12 +45,7 @@ pub fn draw_treemap<'a, T>(
     let mut drawing = TreemapDrawing { tree, svg };
     drawing.draw_folder(root, path, [0.0, 0.0, WIDTH, HEIGHT], 0);
     let description = "Rectangles within rectangles: the area of each is its share of the whole.";
-    let drawn = drawing.svg.finish(id, title, description);
-    match tree.link {
-        // An image has no links to follow; a group has.
-        Some(_) => drawn.replacen("role=\"img\"", "role=\"group\"", 1),
-        None => drawn,
-    }
+    drawing.svg.finish(id, title, description)
 }
 
 impl<'a, T> TreemapDrawing<'_, 'a, T> {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use assay_advice::Catalogue;
+use assay_dups::{Control, Index, ScanOptions, ScanProgress, scan};
 use assay_model::Facts;
 use assay_serve::demo_fleet::{self, DemoSize};
 use assay_serve::{Server, SiteOptions};
@@ -54,6 +55,34 @@ pub fn options(dir: &Path) -> SiteOptions {
         actions: None,
         notice: None,
     }
+}
+
+/// Writes an index of the duplicates below `root`: two equal files in each of some folders with hostile names.
+pub fn index_hostile_duplicates(index: &Path, root: &Path) {
+    use std::os::unix::ffi::OsStrExt as _;
+    let names: [&[u8]; 5] = [
+        b"plain",
+        b"new\nline",
+        b"<script>alert(1)<",
+        b"caf\xe9 100%25",
+        b"a&b?c=d#e",
+    ];
+    for name in names {
+        let folder = root.join(std::ffi::OsStr::from_bytes(name)).join("below");
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in ["a", "b"] {
+            std::fs::write(folder.join(file), name.repeat(1_000)).unwrap();
+        }
+    }
+    let control = Control {
+        stop: &AtomicBool::new(false),
+        progress: &ScanProgress::default(),
+        tick: &|| {},
+        threads: Some(1),
+    };
+    let mut index = Index::open(index).unwrap();
+    let options = ScanOptions::default();
+    scan(&[root.to_owned()], &options, Some(&mut index), &control).unwrap();
 }
 
 impl TestServer {

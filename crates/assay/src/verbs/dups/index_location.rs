@@ -52,13 +52,17 @@ impl Place {
         if let Some(named) = &self.index {
             return Ok(named.clone());
         }
-        let data = crate::context::data_dir().context("name the index with --index FILE")?;
-        Ok(data.join("dups.db"))
+        usual_index().context("name the index with --index FILE")
     }
 
     pub(super) fn read(&self) -> anyhow::Result<Index> {
         Ok(Index::read(&self.path()?)?)
     }
+}
+
+/// Returns the path of the user's index, which need not exist.
+pub(in crate::verbs) fn usual_index() -> anyhow::Result<PathBuf> {
+    Ok(crate::context::data_dir()?.join("dups.db"))
 }
 
 /// Makes the user's paths absolute.

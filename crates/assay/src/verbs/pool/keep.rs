@@ -16,6 +16,13 @@ const END: &str = ".pool";
 /// Least number of digits that identify an owner.
 const LEAST_DIGITS: usize = 8;
 
+/// Returns the directory of shared trials, which lies beside the store.
+pub(in crate::verbs) fn pool_dir(store: PathBuf) -> PathBuf {
+    let mut dir = OsString::from(store);
+    dir.push(END);
+    dir.into()
+}
+
 /// Directory of the bundles.
 pub(super) struct Kept {
     dir: PathBuf,
@@ -24,9 +31,8 @@ pub(super) struct Kept {
 impl Kept {
     /// Returns the pool of the store without creating it.
     pub(super) fn of(global: &Global) -> anyhow::Result<Self> {
-        let mut dir = OsString::from(store_path(global)?);
-        dir.push(END);
-        Ok(Self { dir: dir.into() })
+        let dir = pool_dir(store_path(global)?);
+        Ok(Self { dir })
     }
 
     fn shown(&self) -> String {

@@ -1,16 +1,10 @@
-//! `assay serve install` and `remove`: a hardened service that systemd starts when somebody connects. Each file is
-//! entered with its hash before it is written, so that removal takes back what was written and nothing else.
+//! `assay serve install` and `remove`: a hardened service that systemd starts when somebody connects.
 
-use super::super::watch::install::{
-    Written, has_systemd, hash_text, remove_file, run_systemctl, units_dir, write_unit,
-};
-use super::super::watch::save;
-use super::super::watch::units::quoted;
+use super::super::systemd_units::{InstalledUnits, choose_dir, print_units, quote_for_systemd};
 use crate::context;
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_host::{Host as _, LiveHost};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -97,55 +91,20 @@ impl Install {
             "cannot listen on {}: other machines could read the store. Give --token-file FILE, or listen on 127.0.0.1.",
             self.listen
         );
-        let dir = match &self.dir {
-            Some(dir) => std::path::absolute(dir)?,
-            None => units_dir()?,
-        };
+        let dir = choose_dir(self.dir.as_deref())?;
         let is_system = rustix::process::geteuid().is_root();
         let files = [
             (dir.join(SERVICE), self.describe_service(global, is_system)?),
             (dir.join(SOCKET), self.describe_socket()),
         ];
         if self.dry_run {
-            for (path, text) in &files {
-                context::print(&format!("{}\n{text}\n", path.display()))?;
-            }
+            print_units(&files)?;
             return Ok(Status::Ok);
         }
-        for (path, _) in &files {
-            if let Ok(found) = LiveHost.read_text(path) {
-                anyhow::ensure!(
-                    found.starts_with(FIRST),
-                    "{} exists and was not written by assay: remove it, or give it another name",
-                    path.display()
-                );
-            }
-        }
-        let mut known = read_installed()?;
-        known.extend(files.iter().map(|(path, text)| Written {
-            path: path.clone(),
-            hash: hash_text(text),
-        }));
-        let list = list_path()?;
-        if let Some(parent) = list.parent() {
-            assay_host::open_own_directory(parent).map_err(context::unwritten)?;
-        }
-        save(&list, &serde_json::to_vec(&known)?)?;
-        for (path, text) in &files {
-            write_unit(path, text)?;
-            eprintln!("written: {}", path.display());
-        }
-        if has_systemd(&dir) {
-            run_systemctl(&["daemon-reload"])?;
-            run_systemctl(&["enable", "--now", SOCKET])?;
+        if installed_units()?.install(&files, SOCKET)? {
             eprintln!(
                 "assay is on http://{}/ (assay serve remove undoes this)",
                 self.listen
-            );
-        } else {
-            eprintln!(
-                "systemd does not run here, or does not read this directory: `systemctl enable --now {SOCKET}` where \
-                 it does"
             );
         }
         Ok(Status::Ok)
@@ -162,7 +121,7 @@ impl Install {
     fn describe_service(&self, global: &Global, is_system: bool) -> anyhow::Result<String> {
         let not_text = "a path is not UTF-8, which unit files are: use a symlink with such a name";
         let program = std::env::current_exe().context("cannot find the program file of assay")?;
-        let mut line = quoted(program.to_str().context(not_text)?, true);
+        let mut line = quote_for_systemd(program.to_str().context(not_text)?, true);
         let mut words = vec!["serve".to_owned()];
         if let Some(file) = &self.token_file {
             let file = std::path::absolute(file)?;
@@ -176,9 +135,14 @@ impl Install {
         }
         for word in &words {
             line.push(' ');
-            line.push_str(&quoted(word, true));
+            line.push_str(&quote_for_systemd(word, true));
         }
         let store = context::store_path(global)?;
+        anyhow::ensure!(
+            !has_password(&store),
+            "cannot write the URL of the store into a unit, which every user can read: it contains a password. Put the \
+             password into ~/.pgpass, and leave it out of --store."
+        );
         let is_remote = assay_store::is_url(&store);
         let store = if is_remote {
             store
@@ -201,7 +165,7 @@ impl Install {
                 let value = value.to_str().context(not_text)?;
                 text.push_str(&format!(
                     "Environment={}\n",
-                    quoted(&format!("{name}={value}"), false)
+                    quote_for_systemd(&format!("{name}={value}"), false)
                 ));
             }
         }
@@ -210,8 +174,13 @@ impl Install {
         if is_system && !is_remote {
             // Readers of SQLite write the index of its log beside the store.
             let dir = store.parent().unwrap_or(Path::new("/"));
-            let dir = quoted(&format!("-{}", dir.to_str().context(not_text)?), false);
-            text.push_str(&format!("ReadWritePaths={dir}\n"));
+            let dir = dir.to_str().context(not_text)?;
+            // The service sees a directory that exists when it starts; the first measurement may come later.
+            text.push_str(&format!(
+                "ExecStartPre=+/bin/mkdir -p -m 700 {}\nReadWritePaths={}\n",
+                quote_for_systemd(dir, true),
+                quote_for_systemd(dir, false)
+            ));
             if self.listen.ip().is_loopback() {
                 text.push_str("IPAddressDeny=any\nIPAddressAllow=localhost\n");
             }
@@ -222,61 +191,22 @@ impl Install {
 
 impl Remove {
     pub(super) fn run(&self) -> anyhow::Result<Status> {
-        let known = read_installed()?;
-        if known.is_empty() {
-            context::print("Nothing was installed.\n")?;
-            return Ok(Status::Ok);
-        }
-        let is_read = known
-            .iter()
-            .any(|one| one.path.parent().is_some_and(has_systemd));
-        if is_read {
-            // The units may never have run.
-            let _ = run_systemctl(&["disable", "--now", SOCKET]);
-            let _ = run_systemctl(&["stop", SERVICE]);
-        }
-        let mut left: Vec<Written> = Vec::new();
-        let mut paths: Vec<&PathBuf> = known.iter().map(|one| &one.path).collect();
-        paths.sort();
-        paths.dedup();
-        for path in paths {
-            let Ok(found) = LiveHost.read_text(path) else {
-                continue;
-            };
-            let hashes = known.iter().filter(|one| one.path == *path);
-            let is_ours = hashes.clone().any(|one| one.hash == hash_text(&found));
-            if is_ours || (self.force && found.starts_with(FIRST)) {
-                remove_file(path)?;
-                eprintln!("removed: {}", path.display());
-            } else {
-                left.extend(hashes.cloned());
-                eprintln!(
-                    "{} was changed since and is left; --force removes it",
-                    path.display()
-                );
-            }
-        }
-        save(&list_path()?, &serde_json::to_vec(&left)?)?;
-        if is_read {
-            run_systemctl(&["daemon-reload"])?;
-        }
-        Ok(match left.is_empty() {
-            true => Status::Ok,
-            false => Status::Findings,
-        })
+        installed_units()?.remove(&[SOCKET, SERVICE], self.force)
     }
 }
 
-/// Returns what was written, or was about to be.
-fn read_installed() -> anyhow::Result<Vec<Written>> {
-    let path = list_path()?;
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let bytes = crate::input::bytes(&path, 1 << 20, "what was installed")?;
-    serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", path.display()))
+/// Whether the URL of a store contains a password.
+fn has_password(store: &Path) -> bool {
+    let text = store.to_string_lossy();
+    let (before, parameters) = text.split_once('?').unwrap_or((&text, ""));
+    assay_store::is_url(store)
+        && (assay_store::shown(Path::new(before)) != Path::new(before)
+            || parameters.contains("password"))
 }
 
-fn list_path() -> anyhow::Result<PathBuf> {
-    Ok(context::state_dir()?.join("serve/installed.json"))
+fn installed_units() -> anyhow::Result<InstalledUnits> {
+    Ok(InstalledUnits {
+        first: FIRST,
+        record: context::state_dir()?.join("serve/installed.json"),
+    })
 }

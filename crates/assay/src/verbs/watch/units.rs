@@ -1,11 +1,13 @@
 //! Text of the service and the timer.
 
+use super::super::systemd_units::quote_for_systemd;
 use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// First line of files of assay.
-const FIRST: &str = "# Written by `assay watch install`; `assay watch remove` takes it away.\n";
+pub(super) const FIRST: &str =
+    "# Written by `assay watch install`; `assay watch remove` takes it away.\n";
 
 /// Name of the units.
 pub(super) const NAME: &str = "assay-watch";
@@ -21,12 +23,15 @@ pub(super) fn service(
     );
     for (name, value) in variables {
         let word = format!("{name}={}", value.to_str()?);
-        text.push_str(&format!("Environment={}\n", quoted(&word, false)));
+        text.push_str(&format!(
+            "Environment={}\n",
+            quote_for_systemd(&word, false)
+        ));
     }
-    let mut line = quoted(program.to_str()?, true);
+    let mut line = quote_for_systemd(program.to_str()?, true);
     for word in words {
         line.push(' ');
-        line.push_str(&quoted(word.to_str()?, true));
+        line.push_str(&quote_for_systemd(word.to_str()?, true));
     }
     // Alarms or unreachable machines are not a failure of the service, because they are reported.
     text.push_str(&format!(
@@ -43,41 +48,4 @@ pub(super) fn timer(every: Nanos) -> String {
          {every}\n\n[Timer]\nOnBootSec=5min\nOnUnitActiveSec={seconds}\nRandomizedDelaySec={}\n\n[Install]\nWantedBy=timers.target\n",
         seconds / 20
     )
-}
-
-/// Quotes a word for systemd (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"):
-/// escapes quotation marks, backslashes and specifiers, and on a command line also variables.
-pub(in crate::verbs) fn quoted(word: &str, command_line: bool) -> String {
-    let mut text = String::from("\"");
-    for c in word.chars() {
-        match c {
-            '"' | '\\' => text.extend(['\\', c]),
-            '%' => text.push_str("%%"),
-            '$' if command_line => text.push_str("$$"),
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push_str("\\t"),
-            c if c.is_control() => text.push_str(&format!("\\x{:02x}", u32::from(c) & 0xff)),
-            c => text.push(c),
-        }
-    }
-    text.push('"');
-    text
-}
-
-/// Whether assay wrote the file.
-pub(super) fn is_ours(text: &str) -> bool {
-    text.starts_with(FIRST)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_mean_themselves() {
-        assert_eq!(quoted("a b", true), "\"a b\"");
-        assert_eq!(quoted("50% of $HOME", true), "\"50%% of $$HOME\"");
-        assert_eq!(quoted("A=$x", false), "\"A=$x\"");
-        assert_eq!(quoted("a\"\\\nb", true), "\"a\\\"\\\\\\nb\"");
-    }
 }
