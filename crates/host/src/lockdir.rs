@@ -53,11 +53,15 @@ pub enum Attempt {
 
 impl LockDirectory {
     /// Returns the locks that last until the next boot: `/run/assay` for root, `/run/user/UID/assay` for other
-    /// users, or `/tmp/assay-UID` if there is no such directory.
+    /// users, or `/tmp/assay-UID` if there is no such directory; `$ASSAY_LOCKS/assay-UID/boot` in tests, which
+    /// must not see what other processes left on the machine.
     ///
     /// # Errors
     /// The directory cannot be created, or another user may write it.
     pub fn of_machine() -> Result<Self, HostError> {
+        if let Some(dir) = replacement("boot") {
+            return Self::open(&dir);
+        }
         let us = rustix::process::geteuid();
         let runtime = PathBuf::from(format!("/run/user/{}", us.as_raw()));
         Self::open(&match us.is_root() {
@@ -68,11 +72,14 @@ impl LockDirectory {
     }
 
     /// Returns the locks whose notes survive a boot: `/var/lib/assay/locks` for root, `/var/tmp/assay-UID` for
-    /// other users.
+    /// other users; `$ASSAY_LOCKS/assay-UID/lasting` in tests.
     ///
     /// # Errors
     /// As [`LockDirectory::of_machine`].
     pub fn lasting() -> Result<Self, HostError> {
+        if let Some(dir) = replacement("lasting") {
+            return Self::open(&dir);
+        }
         let us = rustix::process::geteuid();
         Self::open(&match us.is_root() {
             true => PathBuf::from("/var/lib/assay/locks"),
@@ -210,6 +217,13 @@ impl Lock {
         // Not synced: a note that reappears after a power cut is compared with the actual state.
         self.dir.remove(&self.name, self.held.identity()).map(drop)
     }
+}
+
+/// Returns the directory below `ASSAY_LOCKS`, if that is set.
+fn replacement(name: &str) -> Option<PathBuf> {
+    let all = PathBuf::from(std::env::var_os("ASSAY_LOCKS")?);
+    let own = format!("assay-{}", rustix::process::geteuid().as_raw());
+    Some(all.join(own).join(name))
 }
 
 /// Opens a directory; creates it and its parent if they are missing.

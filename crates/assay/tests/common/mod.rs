@@ -52,9 +52,20 @@ pub struct Ran {
 
 impl Home {
     pub fn new() -> Self {
-        Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = Self {
             dir: tempfile::tempdir().unwrap(),
-        }
+        };
+        // Some tests run assay as other users.
+        std::fs::create_dir(home.locks()).unwrap();
+        let shared = std::fs::Permissions::from_mode(0o1777);
+        std::fs::set_permissions(home.locks(), shared).unwrap();
+        home
+    }
+
+    /// Returns the directory of locks, in which nothing of other tests and of this machine is seen.
+    pub fn locks(&self) -> PathBuf {
+        self.dir.path().join("locks")
     }
 
     /// Returns a directory to measure, on the same file system as the build.
@@ -75,6 +86,7 @@ impl Home {
             .args(args)
             .env("ASSAY_STORE", self.dir.path().join("store.db"))
             .env("ASSAY_STATE", self.state())
+            .env("ASSAY_LOCKS", self.locks())
             .env("COLUMNS", "80")
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
@@ -84,7 +96,6 @@ impl Home {
     /// Normalises output for a snapshot: `HOME` for the directory of this test, `TARGET` for one to
     /// measure; without guests of other users and temporary objects of other tests.
     pub fn told(&self, said: &str) -> String {
-        let said = &without_notes_of_others(said);
         let said = assay_testing::normalize_output(said, &[(self.dir.path(), "HOME")]);
         let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/target");
         let mut parts = said.split(place);
@@ -221,24 +232,4 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["-d", &self.device]).status();
     }
-}
-
-/// Removes notes about changes of assay processes with other state directories.
-fn without_notes_of_others(said: &str) -> String {
-    let end = "assay trial --recover` reverts it\n";
-    let mut rest = said;
-    let mut own = String::new();
-    while let Some((before, after)) = rest.split_once(end) {
-        match before.rsplit_once("note: ") {
-            Some((own_part, note)) if note.contains("with another state directory") => {
-                own.push_str(own_part)
-            }
-            _ => {
-                own.push_str(before);
-                own.push_str(end);
-            }
-        }
-        rest = after;
-    }
-    own + rest
 }

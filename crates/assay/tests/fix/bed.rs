@@ -97,6 +97,7 @@ impl Bed {
             .arg(self.home.dir.path())
             .args(argv)
             .env("ASSAY_STATE", self.home.state())
+            .env("ASSAY_LOCKS", self.home.locks())
             .env("XDG_CONFIG_HOME", self.home.dir.path().join("config"))
             .env("COLUMNS", "80")
             .stdin(Stdio::null());
