@@ -6,20 +6,38 @@ use tar::{Builder, EntryType, Header};
 /// The index of a bundle from which everything was collected.
 const INDEX: &str = r#"{"schema":1,"commands":[]}"#;
 
-/// Files of a machine by path.
-pub(crate) type Files = BTreeMap<&'static str, String>;
+/// Files and links of a machine by path.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    texts: BTreeMap<&'static str, String>,
+    /// Links of sysfs, with what they point to.
+    links: Vec<(&'static str, &'static str)>,
+}
+
+impl Files {
+    /// Sets the content of a file.
+    pub(crate) fn insert(&mut self, path: &'static str, text: String) {
+        self.texts.insert(path, text);
+    }
+}
 
 /// Packs files into a bundle, as `assay fleet check` receives it.
 pub(crate) fn pack_bundle(files: &Files) -> std::io::Result<Vec<u8>> {
     let mut builder = Builder::new(Vec::new());
     let index = [("assay-capture.json", INDEX.to_owned())];
-    let all = files.iter().map(|(path, text)| (*path, text.clone()));
+    let all = files.texts.iter().map(|(path, text)| (*path, text.clone()));
     for (path, text) in all.chain(index) {
         let mut header = Header::new_ustar();
         header.set_entry_type(EntryType::Regular);
         header.set_size(text.len() as u64);
         header.set_mode(0o644);
         builder.append_data(&mut header, path, text.as_bytes())?;
+    }
+    for (path, target) in &files.links {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::Symlink);
+        header.set_size(0);
+        builder.append_link(&mut header, path, target)?;
     }
     builder.into_inner()
 }
@@ -35,7 +53,7 @@ pub(crate) fn base_files(
     let processor = |number: u32| {
         format!("processor\t: {number}\nmodel name\t: {cpu}\ncpu MHz\t\t: 2400.000\n\n")
     };
-    let mut files = Files::new();
+    let mut files = Files::default();
     let mut add = |path, text: String| {
         files.insert(path, text);
     };
@@ -89,7 +107,7 @@ pub(crate) fn add_nginx(files: &mut Files, protocols: &str, autoindex: bool) {
     );
 }
 
-/// Sets up a mirror of two disks, whole or with one of them failed.
+/// Sets up `/` on a mirror of two disks, whole or with one of them failed.
 pub(crate) fn add_mirror(files: &mut Files, is_whole: bool) {
     let state = if is_whole {
         "sda1[0] sdb1[1]"
@@ -104,4 +122,146 @@ pub(crate) fn add_mirror(files: &mut Files, is_whole: bool) {
              unused devices: <none>\n"
         ),
     );
+    for (path, text) in MIRROR {
+        files.insert(path, format!("{text}\n"));
+    }
+    files.insert(
+        "sys/devices/virtual/block/md0/md/degraded",
+        format!("{}\n", u8::from(!is_whole)),
+    );
+    files.links.extend(MIRROR_LINKS);
 }
+
+/// What the kernel says of the file system and the devices of a mirror.
+const MIRROR: [(&str, &str); 26] = [
+    (
+        "proc/self/mountinfo",
+        "24 1 9:0 / / rw,relatime shared:1 - ext4 /dev/md0 rw,errors=remount-ro",
+    ),
+    ("sys/devices/virtual/block/md0/dev", "9:0"),
+    ("sys/devices/virtual/block/md0/size", "1953260928"),
+    ("sys/devices/virtual/block/md0/md/level", "raid1"),
+    ("sys/devices/virtual/block/md0/md/raid_disks", "2"),
+    ("sys/devices/virtual/block/md0/md/array_state", "clean"),
+    ("sys/devices/virtual/block/md0/md/sync_action", "idle"),
+    ("sys/devices/virtual/block/md0/md/bitmap/location", "+8"),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/dev",
+        "8:0",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/size",
+        "1953525168",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1/dev",
+        "8:1",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1/size",
+        "1953523120",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1/partition",
+        "1",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/queue/rotational",
+        "0",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/queue/scheduler",
+        "[mq-deadline] none",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/queue/logical_block_size",
+        "512",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/queue/physical_block_size",
+        "4096",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/dev",
+        "8:16",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/size",
+        "1953525168",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/sdb1/dev",
+        "8:17",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/sdb1/size",
+        "1953523120",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/sdb1/partition",
+        "1",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/queue/rotational",
+        "0",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/queue/scheduler",
+        "[mq-deadline] none",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/queue/logical_block_size",
+        "512",
+    ),
+    (
+        "sys/devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/queue/physical_block_size",
+        "4096",
+    ),
+];
+
+/// The names under which the kernel shows these devices.
+const MIRROR_LINKS: [(&str, &str); 13] = [
+    ("sys/block/md0", "../devices/virtual/block/md0"),
+    (
+        "sys/block/sda",
+        "../devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda",
+    ),
+    (
+        "sys/block/sdb",
+        "../devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb",
+    ),
+    ("sys/class/block/md0", "../../devices/virtual/block/md0"),
+    (
+        "sys/class/block/sda1",
+        "../../devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1",
+    ),
+    (
+        "sys/class/block/sdb1",
+        "../../devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/sdb1",
+    ),
+    ("sys/dev/block/9:0", "../../devices/virtual/block/md0"),
+    (
+        "sys/dev/block/8:0",
+        "../../devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda",
+    ),
+    (
+        "sys/dev/block/8:16",
+        "../../devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb",
+    ),
+    (
+        "sys/dev/block/8:1",
+        "../../devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1",
+    ),
+    (
+        "sys/dev/block/8:17",
+        "../../devices/pci0000:00/0000:00:17.0/ata2/host1/block/sdb/sdb1",
+    ),
+    (
+        "sys/devices/virtual/block/md0/slaves/sda1",
+        "../../../../pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1",
+    ),
+    (
+        "sys/devices/virtual/block/md0/slaves/sdb1",
+        "../../../../pci0000:00/0000:00:17.0/ata2/host1/block/sdb/sdb1",
+    ),
+];
