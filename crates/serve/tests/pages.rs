@@ -105,3 +105,31 @@ fn attack_folders_with_hostile_names_can_be_walked() {
     // Five folders, the one in each, and those above.
     assert!(seen.len() > 10, "{seen:?}");
 }
+
+#[test]
+fn the_dashboard_of_the_book_asks_for_gauges_that_are_there() {
+    let file = "../../docs/src/files/grafana-dashboard.json";
+    let text = std::fs::read_to_string(file).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let answer = TestServer::start_demo().get("/metrics");
+    let gauges: BTreeSet<&str> = answer
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let panels = dashboard["panels"].as_array().unwrap();
+    for panel in panels {
+        let asked = panel["targets"][0]["expr"].as_str().unwrap();
+        let names: Vec<&str> = asked
+            .split(|c| !is_part(c))
+            .filter(|word| word.starts_with("assay_"))
+            .collect();
+        assert!(!names.is_empty(), "{asked}");
+        assert!(
+            names.iter().all(|name| gauges.contains(name)),
+            "{asked}: {gauges:?}"
+        );
+    }
+    assert!(panels.len() > 5);
+}
