@@ -48,7 +48,7 @@ impl FormFields {
 /// A command that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ActionRequest {
-    /// `trial`, `run`, `why`, `tune` or `undo`.
+    /// `trial`, `run`, `web`, `why`, `tune` or `undo`.
     pub(crate) kind: &'static str,
     /// What it is about, for people.
     pub(crate) subject: String,
@@ -67,6 +67,7 @@ pub(crate) fn build_request(
     match fields.get("kind") {
         Some("trial") => build_trial(fields, catalogue),
         Some("run") => build_run(fields),
+        Some("web") => build_web(fields),
         Some("why") => build_why(fields),
         Some("tune") => build_tune(fields),
         Some("undo") => build_undo(fields),
@@ -111,6 +112,30 @@ fn build_run(fields: &FormFields) -> Result<ActionRequest, String> {
         kind: "run",
         subject: format!("{plan} on {target}"),
         words: ["run", "--", plan, &target].map(str::to_owned).to_vec(),
+    })
+}
+
+fn build_web(fields: &FormFields) -> Result<ActionRequest, String> {
+    let url = fields.get("url").unwrap_or_default();
+    check_text("The URL", url)?;
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
+    match host {
+        None | Some("") => return Err("The URL begins with http:// or https://.".to_owned()),
+        Some(host) if host.contains('@') => {
+            return Err("The URL contains a password, which the log would show.".to_owned());
+        }
+        Some(_) => {}
+    }
+    let mut words = vec!["web".to_owned()];
+    add_option(&mut words, "--rate", fields.get("rate"), is_number)?;
+    words.extend(["--".to_owned(), url.to_owned()]);
+    Ok(ActionRequest {
+        kind: "web",
+        subject: url.to_owned(),
+        words,
     })
 }
 
@@ -254,6 +279,12 @@ mod tests {
             ["why", "--for=5s", "--", "--record=/etc/passwd"]
         );
         assert_eq!(
+            build("kind=web&url=https%3A%2F%2Fshop%2F&rate=300")
+                .unwrap()
+                .words,
+            ["web", "--rate=300", "--", "https://shop/"]
+        );
+        assert_eq!(
             build("kind=undo&session=3").unwrap().words,
             ["tune", "--undo=3"]
         );
@@ -277,6 +308,12 @@ mod tests {
             "kind=run&plan=../x&target=/srv",
             "kind=run&plan=--store%3Dx&target=/srv",
             "kind=tune&want=--may%3Dservice&target=/srv",
+            "kind=web&url=--list%3D%2Fetc%2Fshadow",
+            "kind=web&url=%2Fetc%2Fshadow",
+            "kind=web&url=http%3A%2F%2F",
+            "kind=web&url=http%3A%2F%2Fme%3Asecret%40shop%2F",
+            "kind=web&url=http%3A%2F%2Fshop%2F%0A",
+            "kind=web&url=http%3A%2F%2Fshop%2F&rate=1+--log",
             "kind=undo&session=-1",
             "kind=undo&session=1+--force",
         ] {
