@@ -463,8 +463,8 @@ pub(super) fn describe_change_state(view: &TrialView) -> Vec<String> {
                 Some(_) => None,
             };
             lines.push(match was {
-                Some(was) => format!("to take it back, set it to {was}, as it was"),
-                None => "to take it back, set it to what it was in A".to_owned(),
+                Some(was) => format!("to revert it, set it to {was}, as it was"),
+                None => "to revert it, set it to what it was in A".to_owned(),
             });
             lines
         }

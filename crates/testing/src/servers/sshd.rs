@@ -57,7 +57,7 @@ Port {PORT}
 HostKey {path}/host_key
 PidFile {path}/pid
 AuthorizedKeysFile {path}/id.pub
-# The directory belongs to whoever runs the test.
+# The directory belongs to the user who runs the test.
 StrictModes no
 PermitRootLogin yes
 GSSAPIAuthentication no

@@ -121,7 +121,7 @@ fn mend(
     match carry(&plan, args, &pages)? {
         FixOutcome::Kept(number) => {
             let words =
-                format!("\nDone, and read back. `assay check --undo {number}` takes it back.\n");
+                format!("\nDone, and read back. `assay check --undo {number}` undoes it.\n");
             tell("kept", Some(&number), &words)?;
             Ok(left)
         }
@@ -210,7 +210,7 @@ fn wait(
     };
     eprintln!(
         "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. \
-         Otherwise everything is taken back{}.",
+         Otherwise everything is reverted{}.",
         within.as_secs(),
         outside.map_or_else(String::new, |outside| format!(
             ", also when assay is killed or the machine starts again: {} looks after it",
@@ -230,7 +230,7 @@ fn wait(
                 "yes" | "y" => return Confirmation::Given,
                 "no" | "n" => return Confirmation::Refused,
                 _ if quiet => {}
-                _ => eprintln!("yes keeps it, no takes it back"),
+                _ => eprintln!("yes keeps it, no reverts it"),
             }
         }
         std::thread::sleep(Duration::from_millis(100));

@@ -31,7 +31,7 @@ Examples:
   assay dups act --hardlink /srv/photos --apply               link it
   assay dups act --delete /mnt/import --keep-in /srv --apply  delete what /srv has already
   assay dups act --move /srv/trash --prefer oldest /srv/data
-  assay dups undo                                             runs that can be taken back
+  assay dups undo                                             runs that can be undone
 
 The duplicates come from the index. At the moment of acting each pair is opened again, locked against
 writers by a lease, compared byte by byte, and replaced by an exchange of names; what changed since
@@ -181,7 +181,7 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
             },
         ))?;
         if outcome.done > 0 && action != Action::Reflink {
-            print(&format!("take it back with `assay dups undo {run}`\n"))?;
+            print(&format!("undo it with `assay dups undo {run}`\n"))?;
         }
         refusals(&outcome.refused);
     }

@@ -28,7 +28,7 @@ Examples:
 A is the network as it is, B with --value. The commands are run where assay runs, without a shell;
 each ends with `;`. What --read prints is the value in effect, and nothing else: it is read back
 after every change. The value that was there is entered in assay's journal before anything is
-changed, and set back at the end, after Ctrl-C, and by `assay trial --recover` after a kill.
+changed, and reverted at the end, after Ctrl-C, and by `assay trial --recover` after a kill.
 
 Without any network: assay lab net four --queue fifo --against fq-codel";
 

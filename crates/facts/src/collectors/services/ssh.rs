@@ -146,7 +146,7 @@ fn scopes(
     all: &Effective,
     kind: &str,
     keys: &[(&str, Take)],
-    whoever: &[&str],
+    in_force_keys: &[&str],
 ) {
     for (id, name) in names(all) {
         note_own_settings(g, all, id, &[kind, &name], keys);
@@ -154,10 +154,10 @@ fn scopes(
             let mut settings = all.settings().iter();
             settings.any(|said| said.scope == id && said.key == **key)
         };
-        if !whoever.iter().any(says) {
+        if !in_force_keys.iter().any(says) {
             continue;
         }
-        for key in whoever {
+        for key in in_force_keys {
             if let Some(said) = in_force(all, id, key) {
                 let fact = format!("{kind}.{name}.{key}_in_force");
                 let value = yes_or_no(said.word().unwrap_or_default());
