@@ -16,8 +16,8 @@ const SERVICES: [&str; 5] = ["ssh", "nginx", "postfix", "dovecot", "samba"];
 const INSIDE: &str = r#"set -e
 bed=$1; shift
 for one in ssh nginx postfix dovecot samba; do mount --bind "$bed/etc/$one" "/etc/$one"; done
-mkdir -p -m 700 "$bed/locks" "$bed/cron.d" "$bed/crontabs" /var/lib/assay
-mount --bind "$bed/locks" /var/lib/assay
+mkdir -p -m 700 "$bed/lib" "$bed/cron.d" "$bed/crontabs" /var/lib/assay
+mount --bind "$bed/lib" /var/lib/assay
 mount --bind "$bed/cron.d" /etc/cron.d
 mount --bind "$bed/crontabs" /var/spool/cron/crontabs
 : > "$bed/crontab"
@@ -91,13 +91,18 @@ impl Bed {
 
     /// Returns a command that runs inside.
     pub fn command(&self, argv: &[&str]) -> Command {
+        self.command_in(&["-m"], argv)
+    }
+
+    fn command_in(&self, namespaces: &[&str], argv: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         command
-            .args(["-m", "sh", "-c", INSIDE, "sh"])
+            .args(namespaces)
+            .args(["sh", "-c", INSIDE, "sh"])
             .arg(self.home.dir.path())
             .args(argv)
             .env("ASSAY_STATE", self.home.state())
-            .env("ASSAY_LOCKS", self.home.locks())
+            .env_remove("ASSAY_LOCKS")
             .env("XDG_CONFIG_HOME", self.home.dir.path().join("config"))
             .env("COLUMNS", "80")
             .stdin(Stdio::null());
@@ -112,9 +117,11 @@ impl Bed {
         self.run(&[&[sent()], words].concat())
     }
 
-    /// Returns all findings of a check as rule and certainty, with their subjects for `rule`.
+    /// Returns all findings of a check as rule and certainty. Processes of the machine come and go, so the check
+    /// sees none of them.
     pub fn findings(&self) -> Vec<String> {
-        let ran = self.assay(&["check", "--json"]);
+        let alone = ["-m", "-p", "--fork", "--mount-proc"];
+        let ran = ended(self.command_in(&alone, &[&sent(), "check", "--json"]));
         let document: Value = serde_json::from_str(&ran.stdout).unwrap();
         let all = document["findings"].as_array().unwrap();
         let one = |one: &Value| format!("{} {}", one["rule"], one["certainty"]);
@@ -166,7 +173,7 @@ impl Bed {
             all.into_iter().flatten().flatten().map(|one| one.path())
         };
         let jobs = within("atjobs").filter(|one| !one.ends_with(".SEQ"));
-        within("locks/undo")
+        within("lib/undo")
             .chain(within("cron.d"))
             .chain(jobs)
             .collect()
