@@ -12,12 +12,56 @@ use assay_tune::{
 };
 use rand_chacha::ChaCha8Rng;
 
-/// Seconds of a slot, its washout, and one switch.
-const SLOT: f64 = 4.0;
-const WASHOUT: f64 = 1.0;
-const START: f64 = 0.0;
-const SET_UP: f64 = 10.0;
-const SET_BACK: f64 = 5.0;
+/// Seconds of the steps of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// A slot.
+    pub slot: f64,
+    /// The washout before it.
+    pub washout: f64,
+    /// Starting the load.
+    pub start: f64,
+    /// One switch.
+    pub switch: f64,
+    /// Setting up.
+    pub set_up: f64,
+    /// Reverting or keeping.
+    pub set_back: f64,
+}
+
+/// fio on a directory.
+pub const FIO: Times = Times {
+    slot: 4.0,
+    washout: 1.0,
+    start: 0.0,
+    switch: 0.3,
+    set_up: 10.0,
+    set_back: 5.0,
+};
+/// A program that is run over and over.
+pub const COMMAND: Times = Times {
+    slot: 1.0,
+    washout: 0.0,
+    start: 0.05,
+    switch: 0.03,
+    set_up: 0.5,
+    set_back: 1.0,
+};
+
+impl Times {
+    /// The same as the planner expects it.
+    pub fn costs(&self) -> Costs {
+        let seconds = Nanos::from_secs_f64;
+        Costs {
+            slot: seconds(self.slot),
+            washout: seconds(self.washout),
+            start: seconds(self.start),
+            set_up: seconds(self.set_up),
+            set_back: seconds(self.set_back),
+        }
+    }
+}
+
 /// Operations per second with nothing on.
 pub const RATE: f64 = 10_000.0;
 
@@ -29,8 +73,8 @@ pub struct Machine {
     pub stream: Stream,
     /// Seconds since it began.
     pub seconds: f64,
-    /// Seconds of one switch.
-    pub switch: f64,
+    /// How long its steps take.
+    pub times: Times,
     /// Where stalls come from.
     pub random: ChaCha8Rng,
     /// Everything that was seen.
@@ -60,7 +104,7 @@ impl Machine {
             world,
             stream,
             seconds: 0.0,
-            switch: 0.3,
+            times: FIO,
             random,
             seen: Vec::new(),
             kept: Row::new(),
@@ -72,13 +116,19 @@ impl Machine {
     /// ln of rate and p99 of one slot with these on; none when the load fails.
     pub fn slot(&mut self, row: &Row) -> Option<[f64; 2]> {
         let [rate, tail] = self.stream.slot(self.seconds);
-        self.seconds += SLOT + WASHOUT + START;
+        self.seconds += self.slot_time();
         self.touched += usize::from(!row.is_empty());
         if self.world.fails(row) {
             return None;
         }
         let value = self.world.slot_value(row, self.seconds, &mut self.random);
-        Some([rate + value, tail + self.world.tail(row)])
+        // The slowest run of a command gets faster with all others.
+        let faster = if self.stream.is_command() { value } else { 0.0 };
+        Some([rate + value, tail + self.world.tail(row) - faster])
+    }
+
+    fn slot_time(&self) -> f64 {
+        self.times.slot + self.times.washout + self.times.start
     }
 
     /// One alternation.
@@ -86,7 +136,7 @@ impl Machine {
         let mut measured = [None, None];
         let differ = order.now.symmetric_difference(&order.changed).count();
         for side in sides {
-            self.seconds += self.switch * differ as f64;
+            self.seconds += self.times.switch * differ as f64;
             measured[*side as usize] = Some(self.slot(&order.row(*side).clone()));
         }
         let failed = || "the load failed".to_owned();
@@ -125,7 +175,7 @@ impl Driver for Machine {
     }
 
     fn set_up(&mut self) -> Result<(), Killed> {
-        self.seconds += SET_UP;
+        self.seconds += self.times.set_up;
         Ok(())
     }
 
@@ -134,8 +184,8 @@ impl Driver for Machine {
         while left > 0.0 {
             // The machine's own life goes on.
             self.stream.slot(self.seconds);
-            self.seconds += SLOT + WASHOUT;
-            left -= SLOT + WASHOUT;
+            self.seconds += self.times.slot + self.times.washout;
+            left -= self.times.slot + self.times.washout;
         }
         let mut figures = vec![Vec::new(); wants.len()];
         for _ in 0..rounds {
@@ -143,7 +193,9 @@ impl Driver for Machine {
             let [rate, tail] = slot.unwrap_or_default();
             for (figures, want) in figures.iter_mut().zip(wants) {
                 let latency = want.metric().quantity.is_latency();
-                figures.push(if latency {
+                figures.push(if latency && self.stream.is_command() {
+                    1e6 * (-rate).exp()
+                } else if latency {
                     1e6 * tail.exp()
                 } else {
                     RATE * rate.exp()
@@ -158,7 +210,7 @@ impl Driver for Machine {
     }
 
     fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, Killed> {
-        self.seconds += 2.0 * self.switch;
+        self.seconds += 2.0 * self.times.switch;
         let slot = self.slot(&Row::from([candidate]));
         Ok(slot.is_none().then(|| "the load failed".to_owned()))
     }
@@ -180,13 +232,13 @@ impl Driver for Machine {
     }
 
     fn keep(&mut self, row: &Row) -> Result<(), Killed> {
-        self.seconds += SET_BACK;
+        self.seconds += self.times.set_back;
         self.kept = row.clone();
         Ok(())
     }
 
     fn revert(&mut self) -> Result<(), Killed> {
-        self.seconds += SET_BACK;
+        self.seconds += self.times.set_back;
         Ok(())
     }
 
@@ -226,15 +278,11 @@ pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> TunePlan
         bottom: None,
         diagnose: false,
         anyway: false,
-        costs: Costs {
-            slot: seconds(SLOT),
-            washout: seconds(WASHOUT),
-            start: seconds(START),
-            set_up: seconds(SET_UP),
-            set_back: seconds(SET_BACK),
-        },
+        costs: FIO.costs(),
         budget: seconds(minutes * 60.0),
         between_visits: seconds(300.0),
+        together: false,
+        keep_nothing: false,
         screen: true,
         seed,
     }

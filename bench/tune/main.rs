@@ -32,13 +32,14 @@ fn main() {
         .into_iter()
         .filter(|kind| kind.name().starts_with(noise))
         .collect();
-    let tables: [(&str, Table); 6] = [
+    let tables: [(&str, Table); 7] = [
         ("Thirty minutes", tables::thirty),
         ("Two hours", tables::two_hours),
         ("Without a screen", tables::without_screen),
         ("Guardrail", tables::guarded),
         ("Met", tables::met),
         ("Planted machines", planted::table),
+        ("Commands", tables::commands),
     ];
     for (title, table) in tables {
         if title.starts_with(only) {

@@ -7,6 +7,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// Slots of a record that stay together.
 const BLOCK: usize = 10;
+/// Runs of a record that stay together: about a minute.
+const RUNS: usize = 400;
 /// Values of 250 ms in a slot.
 const STEPS: usize = 16;
 
@@ -25,10 +27,12 @@ pub enum Kind {
     Foreign,
     /// Writes with an fsync each; they collapse in the middle. Recorded.
     Fsync,
+    /// Runs of a program that computes for 120 ms, beside compilers and guests. Recorded, each run.
+    Command,
 }
 
 impl Kind {
-    /// All of them.
+    /// All with slots of four seconds.
     pub const ALL: [Self; 6] = [
         Self::Even,
         Self::Quiet,
@@ -47,6 +51,7 @@ impl Kind {
             Self::Drift => "drift",
             Self::Foreign => "foreign",
             Self::Fsync => "fsync",
+            Self::Command => "command",
         }
     }
 
@@ -66,9 +71,18 @@ impl Kind {
             Self::Fsync => by_runs(include_str!(
                 "../../crates/judge/fixtures/noise/buffered_fsync.jsonl"
             )),
+            // Each run: seconds, twice.
+            Self::Command => by_lines(include_str!(
+                "../../crates/judge/fixtures/noise/command-busy-runs.txt"
+            )),
             Self::Even | Self::Drift => Vec::new(),
         }
     }
+}
+
+fn by_lines(text: &str) -> Vec<[f64; 2]> {
+    let values = text.lines().filter_map(|line| line.parse().ok());
+    values.map(|ms: f64| [ms / 1e3; 2]).collect()
 }
 
 fn by_steps(text: &str) -> Vec<[f64; 2]> {
@@ -93,6 +107,8 @@ fn by_runs(text: &str) -> Vec<[f64; 2]> {
 /// A stream of slots.
 pub struct Stream {
     kind: Kind,
+    /// Seconds of a slot of runs of a command.
+    pub length: f64,
     record: Vec<[f64; 2]>,
     centre: [f64; 2],
     random: ChaCha8Rng,
@@ -110,6 +126,7 @@ impl Stream {
         });
         Self {
             kind,
+            length: 1.0,
             record,
             centre,
             random,
@@ -135,6 +152,7 @@ impl Stream {
                 let rate = drift + slow + 0.05 * normal(&mut self.random);
                 [rate, -rate]
             }
+            Kind::Command => self.runs(),
             _ => {
                 if self.left == 0 {
                     self.at = self.random.random_range(0..self.record.len());
@@ -146,5 +164,32 @@ impl Stream {
                 [slot[0] - self.centre[0], slot[1] - self.centre[1]]
             }
         }
+    }
+
+    /// Whether its slots are runs of a command.
+    pub fn is_command(&self) -> bool {
+        self.kind == Kind::Command
+    }
+
+    /// One slot of runs: their median and the slowest.
+    fn runs(&mut self) -> [f64; 2] {
+        let (mut runs, mut passed) = (Vec::new(), 0.0);
+        while passed < self.length {
+            if self.left == 0 {
+                self.at = self.random.random_range(0..self.record.len());
+                self.left = RUNS;
+            }
+            let run = self.record[self.at % self.record.len()][0];
+            self.at += 1;
+            self.left -= 1;
+            passed += run;
+            runs.push(run);
+        }
+        runs.sort_by(f64::total_cmp);
+        let median = runs[runs.len() / 2].ln();
+        [
+            self.centre[0].ln() - median,
+            runs[runs.len() - 1].ln() - self.centre[0].ln(),
+        ]
     }
 }

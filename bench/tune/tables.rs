@@ -1,6 +1,6 @@
 //! Sessions by noise and budget, beside a campaign of trials as `assay trial A B C` runs it.
 
-use crate::machine::{Machine, RATE, plan};
+use crate::machine::{COMMAND, Machine, RATE, Times, plan};
 use crate::parallel::repeat;
 use crate::stream::{Kind, Stream};
 use crate::world::{draw, priors};
@@ -322,4 +322,79 @@ fn stands(kind: Kind, factor: f64, seed: u64, random: &mut ChaCha8Rng) -> bool {
         session.observe(seen).expect("the step that was due");
     }
     matches!(session.ending(), Some(Ending::Met { .. }))
+}
+
+/// Minutes of the sessions on commands.
+const MINUTES: [f64; 3] = [5.0, 10.0, 15.0];
+
+/// A command with five settings: +20 %, +10 %, −20 % and two that do nothing, on a busy machine.
+pub fn commands(n: usize, _: &[Kind]) -> String {
+    let mut out = String::from(
+        "| minutes | slot, s | p99 guarded | +20 % kept, % | +10 % kept, % | −20 % kept, % | useless kept, % | \
+         nothing kept, % | whole not proved, % | median min |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for minutes in MINUTES {
+        for (slot, guarded) in [(1.0, true), (1.0, false), (0.4, true)] {
+            let name = format!("commands {minutes} {slot} {guarded}");
+            let ends = repeat(&name, n, |seed, random| {
+                run_command(minutes, slot, guarded, seed, random)
+            });
+            let share = |of: &dyn Fn(&(Row, bool, f64)) -> bool| {
+                shown(percent(ends.iter().filter(|end| of(end)).count(), n))
+            };
+            let _ = writeln!(
+                out,
+                "| {minutes} | {slot} | {guarded} | {} | {} | {} | {} | {} | {} | {:.1} |",
+                share(&|end| end.0.contains(&0)),
+                share(&|end| end.0.contains(&1)),
+                share(&|end| end.0.contains(&2)),
+                share(&|end| end.0.contains(&3) || end.0.contains(&4)),
+                share(&|end| end.0.is_empty()),
+                share(&|end| end.1),
+                median(ends.iter().map(|end| end.2).collect()),
+            );
+        }
+    }
+    out
+}
+
+/// Returns what is kept, whether the whole was not proved, and the minutes.
+fn run_command(
+    minutes: f64,
+    slot: f64,
+    guarded: bool,
+    seed: u64,
+    random: &mut ChaCha8Rng,
+) -> (Row, bool, f64) {
+    let mut world = crate::world::World::still(5);
+    for (at, factor) in [1.2f64, 1.1, 0.8].into_iter().enumerate() {
+        world.effects[at] = factor.ln();
+    }
+    let mut stream = Stream::new(Kind::Command, generator(random));
+    stream.length = slot;
+    let mut machine = Machine::new(world, stream, generator(random));
+    machine.times = Times {
+        slot: slot + 0.06,
+        ..COMMAND
+    };
+    let mut plan = plan(&["less p50"], &[0.1; 5], minutes, seed);
+    plan.costs = machine.times.costs();
+    plan.between_visits = Nanos::from_secs_f64(minutes * 60.0 / 20.0);
+    plan.screen = false;
+    for candidate in &mut plan.candidates {
+        candidate.switch = Nanos::from_secs_f64(COMMAND.switch);
+    }
+    if guarded {
+        plan.goal.guards.push(Guard {
+            metric: "p99".parse().expect("a metric"),
+            margin: TAIL,
+        });
+    }
+    let mut session = TuneSession::begin(plan).expect("a plan");
+    let ending = carry_out(&mut session, &mut machine).expect("a session");
+    let minutes = machine.seconds / 60.0;
+    match ending {
+        Ending::Kept { row } => (row, false, minutes),
+        ending => (Row::new(), ending == Ending::WholeNotProved, minutes),
+    }
 }

@@ -15,16 +15,17 @@ use assay_model::trial::TrialState;
 use assay_model::{Machine, Nanos};
 use assay_render::text::escape_line;
 use assay_store::Store;
+use assay_tune::TuneState;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The machine that is measured or changed.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Remote {
     /// Run on another machine over ssh; assay is uploaded for that time
-    #[arg(long, value_name = "[USER@]HOST")]
-    pub host: Option<String>,
+    #[arg(id = "host", long = "host", value_name = "[USER@]HOST")]
+    hosts: Vec<String>,
     #[command(flatten)]
     pub how: How,
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub struct Remote {
 }
 
 /// How the program is uploaded.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Going {
     /// Upload this static assay of the same version [default: this program]
     #[arg(long, value_name = "PROGRAM")]
@@ -75,6 +76,8 @@ pub enum Value {
 pub struct RemoteWork {
     /// Further options that are evaluated locally, in addition to those of [`Remote`].
     pub cut: Vec<(&'static str, Value)>,
+    /// Arguments in place of those of this command line.
+    pub line: Option<Vec<OsString>>,
     /// Additional arguments there.
     pub more: Vec<OsString>,
     /// Files to upload.
@@ -154,13 +157,22 @@ impl Remote {
     /// Whether another machine is selected. Fails if options for another machine are given without
     /// it.
     pub fn is_meant(&self) -> anyhow::Result<bool> {
-        if self.host.is_none() && (self.how.is_said() || self.going.is_said()) {
+        if self.hosts.is_empty() && (self.how.is_said() || self.going.is_said()) {
             anyhow::bail!(
                 "--sudo, --deadline, --ssh-config, --remote-assay and --silence need another machine: name it with \
                  --host"
             );
         }
-        Ok(self.host.is_some())
+        anyhow::ensure!(
+            self.hosts.len() < 2,
+            "--host names one machine; only `assay tune --apply` goes to several"
+        );
+        Ok(!self.hosts.is_empty())
+    }
+
+    /// Returns all machines as the user named them.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// Creates a session without uploading the program. Fails if options for the upload are given.
@@ -174,7 +186,7 @@ impl Remote {
 
     /// Returns the machine as the user named it.
     pub fn host(&self) -> &str {
-        self.host.as_deref().unwrap_or_default()
+        self.hosts.first().map_or("", String::as_str)
     }
 
     /// Connects to the machine, calls `work`, and disconnects.
@@ -183,8 +195,7 @@ impl Remote {
         quiet: bool,
         work: impl FnOnce(&mut Way<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let host = self.host.as_deref().unwrap_or_default();
-        go(host, &self.how, &self.going, quiet, work)
+        go(self.host(), &self.how, &self.going, quiet, work)
     }
 }
 
@@ -294,7 +305,10 @@ impl Way<'_> {
             NamedFile::Option(option, _) => Some((option, Value::One)),
             NamedFile::Word(_) => None,
         }));
-        let mut words = words(std::env::args_os().skip(1), &cut);
+        let mut words = match &asked.line {
+            Some(line) => without_options(line.iter().cloned(), &cut),
+            None => without_options(std::env::args_os().skip(1), &cut),
+        };
         for (number, file) in asked.files.iter().enumerate() {
             let name = name_there(number, &file.path);
             self.link.put(&name, &file.content).map_err(unreached)?;
@@ -350,6 +364,7 @@ impl Way<'_> {
         let words = self.words(asked)?;
         let uids = asked.records.runs.iter().map(|(run, _)| &run.uid);
         let uids = uids.chain(asked.records.trials.iter().map(|(trial, _)| &trial.uid));
+        let uids = uids.chain(asked.records.tunes.iter().map(|(_, tune)| &tune.uid));
         let ours: Vec<String> = uids.cloned().collect();
         if !asked.records.is_empty() {
             let there = self.link.records().map_err(unreached)?.machine;
@@ -409,6 +424,12 @@ impl Way<'_> {
                         slots.len()
                     );
                 }
+                for (id, tune) in &records.tunes {
+                    eprintln!(
+                        "session {id} is kept as far as it was seen: {} steps",
+                        tune.seen.len()
+                    );
+                }
                 return Err(unreached(error));
             }
         };
@@ -460,6 +481,11 @@ fn cut_off(records: &mut Records) {
             trial.state = TrialState::Stopped;
         }
     }
+    for (_, tune) in &mut records.tunes {
+        if tune.state == TuneState::Running {
+            tune.state = TuneState::Stopped;
+        }
+    }
 }
 
 /// Converts a connection error: unreadable, or interrupted by the user.
@@ -485,7 +511,10 @@ fn name_there(number: usize, path: &Path) -> String {
 }
 
 /// Returns a command line without local options.
-fn words(all: impl Iterator<Item = OsString>, cut: &[(&'static str, Value)]) -> Vec<OsString> {
+pub fn without_options(
+    all: impl Iterator<Item = OsString>,
+    cut: &[(&'static str, Value)],
+) -> Vec<OsString> {
     let mut left = Vec::new();
     let mut all = all.peekable();
     while let Some(word) = all.next() {
@@ -520,7 +549,7 @@ mod tests {
     fn cut(line: &str) -> String {
         let all = shell_words::split(line).unwrap();
         let more = [("--html", Value::One), ("--resume", Value::Optional)];
-        let left = words(all.into_iter().map(OsString::from), &more);
+        let left = without_options(all.into_iter().map(OsString::from), &more);
         let left: Vec<_> = left.iter().map(|word| word.to_str().unwrap()).collect();
         left.join(" ")
     }

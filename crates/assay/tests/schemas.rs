@@ -190,16 +190,6 @@ sleep(1)
         "/trial/plan/change",
     ];
     holds("trial", &ran.stdout, &parts);
-    let second = home.dir.path().join("rest.md");
-    fs::copy(&page, &second).unwrap();
-    let ran = home.assay(&["trial", text(&page), text(&second), "--yes", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let campaign = json(&ran.stdout);
-    let campaign = campaign.as_array().unwrap();
-    assert_eq!(campaign.len(), 2);
-    for one in campaign {
-        holds("trial", &one.to_string(), &["/pairs/0"]);
-    }
     let ran = home.assay(&["trial", "--recover", "--json"]);
     holds("trial-recover", &ran.stdout, &[]);
 }

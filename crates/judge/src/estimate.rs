@@ -142,6 +142,8 @@ fn merge_sides(sides: &[&SideFigures]) -> SideFigures {
             .sum::<Option<f64>>()
             .map(|sum| sum / n),
         latency: LatencyDistribution::merge(sides.iter().map(|side| &side.latency)),
+        // Estimates over rounds have no printed figures.
+        printed: None,
     }
 }
 
@@ -170,6 +172,7 @@ fn leave_each_out(sides: &[&SideFigures]) -> Vec<SideFigures> {
                 .sum::<Option<f64>>()
                 .map(|sum| sum / rates),
             latency: LatencyDistribution::merge([&before[i], &after].into_iter()),
+            printed: None,
         });
         after = LatencyDistribution::merge([&side.latency, &after].into_iter());
     }

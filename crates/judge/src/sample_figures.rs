@@ -19,6 +19,8 @@ pub(crate) struct SideFigures {
     pub bytes_per_s: Option<f64>,
     /// Latency.
     pub latency: LatencyDistribution,
+    /// Geometric mean of the figures that the runs of a command printed.
+    pub printed: Option<f64>,
 }
 
 /// Sides by direction; a direction without operations is missing. `All` contains every operation of the
@@ -58,6 +60,7 @@ pub(crate) fn sum_workers(workers: &[Worker]) -> FiguresByDirection {
                     iops: compute_rate(latency.n, runtime.as_secs_f64()),
                     bytes_per_s: None,
                     latency,
+                    printed: None,
                 });
         }
     }
@@ -74,7 +77,14 @@ fn build_side(io: &Operations, latency: LatencyDistribution) -> SideFigures {
             given(io.bytes_per_s).unwrap_or_else(|| compute_rate(io.bytes.0, seconds)),
         ),
         latency,
+        printed: compute_geometric_mean(&io.printed),
     }
+}
+
+fn compute_geometric_mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().map(|value| value.ln()).sum();
+    let mean = (sum / values.len() as f64).exp();
+    (!values.is_empty() && mean.is_finite() && mean > 0.0).then_some(mean)
 }
 
 fn compute_rate(count: u64, seconds: f64) -> f64 {
@@ -90,6 +100,8 @@ fn combine_sides(sides: &[SideFigures]) -> SideFigures {
         iops: sides.iter().map(|side| side.iops).sum(),
         bytes_per_s: sides.iter().map(|side| side.bytes_per_s).sum(),
         latency: LatencyDistribution::merge(sides.iter().map(|side| &side.latency)),
+        // Only one worker prints.
+        printed: sides.iter().find_map(|side| side.printed),
     }
 }
 
@@ -97,7 +109,8 @@ fn combine_sides(sides: &[SideFigures]) -> SideFigures {
 pub(crate) fn compute_figures(sides: &FiguresByDirection) -> Figures {
     let mut figures = Figures::new();
     for (&direction, side) in sides {
-        for quantity in Quantity::ALL {
+        let printed = [Quantity::Printed, Quantity::PrintedLess];
+        for quantity in Quantity::ALL.into_iter().chain(printed) {
             if let Some(value) = side.get(quantity) {
                 figures.insert(
                     Metric {
@@ -120,6 +133,7 @@ impl SideFigures {
             Quantity::Throughput => self.bytes_per_s.filter(|rate| *rate > 0.0),
             Quantity::Mean => self.latency.mean(),
             Quantity::Max => self.latency.max(),
+            Quantity::Printed | Quantity::PrintedLess => self.printed,
             _ => self.latency.percentile(quantity.percent()?),
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest};
+use crate::printed_figures::find_figure;
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
 use assay_model::Nanos;
+use assay_model::load::PrintedFigure;
 use assay_model::sample::Operation;
 use assay_model::secrets;
 use std::ffi::OsString;
@@ -16,6 +18,8 @@ use std::time::{Duration, Instant};
 pub struct CommandRequest {
     /// Program and arguments, without a shell.
     pub argv: Vec<OsString>,
+    /// The figure in its output, if that counts beside its run time.
+    pub prints: Option<PrintedFigure>,
     /// Duration of the load.
     pub timing: Timing,
 }
@@ -48,7 +52,11 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
             },
         })?;
         let limit = request.timing.limit;
-        let collected = running.collect(KEEP, |look| {
+        let keep = match request.prints {
+            Some(_) => KEEP_OUTPUT,
+            None => KEEP,
+        };
+        let collected = running.collect(keep, |look| {
             cancel.is_cancelled() || look.now - start >= Duration::from(limit)
         });
         let collected = collected.map_err(|source| LoadError::Io {
@@ -59,9 +67,17 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
             break;
         }
         cpu += collected.ended.cpu;
-        let done = judge(&collected, &program, limit);
+        let mut done = judge(&collected, &program, limit);
+        let mut printed = None;
+        if let (Some(wanted), Ok(_)) = (&request.prints, &done) {
+            match read_printed(wanted, &collected, &program) {
+                Ok(value) => printed = Some(value),
+                Err(error) => done = Err(error),
+            }
+        }
         let failed = done.is_err();
         tally.record(start, collected.at, done);
+        tally.record_printed(start, printed);
         if failed {
             rest(cancel);
         }
@@ -81,6 +97,29 @@ const KEEP: Keep = Keep {
     stderr: 4096,
     leftovers: Leftovers::Kill,
 };
+
+/// Enough for the report of a load generator.
+const KEEP_OUTPUT: Keep = Keep {
+    stdout: 4 << 20,
+    stderr: 1 << 20,
+    ..KEEP
+};
+
+/// Returns the figure that a run printed, on standard output or else on standard error.
+fn read_printed(
+    wanted: &PrintedFigure,
+    collected: &Collected,
+    program: &str,
+) -> Result<f64, LoadError> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (output, errors) = (text(&collected.stdout), text(&collected.stderr));
+    find_figure(wanted, &output)
+        .or_else(|why| find_figure(wanted, &errors).map_err(|_| why))
+        .map_err(|why| LoadError::NoFigure {
+            program: program.to_owned(),
+            why,
+        })
+}
 
 fn start_command(argv: &[OsString]) -> io::Result<Running> {
     let mut command = Command::new(&argv[0]);
@@ -122,6 +161,7 @@ mod tests {
                 .iter()
                 .map(|a| OsStr::from_bytes(a).to_owned())
                 .collect(),
+            prints: None,
             timing: Timing {
                 washout: Nanos(washout * 1_000_000),
                 runtime: Nanos(runtime * 1_000_000),

@@ -18,6 +18,7 @@ mod latencies;
 pub mod layout;
 pub mod measured;
 pub mod null;
+pub mod printed_figures;
 pub mod scratch;
 mod watch;
 

@@ -140,6 +140,14 @@ pub enum LoadError {
         /// First line of its standard error.
         stderr: String,
     },
+    /// The program ended well, and its output does not contain the figure.
+    #[error("{program}: {why}")]
+    NoFigure {
+        /// The program.
+        program: String,
+        /// What is missing, and what its output contains.
+        why: String,
+    },
     /// An operation of this machine failed that does not concern the server.
     #[error("{what}: {source}")]
     Io {
@@ -171,6 +179,7 @@ impl LoadError {
             Self::NoCommand { .. } => "no-command",
             Self::Start { .. } => "not-started",
             Self::Exit { .. } => "exit-status",
+            Self::NoFigure { .. } => "no-figure",
             Self::Io { .. } => "io",
         }
     }
@@ -189,6 +198,8 @@ pub(crate) struct Tally {
     /// From the start of the first counted operation to the end of the last.
     counted: Option<(Instant, Instant)>,
     errors: BTreeMap<&'static str, (u64, LoadError)>,
+    /// Figure that each counted operation printed.
+    printed: Vec<f64>,
     /// First failure in the washout.
     early: Option<LoadError>,
     succeeded: bool,
@@ -205,6 +216,7 @@ impl Tally {
             bytes: 0,
             counted: None,
             errors: BTreeMap::new(),
+            printed: Vec::new(),
             early: None,
             succeeded: false,
         }
@@ -234,6 +246,13 @@ impl Tally {
                 self.bytes += bytes;
             }
             Err(error) => self.errors.entry(error.kind()).or_insert((0, error)).0 += 1,
+        }
+    }
+
+    /// Stores the figure that an operation printed.
+    pub fn record_printed(&mut self, start: Instant, printed: Option<f64>) {
+        if start >= self.counting_from {
+            self.printed.extend(printed);
         }
     }
 
@@ -269,6 +288,7 @@ pub(crate) fn finish(
             io.bytes_per_s += tally.bytes as f64 / span.as_secs_f64();
         }
         io.bytes.0 += tally.bytes;
+        io.printed.extend(tally.printed);
         latencies.merge(&tally.latencies);
         early = early.or(tally.early);
         for (kind, (count, first)) in tally.errors {

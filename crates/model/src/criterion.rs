@@ -47,6 +47,10 @@ pub enum Quantity {
     /// CPU time of the server per response, ns. Only loads on web servers have it; it is not in the
     /// figures of a single run ([`Quantity::ALL`]).
     Cpu,
+    /// Figure in the output of a command, of which more is better. It is not in [`Quantity::ALL`].
+    Printed,
+    /// Figure in the output of a command, of which less is better. It is not in [`Quantity::ALL`].
+    PrintedLess,
 }
 
 impl Quantity {
@@ -79,13 +83,24 @@ impl Quantity {
             Self::P9999 => "p99.99",
             Self::Max => "max",
             Self::Cpu => "cpu",
+            Self::Printed => "printed",
+            Self::PrintedLess => "printed-less",
         }
     }
 
     /// Whether it is a time (nanoseconds, lower is better).
     #[must_use]
     pub fn is_latency(self) -> bool {
-        !matches!(self, Self::Iops | Self::Throughput)
+        !matches!(
+            self,
+            Self::Iops | Self::Throughput | Self::Printed | Self::PrintedLess
+        )
+    }
+
+    /// Whether lower is better.
+    #[must_use]
+    pub fn is_lower_better(self) -> bool {
+        self.is_latency() || self == Self::PrintedLess
     }
 
     /// Returns the percentage of a percentile; `None` for other quantities.
@@ -168,9 +183,10 @@ impl Serialize for Metric {
 impl<'de> Deserialize<'de> for Metric {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // Comparisons have it, but criteria cannot use it.
-        if text == Quantity::Cpu.name() {
-            return Ok(Self::all(Quantity::Cpu));
+        // Stored results have them, but criteria cannot use them.
+        let internal = [Quantity::Cpu, Quantity::Printed, Quantity::PrintedLess];
+        if let Some(quantity) = internal.into_iter().find(|one| one.name() == text) {
+            return Ok(Self::all(quantity));
         }
         text.parse().map_err(serde::de::Error::custom)
     }
@@ -251,6 +267,31 @@ pub enum CriterionError {
         /// Suitable units.
         expected: &'static str,
     },
+}
+
+impl Criterion {
+    /// Returns the criterion of a printed figure, with its threshold as the user wrote it.
+    #[must_use]
+    pub fn of_printed(comparison: Comparison, threshold: f64, written: &str) -> Self {
+        let quantity = match comparison {
+            Comparison::Less | Comparison::AtMost => Quantity::PrintedLess,
+            Comparison::Greater | Comparison::AtLeast => Quantity::Printed,
+        };
+        Self {
+            workload: "load".to_owned(),
+            target: None,
+            metric: Metric::all(quantity),
+            comparison,
+            threshold,
+            written: written.to_owned(),
+        }
+    }
+
+    /// Returns the comparison and the threshold: `>= 900`.
+    #[must_use]
+    pub fn bound(&self) -> String {
+        format!("{} {}", self.comparison.symbol(), self.written)
+    }
 }
 
 fn parse_threshold(metric: Metric, text: &str) -> Result<f64, CriterionError> {

@@ -46,9 +46,23 @@ pub enum Load {
         /// The command and its arguments. `{host}`, `{port}` and `{path}` are replaced by those of
         /// the target, if the change creates two of them.
         argv: Vec<String>,
+        /// The figure that its output contains; absent if only its run time counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prints: Option<PrintedFigure>,
     },
     /// Does nothing repeatedly: measures the overhead of a sample.
     Null,
+}
+
+/// A figure in the output of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrintedFigure {
+    /// Its name, as the command prints it: `tps`, `Requests/sec`.
+    pub name: String,
+    /// Regular expression whose first group is the number; absent if the name is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
 }
 
 impl Load {
@@ -123,7 +137,12 @@ impl Load {
             Self::Attributes { files, size } => {
                 format!("{files} files, made in turn with an extended attribute of {size}")
             }
-            Self::Command { argv } => format!("`{}`, one after the other", argv.join(" ")),
+            Self::Command { argv, prints } => {
+                let figure = prints.as_ref().map_or_else(String::new, |figure| {
+                    format!(", which prints `{}`", figure.name)
+                });
+                format!("`{}`, one after the other{figure}", argv.join(" "))
+            }
             Self::Null => "nothing, again and again".to_owned(),
         }
     }

@@ -250,6 +250,9 @@ pub struct Operations {
     /// Dropped operations.
     #[serde(default, alias = "drop_ios", skip_serializing_if = "is_zero")]
     pub dropped: u64,
+    /// The figure that each run of a command printed, in base units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]

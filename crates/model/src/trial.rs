@@ -194,6 +194,9 @@ pub struct Trial {
     pub durability: Vec<DurabilityProof>,
     /// State of the change.
     pub kept: Option<Kept>,
+    /// Session of the journal that reverts the kept change; absent before version 0.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_in: Option<String>,
     /// Remarks about the whole trial.
     #[serde(default)]
     pub remarks: Vec<String>,

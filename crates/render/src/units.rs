@@ -16,7 +16,7 @@ pub fn format_value(quantity: Quantity, value: f64) -> String {
         return NONE.to_owned();
     }
     match quantity {
-        Quantity::Iops => format_significant(value),
+        Quantity::Iops | Quantity::Printed | Quantity::PrintedLess => format_significant(value),
         Quantity::Throughput => mb_per_s(value),
         _ => format_latency(value),
     }

@@ -177,6 +177,7 @@ pub(crate) fn build_trial(
         facts: describe_facts("Intel Xeon E-2388G", kernel),
         durability: Vec::new(),
         kept: demo.kept,
+        kept_in: None,
         remarks: vec![REMARK.to_owned()],
         campaign: Vec::new(),
     };

@@ -196,6 +196,8 @@ fn build_plan(goal: &str, seed: u64) -> Result<TunePlan, Box<dyn std::error::Err
         },
         budget: Nanos(2 * 3_600 * SECOND),
         between_visits: Nanos(20 * SECOND),
+        together: false,
+        keep_nothing: false,
         screen: false,
         seed,
     };

@@ -2,7 +2,7 @@
 //! criteria with measurements.
 
 use assay_model::advice::Guard;
-use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric};
+use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric, Quantity};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +14,9 @@ pub const EXAMPLES: [&str; 3] = [
     "more randrw70-4k-qd4.iops",
     "less p50",
 ];
+
+/// Marks the name of a figure that the load prints.
+const PRINTED: &str = "printed:";
 
 /// Name of the only load of a session: a command or a web server.
 const ONLY_LOAD: &str = "load";
@@ -27,6 +30,19 @@ pub enum Want {
     More(Figure),
     /// As little as possible within the budget; never met.
     Less(Figure),
+    /// A figure that the load prints.
+    Printed(PrintedWant),
+}
+
+/// A wish about a figure in the output of the load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrintedWant {
+    /// Name of the figure, as the load prints it.
+    pub name: String,
+    /// Whether less of it is better.
+    pub less: bool,
+    /// Its threshold; None for as much (little) as possible.
+    pub criterion: Option<Criterion>,
 }
 
 /// A figure of a load.
@@ -63,6 +79,14 @@ pub enum GoalError {
         /// The other wish.
         other: Box<Want>,
     },
+    /// A printed figure is the only wish about the output of the load.
+    #[error("`{one}` and `{other}` are both printed by the load: tune for one of them")]
+    TwoPrinted {
+        /// One wish.
+        one: Box<Want>,
+        /// The other wish.
+        other: Box<Want>,
+    },
     /// The wishes concern two loads, but all candidates are measured under one load.
     #[error(
         "`{one}` and `{other}` need two loads: tune one load at a time, or write one load that mixes them"
@@ -84,6 +108,9 @@ impl FromStr for Want {
             text: text.to_owned(),
             why,
         };
+        if let Some(want) = parse_printed(trimmed, true) {
+            return want.map_err(unreadable);
+        }
         match trimmed.split_once(char::is_whitespace) {
             Some(("more", figure)) => figure.parse().map(Self::More).map_err(unreadable),
             Some(("less", figure)) => figure.parse().map(Self::Less).map_err(unreadable),
@@ -93,6 +120,63 @@ impl FromStr for Want {
                 .map_err(unreadable),
         }
     }
+}
+
+/// Reads `more NAME`, `less NAME` or `NAME >= VALUE`. With `marked`, only where the name begins with `printed:`.
+fn parse_printed(text: &str, marked: bool) -> Option<Result<Want, CriterionError>> {
+    let name_of = |text: &str| match text.trim().strip_prefix(PRINTED) {
+        Some(name) => Some(name.trim().to_owned()),
+        None if marked => None,
+        None => Some(text.trim().to_owned()),
+    };
+    let form = || CriterionError::Form(text.to_owned());
+    let at = text.find(['<', '>']);
+    let (name, less, criterion) = match (at, text.split_once(char::is_whitespace)) {
+        (Some(at), _) => {
+            let (name, bound) = (name_of(&text[..at])?, &text[at..]);
+            let criterion = match parse_bound(bound) {
+                Some((comparison, threshold, written)) => {
+                    Criterion::of_printed(comparison, threshold, written)
+                }
+                None => return Some(Err(form())),
+            };
+            (name, is_upper_bound(criterion.comparison), Some(criterion))
+        }
+        (None, Some(("more", name))) => (name_of(name)?, false, None),
+        (None, Some(("less", name))) => (name_of(name)?, true, None),
+        _ => return None,
+    };
+    Some(match name.is_empty() {
+        true => Err(form()),
+        false => Ok(Want::Printed(PrintedWant {
+            name,
+            less,
+            criterion,
+        })),
+    })
+}
+
+/// Reads `>= 900`, `< 5ms`. Times are in seconds then, as printed figures are.
+fn parse_bound(text: &str) -> Option<(Comparison, f64, &str)> {
+    let signs = [
+        ("<=", Comparison::AtMost),
+        (">=", Comparison::AtLeast),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+    ];
+    let (sign, comparison) = signs.into_iter().find(|(sign, _)| text.starts_with(sign))?;
+    let written = text[sign.len()..].trim();
+    let factor = |suffix, factor: f64| {
+        let number: f64 = written.strip_suffix(suffix)?.trim().parse().ok()?;
+        Some(number * factor)
+    };
+    let value = written.parse().ok();
+    let value = value
+        .or_else(|| factor("k", 1e3))
+        .or_else(|| factor("M", 1e6));
+    let time = || Some(written.parse::<assay_model::Nanos>().ok()?.as_secs_f64());
+    let value = value.or_else(time)?;
+    (value > 0.0 && value.is_finite()).then_some((comparison, value, written))
 }
 
 /// The criterion with the name of the only load, where it names none: `p50 <= 3s` is `load.p50 <= 3s`.
@@ -145,13 +229,31 @@ impl fmt::Display for Want {
             Self::Criterion(criterion) => criterion.fmt(f),
             Self::More(figure) => write!(f, "more {figure}"),
             Self::Less(figure) => write!(f, "less {figure}"),
+            Self::Printed(printed) => printed.write(f, ""),
+        }
+    }
+}
+
+impl PrintedWant {
+    fn write(&self, f: &mut impl fmt::Write, mark: &str) -> fmt::Result {
+        let name = &self.name;
+        match &self.criterion {
+            Some(criterion) => write!(f, "{mark}{name} {}", criterion.bound()),
+            None if self.less => write!(f, "less {mark}{name}"),
+            None => write!(f, "more {mark}{name}"),
         }
     }
 }
 
 impl Serialize for Want {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let Self::Printed(printed) = self else {
+            return serializer.collect_str(self);
+        };
+        // The mark tells it from the figures of assay when it is read.
+        let mut text = String::new();
+        let _ = printed.write(&mut text, PRINTED);
+        serializer.serialize_str(&text)
     }
 }
 
@@ -164,12 +266,52 @@ impl<'de> Deserialize<'de> for Want {
 }
 
 impl Want {
+    /// Parses a wish about a load whose output counts too: a name that is no figure of assay is one that the load
+    /// prints, such as `more tps`.
+    ///
+    /// # Errors
+    /// The text is no wish.
+    pub fn parse_for_command(text: &str) -> Result<Self, GoalError> {
+        let own = text.parse();
+        let is_own = |want: &Self| {
+            let name = want.printed_name().unwrap_or_default();
+            let name = name.strip_prefix("load.").unwrap_or(name);
+            name.parse::<Metric>().is_ok()
+        };
+        match (own, parse_printed(text.trim(), false)) {
+            (Err(_), Some(Ok(printed))) if !is_own(&printed) => Ok(printed),
+            (own, _) => own,
+        }
+    }
+
+    /// Returns the name of the figure that the load prints, if the wish is about one.
+    #[must_use]
+    pub fn printed_name(&self) -> Option<&str> {
+        match self {
+            Self::Printed(printed) => Some(&printed.name),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the figure for people: `p99`, `tps`.
+    #[must_use]
+    pub fn figure_name(&self) -> String {
+        match self {
+            Self::Printed(printed) => printed.name.clone(),
+            other => other.metric().to_string(),
+        }
+    }
+
     /// Returns the metric of the wish.
     #[must_use]
     pub fn metric(&self) -> Metric {
         match self {
             Self::Criterion(criterion) => criterion.metric,
             Self::More(figure) | Self::Less(figure) => figure.metric,
+            Self::Printed(printed) => Metric::all(match printed.less {
+                true => Quantity::PrintedLess,
+                false => Quantity::Printed,
+            }),
         }
     }
 
@@ -179,6 +321,7 @@ impl Want {
         match self {
             Self::Criterion(criterion) => Some(&criterion.workload),
             Self::More(figure) | Self::Less(figure) => figure.workload.as_deref(),
+            Self::Printed(_) => None,
         }
     }
 
@@ -187,6 +330,7 @@ impl Want {
     pub fn criterion(&self) -> Option<&Criterion> {
         match self {
             Self::Criterion(criterion) => Some(criterion),
+            Self::Printed(printed) => printed.criterion.as_ref(),
             _ => None,
         }
     }
@@ -198,6 +342,7 @@ impl Want {
             Self::Criterion(criterion) => is_upper_bound(criterion.comparison),
             Self::More(_) => false,
             Self::Less(_) => true,
+            Self::Printed(printed) => printed.less,
         }
     }
 
@@ -253,6 +398,16 @@ impl Goal {
                 other: (*other).to_owned(),
             });
         }
+        let mut printed = self
+            .wants
+            .iter()
+            .filter(|want| want.printed_name().is_some());
+        if let (Some(one), Some(other)) = (printed.next(), printed.next()) {
+            return Err(GoalError::TwoPrinted {
+                one: Box::new(one.clone()),
+                other: Box::new(other.clone()),
+            });
+        }
         for (at, one) in self.wants.iter().enumerate() {
             if let Some(other) = self.wants[at + 1..]
                 .iter()
@@ -306,6 +461,46 @@ mod tests {
             "read.p99 <= 3ms".parse::<Want>().unwrap().workload(),
             Some("read")
         );
+    }
+
+    #[test]
+    fn a_name_that_is_no_figure_of_assay_is_printed_by_the_load() {
+        let read = |text| Want::parse_for_command(text).unwrap();
+        for (text, less, name) in [
+            ("more tps", false, "tps"),
+            ("less latency average", true, "latency average"),
+            ("Requests/sec >= 20k", false, "Requests/sec"),
+            ("99% < 5ms", true, "99%"),
+            ("more printed:iops", false, "iops"),
+        ] {
+            let want = read(text);
+            assert_eq!(
+                (want.wants_less(), want.printed_name()),
+                (less, Some(name)),
+                "{text}"
+            );
+            assert_eq!(want.to_string(), text.replace(PRINTED, ""));
+            let json = serde_json::to_string(&want).unwrap();
+            assert_eq!(serde_json::from_str::<Want>(&json).unwrap(), want);
+        }
+        let threshold = |text| read(text).criterion().map(|criterion| criterion.threshold);
+        assert_eq!(threshold("tps >= 20k"), Some(20e3));
+        assert_eq!(threshold("99% < 5ms"), Some(5e-3));
+        // What assay measures itself keeps its meaning, and its errors.
+        assert_eq!(read("less p50").printed_name(), None);
+        for wrong in [
+            "p99",
+            "more",
+            "more ",
+            "tps >= much",
+            "tps >= 0",
+            ">= 3",
+            "p50 <= 3",
+        ] {
+            let want = Want::parse_for_command(wrong);
+            assert!(want.is_err(), "{want:?}");
+        }
+        assert!("more tps".parse::<Want>().is_err());
     }
 
     #[test]

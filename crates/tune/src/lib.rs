@@ -48,9 +48,9 @@ pub use candidate::{
 };
 pub use diagnosis::{Diagnosis, OperationPart, PartTime};
 pub use driver::{Driver, carry_out};
-pub use goal::{EXAMPLES, Figure, Goal, GoalError, Want};
+pub use goal::{EXAMPLES, Figure, Goal, GoalError, PrintedWant, Want};
 pub use left_out::{Allowed, LeftOut, leave_out};
-pub use outcome::{ERROR_STATEMENT, Ending, Gain};
+pub use outcome::{ERROR_STATEMENT, Ending, Gain, TOGETHER_STATEMENT};
 pub use page_candidate::{candidate_of_page, touched_settings};
 pub use plan::{TunePlan, TunePlanError};
 pub use proof::{Proof, ProofEnd};

@@ -39,6 +39,11 @@ pub enum Ending {
     /// Each accepted change was proved alone, but not all of them together. All changes were
     /// reverted.
     WholeNotProved,
+    /// The accepted changes are proved together; the user wanted to keep nothing. All changes were reverted.
+    Proved {
+        /// Proved changes.
+        row: Row,
+    },
     /// The accepted changes are kept as one session.
     Kept {
         /// Kept changes.
@@ -94,6 +99,11 @@ order. Of sessions on a machine that nothing helps at most one in twenty keeps a
 most one in twenty keeps a change that does nothing. How changes were chosen cannot alter that. The gain shown is \
 that of the last proof and not of the search.";
 
+/// States the error probability of a session that proves all changes together only.
+pub const TOGETHER_STATEMENT: &str = "The changes were proved together, against the machine as it was, in fresh pairs \
+in randomised order whose number was fixed before. Of sessions on a machine that they do not help at most one in twenty \
+keeps them. A single change among them may do nothing.";
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,12 +122,21 @@ impl fmt::Display for Ending {
                 "the goal cannot be reached: {what} alone misses it; nothing was touched"
             ),
             Self::NoCandidate => f.write_str("no change can move this figure; nothing was touched"),
-            Self::NothingProved => f.write_str("nothing was proved to help; the machine is as it was"),
-            Self::WholeNotProved => f.write_str(
-                "each change was better by itself, together they are not proved; the machine is as it was",
+            Self::NothingProved => {
+                f.write_str("nothing was proved to help; the machine is as it was")
+            }
+            Self::WholeNotProved => {
+                f.write_str("the changes are not proved together; the machine is as it was")
+            }
+            Self::Proved { row } => write!(
+                f,
+                "{} changes are proved and not kept; the machine is as it was",
+                row.len()
             ),
             Self::Kept { row } => write!(f, "{} changes are kept as one session", row.len()),
-            Self::Stopped { incident } => write!(f, "stopped: {incident}; the machine is as it was"),
+            Self::Stopped { incident } => {
+                write!(f, "stopped: {incident}; the machine is as it was")
+            }
         }
     }
 }

@@ -41,6 +41,12 @@ pub struct TunePlan {
     pub budget: Nanos,
     /// Time between two visits of the baseline.
     pub between_visits: Nanos,
+    /// Prove all candidates together and nothing else, for changes that were proved elsewhere.
+    #[serde(default)]
+    pub together: bool,
+    /// Keep nothing, whatever is proved: a study.
+    #[serde(default)]
+    pub keep_nothing: bool,
     /// Whether a screen precedes the proofs if there are enough candidates.
     pub screen: bool,
     /// Seed of all random choices.

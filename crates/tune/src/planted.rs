@@ -69,6 +69,8 @@ pub(crate) fn plan(wants: &[&str], candidates: &[&str]) -> TunePlan {
         },
         budget: Nanos(3600 * second.0),
         between_visits: second,
+        together: false,
+        keep_nothing: false,
         screen: false,
         seed: 1,
     }

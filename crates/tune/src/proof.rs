@@ -13,11 +13,16 @@ use assay_model::criterion::Metric;
 use assay_model::trial::{Judgement, MAX_PAIRS, PairOutcome, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Fewest alternations, and fewest pairs, before a candidate may be given up.
-const GIVE_UP_FROM: usize = 8;
+/// Fewest pairs before a candidate may be given up.
 const FEWEST: usize = 5;
+/// Alternations up to which the spread is too uncertain for [`UPPER`].
+const GIVE_UP_SURELY: usize = 16;
+/// Quantile of the normal distribution at 0.975, while there are few pairs.
+const UPPER_EARLY: f64 = 1.96;
 /// Quantile of the normal distribution at 0.9: the upper end of an interval of about 80 %.
 const UPPER: f64 = 1.28;
+/// Quantile of the normal distribution at 0.95.
+const DOOMED: f64 = 1.645;
 /// Pairs within which a proof should be able to decide; the number of its last look but one.
 pub(crate) const ENOUGH: u32 = 42;
 /// Largest number of alternations of a pair.
@@ -44,12 +49,20 @@ pub struct Proof {
     pub to_the_end: bool,
     /// Alternations of a pair.
     pub alternations: u32,
+    /// Fewest alternations before the candidate may be given up: more where the budget allows it.
+    #[serde(default = "least_patience")]
+    pub patience: u32,
     /// Measured pairs.
     pub pairs: Vec<PairOutcome>,
     /// Objective in A and B, of each pair that counts.
     pub figures: Vec<[f64; 2]>,
     /// How it ended; None while it runs.
     pub end: Option<ProofEnd>,
+}
+
+/// Returns the patience of proofs in short budgets, and of earlier versions.
+pub(crate) fn least_patience() -> u32 {
+    8
 }
 
 /// How a proof ended.
@@ -186,8 +199,27 @@ impl Proof {
         // The spread of a few pairs can be too small by chance.
         let before = terms.noise / f64::from(self.alternations.max(1)).sqrt();
         let error = forecast::estimate_noise(&effects).max(before) / (n.max(1) as f64).sqrt();
-        let upper = self.effect() + UPPER * error;
-        n >= FEWEST && alternations >= GIVE_UP_FROM && upper < terms.margin.ln_1p()
+        let quantile = match alternations < GIVE_UP_SURELY {
+            true => UPPER_EARLY,
+            false => UPPER,
+        };
+        let upper = self.effect() + quantile * error;
+        let is_small = upper < terms.margin.ln_1p();
+        n >= FEWEST
+            && alternations >= self.patience as usize
+            && (is_small || self.is_doomed(n, error))
+    }
+
+    /// Returns whether the proof will hardly succeed within its pairs: the predictive power (Spiegelhalter, Freedman
+    /// and Blackburn 1986) is below 5 %.
+    fn is_doomed(&self, measured: usize, error: f64) -> bool {
+        let (n, last) = (measured as f64, f64::from(self.max_pairs.min(MAX_PAIRS)));
+        if n >= last {
+            return false;
+        }
+        let needed = quantile_above(self.alpha);
+        let expected = self.effect() / error.max(1e-9) * (last / n).sqrt();
+        (expected - needed) / ((last - n) / n).sqrt() < -DOOMED
     }
 
     /// Judges the proof of all accepted changes after its last pair; None while it continues.
@@ -238,6 +270,13 @@ impl Proof {
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, metric)| metric)
     }
+}
+
+/// Approximates the quantile of the normal distribution that is exceeded with this probability, 0 to 0.5 (Abramowitz
+/// and Stegun 26.2.22; the error is below 0.003).
+fn quantile_above(probability: f64) -> f64 {
+    let t = (-2.0 * probability.clamp(1e-12, 0.5).ln()).sqrt();
+    t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t))
 }
 
 /// Returns whether the pairs are judged after this number of pairs.

@@ -245,7 +245,7 @@ impl TuneSession {
         Terms {
             margin: self.plan.goal.margin,
             guards: &self.guards,
-            by_latency: self.metric().quantity.is_latency(),
+            by_latency: self.metric().quantity.is_lower_better(),
             noise: self.noise(),
         }
     }

@@ -5,10 +5,13 @@ mod carry;
 mod live;
 pub(super) mod past_trials;
 mod remote;
+mod several;
+mod undo;
 
 #[cfg(feature = "schemas")]
 pub(super) use past_trials::Recovery;
 
+pub(super) use begin::asks;
 pub(crate) use past_trials::told;
 
 use super::advice::{Own, assignment};
@@ -28,12 +31,13 @@ Examples:
   assay trial read-ahead /dev/sdb --dry-run what would be changed, and how long it takes
   assay trial nginx-sendfile http://localhost/big.bin --yes --keep
                                             keep it if, and only if, it is better
-  assay trial cache-none image-aio-native /srv --budget 20m
-                                            several, with one error rate for all of them
+  assay trial io-scheduler read-ahead noatime /srv --budget 20m
+                                            several: one session under one load, as assay tune
   assay trial ./my-advice.md /srv           a piece of advice of your own
   assay trial read-ahead /srv --set kib=1024 --margin 5% --guard p99:10%
   assay trial --aa noatime /srv             no change at all: the noise of this machine
   assay trial --confirm 3                   repeat trial 3: do both agree?
+  assay trial --undo 3                      revert what trial 3 with --keep kept
   assay trial --recover                     undo what a crash left behind
   assay trial noatime /srv --host root@box  on another machine, over ssh
   assay trial --list; assay trial --show 3 --html trial.html
@@ -103,6 +107,9 @@ pub struct Args {
     /// Repeat a trial, best after a reboot, and report whether both agree
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run", "resume", "recover", "list", "show", "keep", "set"])]
     confirm: Option<String>,
+    /// Revert what a trial with --keep kept: the newest, or the named one
+    #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run", "resume", "confirm", "recover", "list", "show", "keep", "set"])]
+    undo: Option<String>,
     /// Undo changes and remove files left by a crash
     #[arg(long, conflicts_with_all = ["words", "resume", "list", "show"])]
     recover: bool,
@@ -180,6 +187,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         past_trials::list(args, global)
     } else if let Some(asked) = &args.show {
         past_trials::show(args, asked, global)
+    } else if let Some(asked) = &args.undo {
+        undo::undo(asked, global)
     } else {
         begin::run(args, global)
     }

@@ -1,5 +1,6 @@
 //! `assay tune`: reaches a goal by changes that are proved on this machine, or leaves the machine unchanged.
 
+mod apply;
 mod begin;
 mod earlier;
 mod goal;
@@ -10,17 +11,23 @@ mod local_server;
 mod outside_watch;
 mod past_sessions;
 mod private_words;
+mod remote;
 mod session_run;
+mod several_pages;
 mod undo;
+
+pub(super) use several_pages::{PagesRequest, run_pages};
 
 use super::advice::{Own, assignment};
 use super::trial::{guard, percent};
 use crate::global::Global;
 use crate::open_changes::Despite;
+use crate::remote::Remote;
 use crate::shape::Shape;
 use crate::status::Status;
 use assay_model::advice::{Guard, RiskLevel};
-use assay_model::{Bytes, Nanos};
+use assay_model::{Bytes, Load, Nanos};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Time of a session unless the user says otherwise.
@@ -33,8 +40,10 @@ Examples:
   assay tune /srv/mail --want 'randwrite-16k-qd1-fsync.p99 <= 30ms' --budget 2h
   assay tune /srv --want 'more randrw70-4k-qd4.iops' --dry-run
                                             goal, candidates in order, what is left out and why
-  assay tune --load 'pgbench -n -T 5 bench' --want 'less p50' --may service
-                                            any command; its run time is the figure
+  assay tune --load 'pgbench -n -T 5 bench' --want 'more tps' --may service
+                                            any command, and a figure that it prints
+  assay tune --load 'make -C /src' --want 'less p50'
+                                            without a printed figure: its run time
   assay tune /srv --want 'less randread-4k-qd1.p99' --while-ok 'curl -fsS http://localhost/'
                                             stop and revert everything if that command fails
   assay tune http://localhost/ --want 'http.p99 <= 80ms' --rate 300 --may service
@@ -45,6 +54,11 @@ Examples:
   assay tune --undo 3                       revert what session 3 kept
   assay tune --undo 3 --only io-scheduler   revert one change of it
   assay tune --confirm 3                    measure again whether it helps
+  assay tune /srv --want 'more randread-4k-qd4.iops' --host root@box --yes
+                                            on another machine, over ssh
+  assay tune --apply 3 --host web1 --host web2,web3
+                                            try what session 3 kept on web1; if it helps there,
+                                            on web2 and web3
 
 A change is kept only if it is proved twice: by itself, and together with all the others against
 the machine as it was. If assay is killed, a second process reverts everything within seconds.
@@ -87,6 +101,15 @@ pub struct Args {
     never: Vec<String>,
     #[arg(skip)]
     never_because: Option<String>,
+    /// Keep nothing: a study.
+    #[arg(skip)]
+    keep_nothing: bool,
+    /// The load of a page, in place of one that the command line names.
+    #[arg(skip)]
+    page_load: Option<Load>,
+    /// Patterns of printed figures, from a goal file.
+    #[arg(skip)]
+    figures: BTreeMap<String, String>,
     /// Words that the questions add to the command line.
     #[arg(skip)]
     asked: Vec<String>,
@@ -96,6 +119,9 @@ pub struct Args {
     /// Try only these pages, by id or file
     #[arg(long, value_name = "ADVICE", value_delimiter = ',')]
     only: Vec<String>,
+    /// Prove the pages of --only together, and not one by one
+    #[arg(long, requires = "only")]
+    whole: bool,
     /// Set a parameter of a page; without ADVICE, of all in --only
     #[arg(long, value_name = "[ADVICE.]NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
@@ -121,7 +147,7 @@ pub struct Args {
     /// Do not require that p99 stays within 25 %
     #[arg(long)]
     no_tail_guard: bool,
-    /// Measure each slot for this long [default: 4s; 1s with --load]
+    /// Measure each slot for this long [default: 4s; 400ms with --load]
     #[arg(long, value_name = "TIME")]
     slot: Option<Nanos>,
     /// Run the load this long before each slot [default: 1s; 0s with --load]
@@ -154,12 +180,19 @@ pub struct Args {
           conflicts_with_all = ["want", "show", "list", "resume", "undo", "dry_run"])]
     confirm: Option<String>,
 
+    /// Try what a session kept on other machines, host by host
+    #[arg(long, value_name = "SESSION", requires = "host",
+          conflicts_with_all = ["target", "want", "goal", "show", "list", "resume", "undo", "confirm"])]
+    apply: Option<String>,
+
     #[command(flatten)]
     despite: Despite,
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
     own: Own,
+    #[command(flatten)]
+    remote: Remote,
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,
@@ -188,7 +221,11 @@ impl Args {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    if args.list {
+    if let Some(asked) = &args.apply {
+        apply::run(args, asked, global)
+    } else if args.remote.is_meant()? {
+        remote::run(args, global)
+    } else if args.list {
         past_sessions::list(args, global)
     } else if let Some(asked) = &args.show {
         past_sessions::show(args, asked, global)

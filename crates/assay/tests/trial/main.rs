@@ -285,29 +285,6 @@ fn ignored_flushes_are_unsafe_whatever_they_gain() {
     insta::assert_snapshot!(home.refusal(&keep), @"assay: cache-unsafe cannot be kept: it puts data at risk that was acknowledged as safe; no gain makes up for that. Leave out --keep to measure it anyway.");
 }
 
-#[test]
-fn several_share_one_error_rate_and_one_report() {
-    if skip(&["qemu-img", "qemu-storage-daemon", "fio"], false) {
-        return;
-    }
-    let home = Home::new();
-    let target = home.target();
-    let words = [
-        "trial",
-        "image-raw",
-        "cache-writeback",
-        text(target.path()),
-        "--pairs",
-        "1",
-        "--json",
-    ];
-    let ran = home.assay(&args(&words, &SHORT));
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let trials = json(&ran);
-    assert_eq!(trials.as_array().map(Vec::len), Some(2), "{}", ran.stdout);
-    assert_eq!(trials[0]["trial"]["plan"]["alpha"], 0.025, "{}", ran.stdout);
-}
-
 /// Waits up to two minutes until a condition holds.
 fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(120);

@@ -9,6 +9,7 @@ mod common;
 mod killed;
 mod pieces;
 mod planted;
+mod printed;
 mod sceptic;
 
 use planted::{Planted, json, names, until};

@@ -69,3 +69,64 @@ fn all_pieces_one_after_the_other_restore_every_byte() {
     let again = planted.home.assay(&["tune", "--undo", "1"]);
     assert_eq!(again.code, Some(0), "{}", again.stderr);
 }
+
+#[test]
+fn several_pages_of_a_trial_are_one_session_that_one_command_reverts() {
+    let planted = Planted::new();
+    let page = |id: &str| planted.page(id).to_str().unwrap().to_owned();
+    let place = planted.home.dir.path().to_str().unwrap().to_owned();
+    let words = ["trial".to_owned(), page("harm"), page("fast"), place];
+    let more = [
+        "--slot",
+        "250ms",
+        "--washout",
+        "0s",
+        "--budget",
+        "150s",
+        "--yes",
+        "--keep",
+        "--json",
+    ];
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(more).collect();
+    let ran = planted.home.assay(&words);
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
+    assert_eq!(names(&document, "kept"), ["fast"], "{document:#}");
+    assert_eq!(document["budget_seconds"], 150.0);
+    let undone = planted.home.assay(&["tune", "--undo"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    assert!(planted.is_as_before(), "{}", planted.text());
+    // Without --keep everything is reverted, whatever is proved; together, with --whole of tune.
+    let study: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| *word != "--keep")
+        .collect();
+    let ran = planted.home.assay(&study);
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
+    assert!(document["gain"].as_f64().unwrap() > 0.05, "{document:#}");
+    assert!(names(&document, "kept").is_empty() && planted.is_as_before());
+    // Two things that assay creates are compared alone.
+    let refused = planted
+        .home
+        .assay(&["trial", "cache-none", "image-aio-native", words[3]]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    assert!(
+        refused.stderr.contains("assay trial cache-none"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn changes_that_were_proved_elsewhere_are_proved_together_only() {
+    let planted = Planted::new();
+    let ran = planted.tune(LESS, &["fast", "extra"], &["--whole"]);
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
+    assert_eq!(names(&document, "kept").len(), 2, "{document:#}");
+    assert!(names(&document, "tried").is_empty(), "{document:#}");
+    assert_eq!(planted.home.assay(&["tune", "--undo"]).code, Some(0));
+    assert!(planted.is_as_before(), "{}", planted.text());
+}

@@ -48,7 +48,7 @@ value = "VALUE"
 setting = { kind = "config", file = "FILE", language = "key-value", key = "KEY" }
 [trial.load]
 kind = "command"
-argv = ["true"]
+argv = ["LOAD", "FILE"]
 +++
 ## Claim
 
@@ -101,6 +101,7 @@ impl Planted {
         ] {
             let page = PAGE
                 .replace("FILE", planted.conf().to_str().unwrap())
+                .replace("LOAD", planted.load_program().to_str().unwrap())
                 .replace("KEY", key)
                 .replace("VALUE", value);
             fs::write(planted.page(id), page).unwrap();
@@ -145,9 +146,13 @@ impl Planted {
         path
     }
 
+    fn load_program(&self) -> PathBuf {
+        self.dir.path().join("load")
+    }
+
     /// The command line of the load, with more arguments that it ignores.
     pub fn load(&self, more: &str) -> String {
-        let program = self.dir.path().join("load");
+        let program = self.load_program();
         format!("{} {}{more}", program.display(), self.conf().display())
     }
 

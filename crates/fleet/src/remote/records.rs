@@ -5,12 +5,13 @@ use assay_model::run::Run;
 use assay_model::trial::{Slot, Trial};
 use assay_model::{Machine, Sample};
 use assay_store::{Store, StoreError};
+use assay_tune::{TuneId, TuneRecord};
 use serde::{Deserialize, Serialize};
 
 /// Maximum bytes of a document. A trial of 100,000 pairs has about ten million.
 pub(crate) const LONGEST: usize = 256 << 20;
 
-/// Raw runs and trials.
+/// Raw runs, trials and sessions of tuning.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Records {
     /// Machine of the records, if known.
@@ -19,6 +20,9 @@ pub struct Records {
     pub runs: Vec<(Run, Vec<Sample>)>,
     /// Trials with their slots.
     pub trials: Vec<(Trial, Vec<Slot>)>,
+    /// Sessions of tuning with their numbers; a number counts in its own store only.
+    #[serde(default)]
+    pub tunes: Vec<(TuneId, TuneRecord)>,
 }
 
 /// Reasons for refusing records of another machine.
@@ -52,7 +56,9 @@ impl Records {
             let slots = store.slots(trial.id)?;
             all.trials.push((trial, slots));
         }
+        all.tunes = store.tunes()?;
         // In order of creation.
+        all.tunes.reverse();
         all.runs.reverse();
         all.trials.reverse();
         Ok(all)
@@ -77,7 +83,7 @@ impl Records {
     /// Returns whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.trials.is_empty()
+        self.runs.is_empty() && self.trials.is_empty() && self.tunes.is_empty()
     }
 
     /// Stores the records in a store that was opened for their machine, and assigns numbers. An existing
@@ -114,6 +120,14 @@ impl Records {
             for slot in slots {
                 store.add_slot(trial.id, slot)?;
             }
+        }
+        for (id, tune) in &mut self.tunes {
+            check(&tune.uid)?;
+            let is_known = store.resolve_tune(&tune.uid).is_ok();
+            if is_known && !ours.contains(&tune.uid) {
+                return Err(RecordsError::Name(tune.uid.clone()));
+            }
+            *id = store.put_tune(tune)?;
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ pub(super) fn judge_figures(
             true => (judgement.ratio, judgement.interval),
             false => judge_other_figure(metric, rule, pairs, figures),
         };
-        let lower_is_better = metric.quantity.is_latency();
+        let lower_is_better = metric.quantity.is_lower_better();
         let turned = |interval: Interval| match lower_is_better {
             true => flip_interval(interval),
             false => interval,
@@ -72,7 +72,7 @@ fn judge_other_figure(
         .iter()
         .filter_map(|[now, changed]| {
             let ratio = (changed.get(&metric)? / now.get(&metric)?).ln();
-            let better = if metric.quantity.is_latency() {
+            let better = if metric.quantity.is_lower_better() {
                 -ratio
             } else {
                 ratio

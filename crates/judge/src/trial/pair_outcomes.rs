@@ -156,7 +156,7 @@ fn compare_sides(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOut
             (Some(now), Some(changed)) => (changed / now).ln(),
             _ => return Err(void_pair(format!("{metric} was not measured"))),
         };
-        let oriented = if metric.quantity.is_latency() {
+        let oriented = if metric.quantity.is_lower_better() {
             -ratio
         } else {
             ratio
@@ -172,7 +172,7 @@ fn compare_sides(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOut
         .iter()
         .map(|guard| better(guard.metric).map(|ln| -ln));
     // The total work is compared too, because a percentile hides rare events.
-    let whole = match plan.metric.quantity.is_latency() {
+    let whole = match plan.metric.quantity.is_lower_better() {
         true => Metric {
             quantity: Quantity::Iops,
             ..plan.metric

@@ -70,7 +70,7 @@ impl TrialRule {
             safety_broken,
             unproved,
             aa: plan.aa,
-            by_latency: plan.metric.quantity.is_latency(),
+            by_latency: plan.metric.quantity.is_lower_better(),
             looks: Vec::new(),
         }
     }

@@ -50,7 +50,9 @@ pub(crate) fn run<E: From<EngineError>>(
         Load::Attributes { files, size } => {
             attributes::run(*files, *size, slot.place, timing, meter)?
         }
-        Load::Command { argv } => command::run(argv, slot.place, timing, meter),
+        Load::Command { argv, prints } => {
+            command::run(argv, prints.as_ref(), slot.place, timing, meter)
+        }
         Load::Null => null::run(timing, meter),
     };
     Ok(to_sample(slot.load.name(), measured))

@@ -66,15 +66,9 @@ impl Candidate {
         })
     }
 
-    /// Creates the trial and returns it with its target. `campaign` contains the ids of the other
-    /// trials.
+    /// Creates the trial and returns it with its target.
     #[must_use]
-    pub fn begin(
-        self,
-        uid: String,
-        campaign: Vec<String>,
-        env: &Environment<'_>,
-    ) -> (Trial, Option<Ground>) {
+    pub fn begin(self, uid: String, env: &Environment<'_>) -> (Trial, Option<Ground>) {
         let target = self.ground.as_ref().map(|ground| ground.info().clone());
         let mut facts = self.facts;
         env.enter_open_changes(&mut facts);
@@ -86,7 +80,6 @@ impl Candidate {
                 keys.join(", ")
             ));
         }
-        trial.campaign = campaign;
         (trial, self.ground)
     }
 }

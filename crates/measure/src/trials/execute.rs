@@ -13,6 +13,7 @@ use assay_changes::{Recovered, RecoveryOutcome, Switch, never_kept};
 use assay_host::Host;
 use assay_loads::scratch::Scratch;
 use assay_model::advice::RiskLevel;
+use assay_model::change::Setting;
 use assay_model::trial::{
     FigureJudgement, Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict,
 };
@@ -68,6 +69,7 @@ pub fn new_trial(
         durability: Vec::new(),
         kept: None,
         remarks: Vec::new(),
+        kept_in: None,
         campaign: Vec::new(),
     }
 }
@@ -150,7 +152,7 @@ pub fn execute(
     let set_back = session.close(env.host);
     trial.ended = Some((env.now)());
     trial.state = match &done {
-        Ok((_, Stop::Verdict)) => TrialState::Complete,
+        Ok((_, Stop::Verdict, _)) => TrialState::Complete,
         _ => TrialState::Stopped,
     };
     let set_back = set_back
@@ -159,13 +161,22 @@ pub fn execute(
             error: error.to_string(),
         })
         .and_then(all_set_back);
+    // In a session of its own, which `--undo` reverts: the one of the trial holds what was created too.
+    let kept = match (&done, &set_back) {
+        (Ok((_, _, true)), Ok(())) => keep_change(&mut trial, wish, env).map(Some),
+        _ => Ok(None),
+    };
+    if let Ok(Some(kept)) = &kept {
+        trial.kept = Some(*kept);
+    }
     if trial.kept.is_none() && set_back.is_ok() {
         trial.kept = Some(Kept::Reverted);
     }
     let stored = store.update_trial(&trial);
     set_back?;
+    kept?;
     stored?;
-    let (judgement, stop) = done?;
+    let (judgement, stop, _) = done?;
     Ok(Finished {
         trial,
         slots,
@@ -196,7 +207,7 @@ fn on_machine(
     session: &assay_changes::ChangeSession,
     on: On<'_>,
     tell: &mut Tell<'_>,
-) -> Result<(Judgement, Stop), TrialError> {
+) -> Result<(Judgement, Stop, bool), TrialError> {
     let as_settled = trial.clone();
     let began = monotonic_time();
     let host: &dyn Host = env.host;
@@ -251,31 +262,58 @@ fn on_machine(
     machine.set_back()?;
     let allowed = judgement.verdict == Verdict::Better && refuses_to_keep(&trial.plan).is_none();
     let harmless = wish.despite_worse || clearly_worse(&judgement).next().is_none();
-    if wish.keep && allowed && harmless && stop == Stop::Verdict {
-        trial.kept = Some(make_for_good(&trial.plan, wish, env, session)?);
-    }
-    Ok((judgement, stop))
+    let is_kept = wish.keep && allowed && harmless && stop == Stop::Verdict;
+    Ok((judgement, stop, is_kept))
 }
 
-fn make_for_good(
-    plan: &TrialPlan,
+/// Sets the change and keeps it as a session of the journal, whose name the trial gets.
+fn keep_change(
+    trial: &mut Trial,
     wish: &mut Wish<'_>,
     env: &Environment<'_>,
-    session: &assay_changes::ChangeSession,
 ) -> Result<Kept, TrialError> {
+    let plan = &trial.plan;
     let Some(Change::Set { setting, value }) = &plan.keep else {
         return Ok(Kept::Reverted);
     };
-    let switch = Switch::open(session, env.host, setting)?;
-    if plan.risk >= RiskLevel::Lockout {
-        switch.set(value.as_deref())?;
-        if !(wish.confirm)() {
-            switch.restore()?;
-            return Ok(Kept::Reverted);
+    let session = env
+        .journal
+        .begin(&session_label(trial), &target_key(trial))?;
+    let set = set_and_confirm(plan, (setting, value.as_deref()), wish, env, &session);
+    match set {
+        Ok(true) => {
+            session.put_by()?;
+            trial.kept_in = Some(session.uid().to_owned());
+            Ok(Kept::Kept)
+        }
+        reverted => {
+            let closed = session.close(env.host);
+            let reverted = reverted.map(|_| Kept::Reverted);
+            all_set_back(closed.map_err(|error| TrialError::NotSetBack {
+                what: "the kept change".to_owned(),
+                error: error.to_string(),
+            })?)?;
+            reverted
         }
     }
-    switch.keep(value.as_deref())?;
-    Ok(Kept::Kept)
+}
+
+/// Returns whether the change stays.
+fn set_and_confirm(
+    plan: &TrialPlan,
+    (setting, value): (&Setting, Option<&str>),
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    session: &assay_changes::ChangeSession,
+) -> Result<bool, TrialError> {
+    let switch = Switch::open(session, env.host, setting)?;
+    switch.set(value)?;
+    if plan.risk >= RiskLevel::Lockout && !(wish.confirm)() {
+        switch.restore()?;
+        return Ok(false);
+    }
+    switch.leave();
+    Ok(true)
 }
 
 fn session_label(trial: &Trial) -> String {

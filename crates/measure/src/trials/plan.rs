@@ -193,7 +193,10 @@ mod tests {
                 },
                 value: None,
             },
-            load: Load::Command { argv: Vec::new() },
+            load: Load::Command {
+                argv: Vec::new(),
+                prints: None,
+            },
             metric: metric.parse().unwrap(),
             guards: guards.to_vec(),
             no_tail_guard: no_tail_guard.map(str::to_owned),

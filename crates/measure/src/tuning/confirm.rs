@@ -111,7 +111,7 @@ pub fn confirm_kept(
         safety_broken: None,
         unproved: None,
         aa: false,
-        by_latency: session.metric().quantity.is_latency(),
+        by_latency: session.metric().quantity.is_lower_better(),
         looks: vec![pairs.len() as u32],
     };
     Ok(Some(judge_trial_pairs(&rule, &pairs)))

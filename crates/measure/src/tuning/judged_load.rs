@@ -66,6 +66,7 @@ pub(super) fn describe_to_judge(record: &TuneRecord, load: &Load) -> Trial {
         facts: record.facts.clone(),
         durability: Vec::new(),
         kept: None,
+        kept_in: None,
         remarks: Vec::new(),
         campaign: Vec::new(),
     }

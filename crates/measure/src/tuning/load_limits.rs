@@ -150,10 +150,18 @@ fn find_bottom_load(
     let load = &trial.plan.load;
     let Load::Fio { workload, size } = load else {
         return match load {
+            Load::Command {
+                prints: Some(figure),
+                ..
+            } => Err(format!(
+                "`{}` is printed by the load, and no lower layer prints it",
+                figure.name
+            )),
             Load::Command { .. } => Ok(BottomLoad {
                 what: "starting a program that does nothing".to_owned(),
                 load: Load::Command {
                     argv: vec!["true".to_owned()],
+                    prints: None,
                 },
                 disk: None,
             }),

@@ -458,6 +458,13 @@ pub(super) fn describe_change_state(view: &TrialView) -> Vec<String> {
                 Change::SideBySide { .. } => "the change".to_owned(),
             };
             let mut lines = vec![format!("kept: {what} is now as in B")];
+            if trial.kept_in.is_some() {
+                lines.push(format!(
+                    "`assay trial --undo {}` reverts it",
+                    choose_command_name(trial)
+                ));
+                return lines;
+            }
             let was = match plan.keep {
                 None => read_back_value(view, Side::Now),
                 Some(_) => None,
@@ -504,6 +511,9 @@ pub(super) fn list_next_commands(view: &TrialView) -> Vec<(String, &'static str)
     let keepable =
         safe && (trial.plan.keep.is_some() || matches!(trial.plan.change, Change::Set { .. }));
     match (view.judgement.verdict, trial.kept) {
+        (_, Some(Kept::Kept)) if trial.kept_in.is_some() => {
+            lines.push((format!("assay trial --undo {id}"), "revert it"));
+        }
         (_, Some(Kept::Kept)) => {}
         (_, None) => lines.push(("assay trial --recover".to_owned(), "set everything back")),
         (Verdict::Better, _) if keepable && !trial.plan.aa => {

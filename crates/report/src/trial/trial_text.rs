@@ -62,7 +62,7 @@ pub(crate) fn short_metric_name(load: &Load, metric: Metric) -> String {
 /// Converts an improvement (above 1 is better) into the figure's ratio B ÷ A.
 #[must_use]
 pub fn convert_improvement(metric: Metric, improvement: f64) -> f64 {
-    match metric.quantity.is_latency() {
+    match metric.quantity.is_lower_better() {
         true => 1.0 / improvement,
         false => improvement,
     }

@@ -8,7 +8,9 @@ use assay_model::criterion::Quantity;
 use assay_model::result::Interval;
 use assay_model::trial::Judgement;
 use assay_render::units::{format_duration, format_timestamp, format_value_with_unit};
-use assay_tune::{ERROR_STATEMENT, Ending, KeptState, Proof, Stage, Standing, Want};
+use assay_tune::{
+    ERROR_STATEMENT, Ending, KeptState, Proof, Stage, Standing, TOGETHER_STATEMENT, Want,
+};
 
 /// A notebook.
 pub(super) struct Notebook {
@@ -41,7 +43,7 @@ pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
         write_tried_section(view),
         write_left_out_section(view),
         remaining_section(view),
-        Some(certainty_section()),
+        Some(certainty_section(view)),
         Some(write_repeat_section(view)),
         snippets_section(view),
     ];
@@ -57,6 +59,9 @@ const TITLE_SUBJECT: usize = 40;
 
 fn write_title(view: &TuneView<'_>) -> String {
     let metric = view.session.metric();
+    let wants = &view.record.plan.goal.wants;
+    let figure = wants.get(view.session.objective());
+    let figure = figure.map_or_else(|| metric.to_string(), Want::figure_name);
     let subject = match view.subject() {
         long if long.chars().count() > TITLE_SUBJECT => "The load".to_owned(),
         subject => subject,
@@ -66,7 +71,7 @@ fn write_title(view: &TuneView<'_>) -> String {
             let [before, after] = mean_figures(whole).unwrap_or([0.0, 0.0]);
             let judged = view.session.judge(whole);
             format!(
-                "{subject}: {metric} {} → {}, {}",
+                "{subject}: {figure} {} → {}, {}",
                 format_figure(metric.quantity, before),
                 format_figure(metric.quantity, after),
                 format_gain(judged.ratio, judged.interval)
@@ -232,7 +237,7 @@ fn whole_section(view: &TuneView<'_>) -> Option<NotebookSection> {
             true => " The changes overlap.",
             false => "",
         };
-        if whole.changed.len() > 1 {
+        if whole.changed.len() > 1 && !view.record.plan.together {
             paragraphs.push(format!(
                 "One by one the changes promised {:+.1} % together.{overlap}",
                 gain.promised * 100.0
@@ -301,11 +306,15 @@ fn remaining_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-fn certainty_section() -> NotebookSection {
+fn certainty_section(view: &TuneView<'_>) -> NotebookSection {
+    let statement = match view.record.plan.together {
+        true => TOGETHER_STATEMENT,
+        false => ERROR_STATEMENT,
+    };
     NotebookSection {
         heading: "How sure".to_owned(),
         paragraphs: vec![
-            ERROR_STATEMENT.to_owned(),
+            statement.to_owned(),
             "A gain is a ratio of work per time: +25 % means that the same work takes 20 % less time. Only \
              this load was measured."
                 .to_owned(),

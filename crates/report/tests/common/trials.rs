@@ -173,6 +173,7 @@ fn trial(id: i64, plan: TrialPlan) -> Trial {
         facts: facts(),
         durability: vec![],
         kept: Some(Kept::Reverted),
+        kept_in: None,
         remarks: vec![],
         campaign: vec![],
     }

@@ -140,6 +140,7 @@ pub fn trial(uid: &str) -> Trial {
         facts: run.facts,
         durability: vec![],
         kept: None,
+        kept_in: None,
         remarks: vec![],
         campaign: vec![],
     }

@@ -36,7 +36,7 @@ impl Configured {
             Self {
                 run: Some(argv),
                 load: None,
-            } => Load::Command { argv },
+            } => Load::Command { argv, prints: None },
             Self {
                 run: None,
                 load: Some(load),
@@ -44,7 +44,7 @@ impl Configured {
             _ => return Err(fail("say either `run` or `load`")),
         };
         match &load {
-            Load::Command { argv } if argv.is_empty() => {
+            Load::Command { argv, .. } if argv.is_empty() => {
                 Err(fail("run is empty: give a program and its arguments"))
             }
             Load::Fio { .. } | Load::Attributes { .. } => Err(fail(
@@ -140,7 +140,7 @@ impl StudyBench for Commands<'_> {
         let mut makes = Vec::new();
         for one in study.tried(form) {
             makes.push(match Configured::of(one)? {
-                Load::Command { argv } => format!("runs {}", argv.join(" ")),
+                Load::Command { argv, .. } => format!("runs {}", argv.join(" ")),
                 load => load.describe(),
             });
         }
@@ -174,7 +174,7 @@ impl StudyBench for Commands<'_> {
             let value = match (settings::of_figure::<Wanted>(figure)?.of, &load) {
                 (Of::Time, load) => self.done(load)?.lat.mean,
                 (Of::Rate, load) => self.done(load)?.per_s,
-                (Of::Printed, Load::Command { argv }) => self.printed(argv)?,
+                (Of::Printed, Load::Command { argv, .. }) => self.printed(argv)?,
                 (Of::Printed, load) => {
                     return Err(StudyError::measure(
                         load.describe(),

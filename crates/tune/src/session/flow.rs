@@ -7,7 +7,7 @@ use crate::baseline;
 use crate::budget::{Row, times};
 use crate::candidate::Toggle;
 use crate::left_out::LeftOut;
-use crate::proof::{ENOUGH, Proof, ProofEnd, alternations_for};
+use crate::proof::{ENOUGH, Proof, ProofEnd, alternations_for, least_patience};
 use crate::screen::{LEAST_CANDIDATES, MOST_CANDIDATES, Screen};
 use crate::seeds;
 use crate::step::Stage;
@@ -23,6 +23,10 @@ const LEAST_PROOF: u32 = 11;
 const UPPER: f64 = 1.28;
 /// Most alternations of a pair in the first round; each later round allows four times as many.
 const MOST_AT_FIRST: u32 = 4;
+/// Divisor of the time that is left for the pairs before candidates may be given up.
+const PATIENCE_SHARE: u32 = 4;
+/// Most alternations before a candidate may be given up.
+const MOST_PATIENCE: u32 = 24;
 /// Share of the proved gains that is expected to remain, when deciding whether the goal is reached.
 const COUNTED_ON: f64 = 0.8;
 
@@ -92,15 +96,22 @@ impl TuneSession {
 
     /// Begins a round of the search, or ends the search.
     fn open_round(&mut self) {
+        if self.plan.together {
+            self.accepted.clone_from(&self.order);
+            return self.finish_search();
+        }
         let Some(level) = self.round_level() else {
             return self.finish_search();
         };
-        let pool: Vec<usize> = self
+        let mut pool: Vec<usize> = self
             .order
             .iter()
             .copied()
             .filter(|at| self.is_open(*at))
             .collect();
+        if self.round > 0 {
+            pool.sort_by(|a, b| self.expected_gain(*b).total_cmp(&self.expected_gain(*a)));
+        }
         if pool.is_empty() {
             return self.finish_search();
         }
@@ -130,8 +141,11 @@ impl TuneSession {
         let settled = |proof: &Proof| {
             let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
             let open = match proof.end {
-                Some(ProofEnd::GivenUp) => self.plan.screen,
-                Some(ProofEnd::Open) => true,
+                Some(ProofEnd::GivenUp) if self.plan.screen => true,
+                // It showed a relevant gain in too few pairs.
+                Some(ProofEnd::GivenUp | ProofEnd::Open) => {
+                    proof.effect() > self.plan.goal.margin.ln_1p()
+                }
                 _ => false,
             };
             of && !open
@@ -289,6 +303,7 @@ impl TuneSession {
                     max_pairs: fits.min(MAX_PAIRS),
                     to_the_end: false,
                     alternations,
+                    patience: self.choose_patience(left, candidate, queue.len() + 1),
                     pairs: Vec::new(),
                     figures: Vec::new(),
                     end: None,
@@ -300,6 +315,14 @@ impl TuneSession {
         }
         self.round += 1;
         self.open_round();
+    }
+
+    /// Returns the alternations before a candidate may be given up: on a restless machine a few pairs mislead. All
+    /// candidates that wait may take a quarter of the time that is left.
+    fn choose_patience(&self, left: Nanos, candidate: usize, waiting: usize) -> u32 {
+        let one = (self.plan.costs).pair(&self.plan.candidates, &Row::from([candidate]), 1);
+        let each = fit(left, one) / (PATIENCE_SHARE * waiting as u32);
+        each.clamp(least_patience(), MOST_PATIENCE)
     }
 
     /// Returns the gain that the proof of a candidate expects, as a natural logarithm: the gain

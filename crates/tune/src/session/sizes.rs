@@ -22,7 +22,7 @@ pub(super) const WHOLE_LEVELS: [f64; 2] = [0.035, 0.015];
 /// Largest share of the budget for one screen.
 const SCREEN_SHARE: f64 = 0.35;
 /// Largest share of the budget that is reserved for the proof of all accepted changes.
-const WHOLE_SHARE: f64 = 0.20;
+const WHOLE_SHARE: f64 = 0.25;
 /// Standard error of an effect that a screen aims for.
 pub(super) const SCREEN_ERROR: f64 = 0.03;
 /// Smallest plausible noise; a smaller estimate is chance.
@@ -32,6 +32,12 @@ const SCREEN_MOST: u32 = 96;
 /// Factor for gains between two proofs: a proof that found a gain overestimates it (winner's
 /// curse).
 pub(super) const SHRINK: f64 = 0.7;
+/// Gain that changes which were proved elsewhere should show, where nothing was measured here.
+const TOGETHER: f64 = 0.08;
+/// Factor on the forecast of the last proof where the time permits: if it fails, everything before it was in vain.
+const WHOLE_FACTOR: f64 = 2.5;
+/// Fewest pairs of the last proof if the time permits.
+const WHOLE_PAIRS: u32 = 42;
 /// Fewest pairs of the proof of all accepted changes. Six pairs are the first number at which a
 /// level of 2.5 % is possible; with fewer than this constant, the total gain stays open.
 const LEAST_WHOLE: u32 = 12;
@@ -97,7 +103,8 @@ impl TuneSession {
                 )
             }
             false => {
-                let size = self.whole_size(Nanos((self.plan.budget.0 as f64 * WHOLE_SHARE) as u64));
+                let share = Nanos((self.plan.budget.0 as f64 * WHOLE_SHARE) as u64);
+                let size = self.whole_size(share, (1.0, RESERVED));
                 times(
                     self.plan
                         .costs
@@ -110,17 +117,22 @@ impl TuneSession {
     }
 
     /// Returns the size of the proof of all accepted changes, from the noise and gains of the
-    /// proofs, within this time.
-    pub(super) fn whole_size(&self, time: Nanos) -> Size {
+    /// proofs, within this time: the forecast times a factor, and at least so many pairs.
+    fn whole_size(&self, time: Nanos, (factor, least): (f64, u32)) -> Size {
         let margin = self.plan.goal.margin.ln_1p();
-        let effect = (SHRINK * self.proved_one_by_one()).max(margin / 2.0);
+        let seen = match self.plan.together {
+            true => TOGETHER.ln_1p(),
+            false => SHRINK * self.proved_one_by_one(),
+        };
+        let effect = seen.max(margin / 2.0);
         let mut slots = forecast::forecast_pairs_for_difference(self.noise(), effect, margin);
         for (at, guard) in self.guards.iter().enumerate() {
             let (noise, worse) = self.guard_noise(at);
             let room = (guard.margin.ln_1p() - worse.max(0.0)).max(0.01);
             slots = slots.max(forecast::forecast_pairs_for_difference(noise, -room, 0.0));
         }
-        let slots = slots.clamp(RESERVED, MAX_PAIRS * MOST_ALTERNATIONS);
+        let slots = (f64::from(slots) * factor) as u32;
+        let slots = slots.clamp(least, MAX_PAIRS * MOST_ALTERNATIONS);
         let row = self.accepted_row();
         let one = self.plan.costs.pair(&self.plan.candidates, &row, 1);
         let slots = slots.min(fit(time, one));
@@ -133,14 +145,18 @@ impl TuneSession {
 
     /// Returns the size of an attempt to prove all accepted changes; None if the time is too short.
     pub(super) fn size_attempt(&self) -> Option<Size> {
-        let size = self.whole_size(self.clock.left(self.plan.costs.set_back));
+        let time = self.clock.left(self.plan.costs.set_back);
+        let size = self.whole_size(time, (WHOLE_FACTOR, WHOLE_PAIRS));
         (size.pairs >= LEAST_WHOLE).then_some(size)
     }
 
     /// Returns the noise of one alternation of a guardrail and its apparent worsening, from the
     /// accepted proofs.
     fn guard_noise(&self, at: usize) -> (f64, f64) {
-        let (mut noise, mut worse) = (0.0f64, 0.0);
+        let (mut noise, mut worse) = match self.plan.together {
+            true => (self.noise(), 0.0),
+            false => (0.0f64, 0.0),
+        };
         for proof in self.accepted_proofs() {
             let values = proof.worsening(at);
             let factor = f64::from(proof.alternations.max(1)).sqrt();

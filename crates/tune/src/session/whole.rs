@@ -1,10 +1,10 @@
 //! The end of a session: all accepted changes are proved together, then kept or reverted.
 
-use super::sizes::WHOLE_LEVELS;
+use super::sizes::{LEVEL, WHOLE_LEVELS};
 use super::{SessionPhase, TuneSession};
 use crate::budget::Row;
 use crate::outcome::Ending;
-use crate::proof::{Proof, ProofEnd};
+use crate::proof::{Proof, ProofEnd, least_patience};
 use crate::seeds;
 use crate::step::Stage;
 
@@ -19,7 +19,10 @@ impl TuneSession {
 
     fn start_whole(&mut self) {
         let attempt = self.wholes.len() as u32;
-        let level = WHOLE_LEVELS.get(self.wholes.len()).copied();
+        let level = match self.plan.together {
+            true => (attempt == 0).then_some(LEVEL),
+            false => WHOLE_LEVELS.get(self.wholes.len()).copied(),
+        };
         let (Some(size), Some(alpha)) = (self.size_attempt(), level) else {
             return self.end(Ending::WholeNotProved);
         };
@@ -33,6 +36,7 @@ impl TuneSession {
                 max_pairs: size.pairs,
                 to_the_end: true,
                 alternations: size.alternations,
+                patience: least_patience(),
                 pairs: Vec::new(),
                 figures: Vec::new(),
                 end: None,
@@ -45,10 +49,15 @@ impl TuneSession {
         let open =
             matches!(proof.end, Some(ProofEnd::Open)) && proof.harmed_guard(self.terms()).is_none();
         self.wholes.push(proof);
-        if better {
+        if better && self.plan.keep_nothing {
+            let row = self.accepted_row();
+            self.end(Ending::Proved { row });
+        } else if better {
             let row = self.accepted_row();
             self.ending = Some(Ending::Kept { row });
             self.phase = SessionPhase::Keeping;
+        } else if self.plan.together {
+            self.end(Ending::WholeNotProved);
         } else if open {
             // There were too few pairs: prove the same changes again with new pairs.
             self.start_whole();

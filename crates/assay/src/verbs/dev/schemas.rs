@@ -104,7 +104,7 @@ fn all() -> Vec<Form> {
         ),
         (
             "trial-campaign",
-            "assay trial A B --json",
+            "assay trial --show ID --json, of several pages by assay 0.2",
             form::<Vec<assay_report::trial::TrialReport<'_>>>(),
         ),
         (

@@ -3,7 +3,7 @@
 use super::super::advice::catalogue;
 use super::super::pool;
 use super::carry::{Begun, carry_out};
-use super::{Args, past_trials};
+use super::{Args, past_trials, several};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
@@ -12,7 +12,7 @@ use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, LiveHost};
 use assay_judge::trial::second_session::{self, SessionAgreement};
-use assay_judge::trial::{campaign_level, find_next_look, judge_trial};
+use assay_judge::trial::{find_next_look, judge_trial};
 use assay_measure::runner::Ground;
 use assay_measure::trials::{Candidate, Environment, TrialOptions};
 use assay_model::change::Change;
@@ -40,73 +40,55 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(asked) = &args.confirm {
         return confirm(args, asked, global, &env);
     }
-    let candidates = candidates(args, &env)?;
+    let (pages, target) = advice_and_target(args)?;
+    if pages.len() > 1 {
+        let first = choose_first(args, &pages, target.as_deref(), &env)?;
+        return several::run(args, &pages, first, global);
+    }
+    let candidate = settle(args, &pages[0], target.as_deref(), &env)?;
     // A trial that is not applicable has no plan, so this comes first.
-    let apply = all_apply(&candidates);
-    let now = match apply {
-        true => candidates
-            .iter()
-            .map(|one| current(&one.plan, env.journal))
-            .collect::<anyhow::Result<Vec<_>>>()?,
-        false => Vec::new(),
-    };
-    if !apply || !all_differ(&candidates, &now) {
+    if !does_apply(&candidate) {
         return Ok(Status::Findings);
     }
-    for candidate in &candidates {
-        verdict_is_possible(&candidate.plan, args)?;
+    let now = current(&candidate.plan, env.journal)?;
+    if !differs(&candidate, now.as_deref()) {
+        return Ok(Status::Findings);
     }
+    verdict_is_possible(&candidate.plan, args)?;
     let style = context::style(global);
-    for (candidate, now) in candidates.iter().zip(&now) {
-        match args.dry_run {
-            true => {
-                let plan = &candidate.plan;
-                let pair = Nanos(plan.longest().0 / u64::from(plan.max_pairs.max(1)));
-                // Durations on other machines; their results are no evidence here.
-                let elsewhere = pool::length_elsewhere(&plan.advice, pair, global);
-                let now = now.as_deref();
-                print(&shown(candidate, now, &elsewhere, Length::Whole, style))?;
-            }
-            false if !args.quiet => {
-                let brief = shown(candidate, now.as_deref(), &[], Length::Brief, style);
-                eprint!("{brief}");
-            }
-            false => {}
-        }
-    }
+    let now = now.as_deref();
     if args.dry_run {
+        let plan = &candidate.plan;
+        let pair = Nanos(plan.longest().0 / u64::from(plan.max_pairs.max(1)));
+        // Durations on other machines; their results are no evidence here.
+        let elsewhere = pool::length_elsewhere(&plan.advice, pair, global);
+        print(&shown(&candidate, now, &elsewhere, Length::Whole, style))?;
         return Ok(Status::Ok);
     }
-    if args.keep {
-        for candidate in &candidates {
-            if let Some(why) = assay_measure::trials::refuses_to_keep(&candidate.plan) {
-                bail!(
-                    "{} cannot be kept: {why}. Leave out --keep to measure it anyway.",
-                    candidate.plan.advice
-                );
-            }
-        }
+    if !args.quiet {
+        eprint!("{}", shown(&candidate, now, &[], Length::Brief, style));
     }
-    let plans: Vec<&TrialPlan> = candidates.iter().map(|one| &one.plan).collect();
-    if !agreed(&plans, args)? {
+    if let (true, Some(why)) = (
+        args.keep,
+        assay_measure::trials::refuses_to_keep(&candidate.plan),
+    ) {
+        bail!(
+            "{} cannot be kept: {why}. Leave out --keep to measure it anyway.",
+            candidate.plan.advice
+        );
+    }
+    if !agreed(&candidate.plan, args)? {
         eprintln!("nothing was changed");
         return Ok(Status::Ok);
     }
-    let uids = candidates
-        .iter()
-        .map(|_| context::random_uid())
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let trials = candidates.into_iter().zip(&uids).map(|(candidate, uid)| {
-        let others = uids.iter().filter(|other| *other != uid).cloned();
-        let (trial, ground) = candidate.begin(uid.clone(), others.collect(), &env);
-        Begun {
-            trial,
-            slots: Vec::new(),
-            ground,
-        }
-    });
+    let (trial, ground) = candidate.begin(context::random_uid()?, &env);
+    let begun = Begun {
+        trial,
+        slots: Vec::new(),
+        ground,
+    };
     let mut store = context::open_store(global)?;
-    carry_out(trials.collect(), args, global, &env, &mut store)
+    carry_out(begun, args, global, &env, &mut store)
 }
 
 /// Returns a trial of this machine.
@@ -144,7 +126,7 @@ fn resume(
         slots,
         ground,
     };
-    carry_out(vec![begun], args, global, env, &mut store)
+    carry_out(begun, args, global, env, &mut store)
 }
 
 /// Runs a second session of a finished trial, and reports the combined result.
@@ -175,7 +157,7 @@ fn confirm(
         );
     }
     verdict_is_possible(&plan, args)?;
-    if !agreed(&[&plan], args)? {
+    if !agreed(&plan, args)? {
         eprintln!("nothing was changed");
         return Ok(Status::Ok);
     }
@@ -195,7 +177,7 @@ fn confirm(
         slots: Vec::new(),
         ground,
     };
-    let status = carry_out(vec![begun], args, global, env, &mut store)?;
+    let status = carry_out(begun, args, global, env, &mut store)?;
     if status == Status::Interrupted {
         return Ok(status);
     }
@@ -219,42 +201,59 @@ fn confirm(
     )
 }
 
-/// Returns the requested trials without open choices.
-fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidate>> {
-    let (advice, target) = advice_and_target(args)?;
-    let alpha = campaign_level::compute_level_per_trial(assay_judge::trial::ALPHA, advice.len());
-    let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+/// Returns the trial of a page without open choices.
+fn settle(
+    args: &Args,
+    page: &Advice,
+    target: Option<&str>,
+    env: &Environment<'_>,
+) -> anyhow::Result<Candidate> {
     let seed = match args.seed {
         Some(seed) => seed,
         None => context::random_seed()?,
     };
-    let settle = |(number, advice): (u64, &Advice)| {
-        let mut own = given.clone();
+    let mut given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    if args.words.len() > 2 {
         // With several pages, a value applies to the pages with this parameter.
-        if alpha < assay_judge::trial::ALPHA {
-            own.retain(|name, _| advice.parameters.contains_key(name));
-        }
-        let options = TrialOptions {
-            margin: args.margin,
-            guards: args.guard.clone(),
-            slot: args.slot,
-            washout: args.washout,
-            size: args.size,
-            max_pairs: args.pairs,
-            budget: args.budget,
-            aa: args.aa,
-            alpha,
-            seed: seed.wrapping_add(number),
-        };
-        Ok(Candidate::new(
-            advice,
-            &own,
-            target.as_deref(),
-            &options,
-            env,
-        )?)
+        given.retain(|name, _| page.parameters.contains_key(name));
+    }
+    let options = TrialOptions {
+        margin: args.margin,
+        guards: args.guard.clone(),
+        slot: args.slot,
+        washout: args.washout,
+        size: args.size,
+        max_pairs: args.pairs,
+        budget: args.budget,
+        aa: args.aa,
+        alpha: assay_judge::trial::ALPHA,
+        seed,
     };
-    (0..).zip(&advice).map(settle).collect()
+    Ok(Candidate::new(page, &given, target, &options, env)?)
+}
+
+/// Returns the first of several pages that changes a setting on this target: it brings the load.
+fn choose_first(
+    args: &Args,
+    pages: &[Advice],
+    target: Option<&str>,
+    env: &Environment<'_>,
+) -> anyhow::Result<Candidate> {
+    let mut reasons = Vec::new();
+    for page in pages {
+        match settle(args, page, target, env) {
+            Ok(one) if matches!(one.plan.change, Change::Set { .. }) => return Ok(one),
+            Ok(_) => reasons.push(format!(
+                "{} compares two things that assay creates: `assay trial {}` tries it alone",
+                page.id, page.id
+            )),
+            Err(error) => reasons.push(format!("{}: {error:#}", page.id)),
+        }
+    }
+    bail!(
+        "none of these pages changes a setting that can be tried together with others.\n{}",
+        reasons.join("\n")
+    )
 }
 
 /// Returns the pages of advice, and the word that is not advice.
@@ -337,19 +336,16 @@ enum Length {
 }
 
 /// Checks that at least one change has an effect.
-fn all_differ(candidates: &[Candidate], now: &[Option<String>]) -> bool {
-    let mut differ = true;
-    for (candidate, now) in candidates.iter().zip(now) {
-        if let Some(now) = same_already(&candidate.plan, now.as_deref()) {
-            differ = false;
-            eprintln!(
-                "{} does not apply here: it is {} already, so A and B would be the same",
-                candidate.plan.advice,
-                now.escape_debug()
-            );
-        }
+fn differs(candidate: &Candidate, now: Option<&str>) -> bool {
+    let same = same_already(&candidate.plan, now);
+    if let Some(now) = same {
+        eprintln!(
+            "{} does not apply here: it is {} already, so A and B would be the same",
+            candidate.plan.advice,
+            now.escape_debug()
+        );
     }
-    differ
+    same.is_none()
 }
 
 /// Returns the current value of a setting if it equals the new one: then both sides are the same.
@@ -391,36 +387,33 @@ fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>
     Ok(Some(switch.read()?))
 }
 
-fn all_apply(candidates: &[Candidate]) -> bool {
-    let mut fits = true;
-    for candidate in candidates {
-        let Applicability::Not { reasons, .. } = &candidate.applies else {
-            continue;
-        };
-        fits = false;
-        for reason in reasons {
-            let seen: Vec<String> = reason
-                .evidence
-                .iter()
-                .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.place))
-                .chain(reason.absent.iter().map(|key| format!("there is no {key}")))
-                .collect();
-            eprintln!(
-                "{} does not apply here: {} [{}]",
-                candidate.plan.advice,
-                reason.otherwise,
-                seen.join("; ")
-            );
-        }
+/// Whether the advice applies; reports why not.
+fn does_apply(candidate: &Candidate) -> bool {
+    let Applicability::Not { reasons, .. } = &candidate.applies else {
+        return true;
+    };
+    for reason in reasons {
+        let seen: Vec<String> = reason
+            .evidence
+            .iter()
+            .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.place))
+            .chain(reason.absent.iter().map(|key| format!("there is no {key}")))
+            .collect();
+        eprintln!(
+            "{} does not apply here: {} [{}]",
+            candidate.plan.advice,
+            reason.otherwise,
+            seen.join("; ")
+        );
     }
-    fits
+    false
 }
 
 /// Returns whether to start. Changes of temporary objects need no consent; a setting of the machine
 /// does.
-fn agreed(plans: &[&TrialPlan], args: &Args) -> anyhow::Result<bool> {
-    let touches = |plan: &TrialPlan| matches!(plan.change, Change::Set { .. }) && !plan.aa;
-    if args.yes || !plans.iter().any(|plan| touches(plan)) {
+fn agreed(plan: &TrialPlan, args: &Args) -> anyhow::Result<bool> {
+    let touches = matches!(plan.change, Change::Set { .. }) && !plan.aa;
+    if args.yes || !touches {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {
@@ -433,7 +426,7 @@ fn agreed(plans: &[&TrialPlan], args: &Args) -> anyhow::Result<bool> {
 }
 
 /// Asks on the terminal.
-pub(super) fn asks(question: &str) -> anyhow::Result<bool> {
+pub(in crate::verbs) fn asks(question: &str) -> anyhow::Result<bool> {
     eprint!("{question} [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();

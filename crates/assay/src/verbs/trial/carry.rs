@@ -1,4 +1,4 @@
-//! Executes trials in sequence, and prints their results.
+//! Executes a trial, and prints its result.
 
 use super::Args;
 use super::live::Shown;
@@ -23,102 +23,77 @@ pub(super) struct Begun {
     pub(super) ground: Option<Ground>,
 }
 
-/// Executes all trials.
+/// Executes a trial.
 pub(super) fn carry_out(
-    trials: Vec<Begun>,
+    begun: Begun,
     args: &Args,
     global: &Global,
     env: &Environment<'_>,
     store: &mut Store,
 ) -> anyhow::Result<Status> {
-    let mut finished: Vec<Finished> = Vec::new();
-    let of = trials.len();
-    for (number, begun) in (1..).zip(trials) {
-        let Begun {
-            trial,
-            slots,
-            ground,
-        } = begun;
-        if of > 1 && !args.quiet {
-            eprintln!("trial {number} of {of}: {}", trial.plan.advice);
+    let Begun {
+        trial,
+        slots,
+        ground,
+    } = begun;
+    let mut shown = Shown::new(args.quiet, &trial.plan, context::error_style(global));
+    let mut wish = Wish {
+        keep: args.keep,
+        despite_worse: args.despite_worse,
+        noise: !trial.plan.aa,
+        confirm: &mut confirm,
+    };
+    let ground = ground.as_ref();
+    let mut tell = |event: MeasureEvent<'_>| shown.tell(&event);
+    let uid = trial.uid.clone();
+    let done =
+        assay_measure::trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
+    shown.end();
+    let one = match done {
+        // Interrupted while images were created or the noise was measured: there is nothing to store yet.
+        Err(error) if env.cancel.is_cancelled() => {
+            let end = match leaves_changes(&error) {
+                true => "",
+                false => "; everything is reverted",
+            };
+            eprintln!("interrupted ({error}){end}");
+            return Ok(Status::Interrupted);
         }
-        let mut shown = Shown::new(args.quiet, &trial.plan, context::error_style(global));
-        let mut wish = Wish {
-            keep: args.keep,
-            despite_worse: args.despite_worse,
-            noise: !trial.plan.aa,
-            confirm: &mut confirm,
-        };
-        let ground = ground.as_ref();
-        let mut tell = |event: MeasureEvent<'_>| shown.tell(&event);
-        let uid = trial.uid.clone();
-        let done =
-            assay_measure::trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
-        shown.end();
-        let one = match done {
-            // Interrupted while images were created or the noise was measured: there is nothing to
-            // store yet.
-            Err(error) if env.cancel.is_cancelled() => {
-                let end = match leaves_changes(&error) {
-                    true => "",
-                    false => "; everything is reverted",
-                };
-                eprintln!("interrupted ({error}){end}");
-                return Ok(Status::Interrupted);
-            }
-            Err(error) => {
-                failed(&finished, &uid, &error, args, global, store)?;
-                return Err(error.into());
-            }
-            Ok(done) => done,
-        };
-        let cancelled = one.stop == Stop::Cancelled;
-        finished.push(one);
-        if cancelled {
-            break;
+        Err(error) => {
+            report_failure(&uid, &error, args, global, store)?;
+            return Err(error.into());
         }
+        Ok(done) => done,
+    };
+    report(&one, args, global)?;
+    match &one.stop {
+        Stop::Cancelled => return Ok(Status::Interrupted),
+        Stop::Fruitless(why) => anyhow::bail!(
+            "trial {} stopped: three pairs in a row gave no figure: {why}",
+            one.trial.id
+        ),
+        Stop::Verdict | Stop::Budget => {}
     }
-    tell(&finished, args, global)?;
-    let stops = |stop: &Stop| finished.iter().any(|one| one.stop == *stop);
-    if stops(&Stop::Cancelled) {
-        return Ok(Status::Interrupted);
-    }
-    for one in &finished {
-        if let Stop::Fruitless(why) = &one.stop {
-            anyhow::bail!(
-                "trial {} stopped: three pairs in a row gave no figure: {why}",
-                one.trial.id
-            );
-        }
-    }
-    let not_kept = |one: &Finished| args.keep && one.trial.kept != Some(Kept::Kept);
-    match finished.iter().any(not_kept) {
-        true => Ok(Status::Findings),
-        false => Ok(Status::Ok),
-    }
+    Ok(match args.keep && one.trial.kept != Some(Kept::Kept) {
+        true => Status::Findings,
+        false => Status::Ok,
+    })
 }
 
 /// Reports an error within a trial: measured slots, whether the machine is unchanged, and how to
 /// continue.
-fn failed(
-    finished: &[Finished],
+fn report_failure(
     uid: &str,
     error: &TrialError,
     args: &Args,
     global: &Global,
     store: &Store,
 ) -> anyhow::Result<()> {
-    let mut seen: Vec<Seen> = finished
-        .iter()
-        .map(|one| Seen::of(one.trial.clone(), one.slots.clone()))
-        .collect();
     let id = store.resolve_trial(uid).ok();
     let slots = id.map(|id| store.slots(id)).transpose()?;
     let measured = slots.as_ref().map_or(0, Vec::len);
     if let (Some(id), Some(slots)) = (id, slots.filter(|slots| !slots.is_empty())) {
-        seen.push(Seen::of(store.trial(id)?, slots));
-    }
-    if !seen.is_empty() {
+        let seen = [Seen::of(store.trial(id)?, slots)];
         super::past_trials::print_all(&seen, args, global)?;
     }
     if !leaves_changes(error) {
@@ -140,50 +115,45 @@ fn leaves_changes(error: &TrialError) -> bool {
     )
 }
 
-fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<()> {
-    let seen: Vec<Seen> = finished
-        .iter()
-        .map(|one| Seen::of(one.trial.clone(), one.slots.clone()))
-        .collect();
+fn report(one: &Finished, args: &Args, global: &Global) -> anyhow::Result<()> {
+    let seen = [Seen::of(one.trial.clone(), one.slots.clone())];
     super::past_trials::print_all(&seen, args, global)?;
-    for one in finished {
-        let id = one.trial.id;
-        match &one.stop {
-            Stop::Cancelled => eprintln!(
-                "interrupted; everything is reverted, and `assay trial --resume {id}` goes on"
-            ),
-            Stop::Budget => eprintln!(
-                "the time given is over; everything is reverted, and `assay trial --resume {id}` goes on"
-            ),
-            Stop::Verdict | Stop::Fruitless(_) => {}
-        }
-        if let (Some(Kept::Kept), Some(Change::Set { setting, .. })) =
-            (one.trial.kept, &one.trial.plan.keep)
-            && !assay_changes::survives_reboot(setting)
-        {
-            eprintln!(
-                "{} is kept until the next boot; `assay advice {}` says under \"Undo\" how to make it last",
-                one.trial.plan.advice, one.trial.plan.advice
-            );
-        }
-        if args.keep && one.trial.kept != Some(Kept::Kept) && one.stop == Stop::Verdict {
-            let harmed = assay_measure::trials::clearly_worse(&one.judgement)
-                .next()
-                .is_some();
-            let why = match one.judgement.verdict {
-                Verdict::Better if harmed && !args.despite_worse => {
-                    "something else got worse, and --despite-worse was not said"
-                }
-                Verdict::Better => "you did not confirm it",
-                _ => "the verdict is not \"better\"",
-            };
-            eprintln!("{} was not kept: {why}", one.trial.plan.advice);
-        }
-        if args.keep && one.judgement.verdict == Verdict::Better {
-            for figure in assay_measure::trials::clearly_worse(&one.judgement) {
-                let text = assay_report::trial::format_figure_line(&one.trial.plan.load, figure);
-                eprintln!("WORSE, though the verdict is \"better\": {text}");
+    let id = one.trial.id;
+    match &one.stop {
+        Stop::Cancelled => eprintln!(
+            "interrupted; everything is reverted, and `assay trial --resume {id}` goes on"
+        ),
+        Stop::Budget => eprintln!(
+            "the time given is over; everything is reverted, and `assay trial --resume {id}` goes on"
+        ),
+        Stop::Verdict | Stop::Fruitless(_) => {}
+    }
+    if let (Some(Kept::Kept), Some(Change::Set { setting, .. })) =
+        (one.trial.kept, &one.trial.plan.keep)
+        && !assay_changes::survives_reboot(setting)
+    {
+        eprintln!(
+            "{} is kept until the next boot; `assay advice {}` says under \"Undo\" how to make it last",
+            one.trial.plan.advice, one.trial.plan.advice
+        );
+    }
+    if args.keep && one.trial.kept != Some(Kept::Kept) && one.stop == Stop::Verdict {
+        let harmed = assay_measure::trials::clearly_worse(&one.judgement)
+            .next()
+            .is_some();
+        let why = match one.judgement.verdict {
+            Verdict::Better if harmed && !args.despite_worse => {
+                "something else got worse, and --despite-worse was not said"
             }
+            Verdict::Better => "you did not confirm it",
+            _ => "the verdict is not \"better\"",
+        };
+        eprintln!("{} was not kept: {why}", one.trial.plan.advice);
+    }
+    if args.keep && one.judgement.verdict == Verdict::Better {
+        for figure in assay_measure::trials::clearly_worse(&one.judgement) {
+            let text = assay_report::trial::format_figure_line(&one.trial.plan.load, figure);
+            eprintln!("WORSE, though the verdict is \"better\": {text}");
         }
     }
     Ok(())

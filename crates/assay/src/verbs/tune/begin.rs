@@ -40,8 +40,12 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     let goal = goal::read_goal(args)?;
     let load = goal::read_load(args, &goal)?;
-    let target = args.target.as_deref().map(absolute_target).transpose()?;
-    let place = session_run::open_place(target.as_deref().unwrap_or_default(), &env)?;
+    let target = match (&args.target, &args.page_load) {
+        // The page says whether its target is a path.
+        (Some(target), Some(_)) => Some(target.clone()),
+        (target, _) => target.as_deref().map(absolute_target).transpose()?,
+    };
+    let place = session_run::open_place(target.as_deref().unwrap_or_default(), &load, &env)?;
     let commands = TuneCommands {
         guard: read_guard_command(args)?,
         load,
@@ -137,7 +141,8 @@ fn settle(
         earlier.enter_verdicts(&mut found, global)?;
     }
     let slot = args.slot.unwrap_or(match load {
-        Load::Command { .. } => Nanos(SECOND),
+        // Restless machines change within seconds: many short slots show more than a few long ones.
+        Load::Command { .. } => Nanos(SECOND * 2 / 5),
         _ => Nanos(4 * SECOND),
     });
     let washout = args.washout.unwrap_or(match load {
@@ -165,11 +170,13 @@ fn settle(
         costs: estimate_costs(&load, slot, washout),
         budget: args.budget(),
         between_visits: BETWEEN_VISITS.min(Nanos(args.budget().0 / 20)),
+        together: args.whole,
+        keep_nothing: args.keep_nothing,
         screen: true,
         seed,
     };
     // With few candidates each is proved at once; a candidate that is given up is not tried again.
-    plan.screen = plan.diagnose(0).0.len() >= LEAST_CANDIDATES;
+    plan.screen = !args.whole && plan.diagnose(0).0.len() >= LEAST_CANDIDATES;
     Ok(TuneRecord {
         uid: context::random_uid()?,
         assay_version: env.version.to_owned(),

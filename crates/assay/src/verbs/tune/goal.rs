@@ -3,9 +3,10 @@
 use super::Args;
 use anyhow::{Context as _, bail, ensure};
 use assay_host::{Host as _, LiveHost};
+use assay_loads::printed_figures::compile_pattern;
 use assay_measure::tuning::find_goal_workload;
 use assay_model::advice::Guard;
-use assay_model::load::Http;
+use assay_model::load::{Http, PrintedFigure};
 use assay_model::secrets::withhold_in_text;
 use assay_model::target::is_url;
 use assay_model::{Bytes, Load};
@@ -20,12 +21,16 @@ const CONNECTIONS: u32 = 8;
 /// Default size of the test file.
 const SIZE: Bytes = Bytes(1 << 30);
 
-/// Parses the goals; with a command as the load, `run time <= 3s` contains no workload.
+/// Parses the goals; with a command as the load, `p50 <= 3s` contains no workload, and `more tps` is a figure that
+/// the command prints.
 pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
-    let wants: Vec<Want> = (args.want.iter())
-        .map(|text| text.parse())
-        .collect::<Result<_, _>>()?;
-    let decides = wants.first().map(Want::metric);
+    let parse = |text: &String| match args.load {
+        Some(_) => Want::parse_for_command(text),
+        None => text.parse(),
+    };
+    let wants: Vec<Want> = args.want.iter().map(parse).collect::<Result<_, _>>()?;
+    // The run time of a load generator that prints its figures is often fixed.
+    let decides = (wants.first().filter(|want| want.printed_name().is_none())).map(Want::metric);
     let mut guards: Vec<Guard> = args.guard.clone();
     if let Some(decides) = decides
         && !args.no_tail_guard
@@ -42,6 +47,9 @@ pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
 
 /// Returns the load of the session.
 pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
+    if let Some(load) = &args.page_load {
+        return Ok(load.clone());
+    }
     let workload = goal.wants.iter().find_map(Want::workload);
     if let Some(command) = &args.load {
         ensure!(
@@ -51,10 +59,14 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
         if let Some(workload) = workload.filter(|name| *name != "load" && *name != "command") {
             bail!(
                 "cannot measure `{workload}` with --load: the command is the only load. Write the figure alone, \
-                 such as `less p50`, or `load.p50 <= 2s`."
+                 such as `less p50` or `more tps`; a figure that the command prints under such a name is \
+                 `printed:{workload}.…`."
             );
         }
-        return read_command_load(command);
+        return read_command_load(command, read_printed(args, goal)?);
+    }
+    if let Some(name) = goal.wants.iter().find_map(Want::printed_name) {
+        bail!("`{name}` is a figure that a load prints: name the load with --load");
     }
     let Some(target) = &args.target else {
         bail!(
@@ -99,11 +111,31 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     })
 }
 
+/// The figure that the load prints, with its pattern of the goal file.
+fn read_printed(args: &Args, goal: &Goal) -> anyhow::Result<Option<PrintedFigure>> {
+    let Some(name) = goal.wants.iter().find_map(Want::printed_name) else {
+        ensure!(
+            args.figures.is_empty(),
+            "[figures] names figures that the load prints, but no wish is about one of them"
+        );
+        return Ok(None);
+    };
+    let pattern = args.figures.get(name).cloned();
+    if let Some(pattern) = &pattern {
+        compile_pattern(pattern).map_err(|why| anyhow::anyhow!("figures: {name}: {why}"))?;
+    }
+    let name = name.to_owned();
+    Ok(Some(PrintedFigure { name, pattern }))
+}
+
 /// The load that `--load` names.
-pub(super) fn read_command_load(command: &str) -> anyhow::Result<Load> {
+pub(super) fn read_command_load(
+    command: &str,
+    prints: Option<PrintedFigure>,
+) -> anyhow::Result<Load> {
     let argv = shell_words::split(command).context("cannot read the command of --load")?;
     ensure!(!argv.is_empty(), "the command of --load is empty");
-    Ok(Load::Command { argv })
+    Ok(Load::Command { argv, prints })
 }
 
 /// Refuses a web server on another machine: the settings that are tried are those of this one.

@@ -29,6 +29,9 @@ struct GoalFile {
     /// Metric and by how much it may get worse: `p99 = "25%"`.
     #[serde(default)]
     guard: BTreeMap<String, String>,
+    /// Figures that the load prints: name and regular expression, whose first group is the number.
+    #[serde(default)]
+    figures: BTreeMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -121,6 +124,7 @@ fn merge(args: &Args, file: GoalFile, place: &Path) -> anyhow::Result<Args> {
     }
     merged.never.extend(file.never.settings);
     merged.never_because = file.never.because;
+    merged.figures = file.figures;
     for (metric, most) in &file.guard {
         if most == NO_GUARD && metric == "p99" {
             merged.no_tail_guard = true;

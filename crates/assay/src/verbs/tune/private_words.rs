@@ -12,8 +12,9 @@ use assay_tune::TuneRecord;
 /// The load without secrets.
 pub(super) fn withhold_in_load(load: &Load) -> Load {
     match load {
-        Load::Command { argv } => Load::Command {
+        Load::Command { argv, prints } => Load::Command {
             argv: withhold_in_words(argv),
+            prints: prints.clone(),
         },
         load => load.clone().kept(),
     }
@@ -41,14 +42,14 @@ pub(super) fn read_guard_command(args: &Args) -> anyhow::Result<Option<Vec<Strin
 pub(super) fn find_commands(args: &Args, record: &TuneRecord) -> anyhow::Result<TuneCommands> {
     let is_whole = |words: &[String]| !words.iter().any(|word| word.contains(WITHHELD));
     let load = match &record.load {
-        Load::Command { argv } if !is_whole(argv) => {
+        Load::Command { argv, prints } if !is_whole(argv) => {
             let Some(load) = &args.load else {
                 bail!(
                     "the session was stored without the secrets of its load: repeat --load as it was: {}",
                     argv.join(" ")
                 );
             };
-            goal::read_command_load(load)?
+            goal::read_command_load(load, prints.clone())?
         }
         Load::Http(http) if http.missing().is_some() => {
             let Some(target) = args.target.as_ref() else {

@@ -15,10 +15,11 @@ use assay_measure::runner::Ground;
 use assay_measure::tuning::{
     Confirmation, TuneCommands, TuneError, TuneEvent, confirm_kept, execute, was_kept,
 };
-use assay_model::Nanos;
 use assay_model::trial::Verdict;
+use assay_model::{Load, Nanos};
 use assay_tune::{Ending, Incident, KeptState, StepOutcome, TuneRecord, TuneSession, TuneState};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::Command;
 
 /// Executes a session, and prints its notebook.
@@ -90,9 +91,15 @@ fn status_of(session: &TuneSession, record: &TuneRecord) -> Status {
     match (&record.incident, session.ending()) {
         (Some(Incident::Stop), _) => Status::Interrupted,
         (Some(_), _) => Status::Findings,
-        (None, Some(Ending::Met { .. } | Ending::MetForNow { .. } | Ending::Kept { .. })) => {
-            Status::Ok
-        }
+        (
+            None,
+            Some(
+                Ending::Met { .. }
+                | Ending::MetForNow { .. }
+                | Ending::Proved { .. }
+                | Ending::Kept { .. },
+            ),
+        ) => Status::Ok,
         _ => Status::Findings,
     }
 }
@@ -127,14 +134,21 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
         record.seen.len()
     ));
     let commands = find_commands(args, &record)?;
-    let place = open_place(&record.target, &env)?;
+    let place = open_place(&record.target, &commands.load, &env)?;
     drop(store);
     carry_out(record, &commands, place.as_ref(), args, global, &env)
 }
 
-/// Opens a target on storage; a command or web server has none.
-pub(super) fn open_place(target: &str, env: &Environment<'_>) -> anyhow::Result<Option<Ground>> {
-    if target.is_empty() || assay_model::target::is_url(target) {
+/// Opens a target on storage; a command, a web server or another address has none.
+pub(super) fn open_place(
+    target: &str,
+    load: &Load,
+    env: &Environment<'_>,
+) -> anyhow::Result<Option<Ground>> {
+    let is_address = || {
+        !matches!(load, Load::Fio { .. }) && env.host.exists(Path::new(target)).is_ok_and(|is| !is)
+    };
+    if target.is_empty() || assay_model::target::is_url(target) || is_address() {
         return Ok(None);
     }
     Ok(Some(Ground::open(env.host, target)?))
@@ -169,7 +183,7 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
         }
     }
     let commands = find_commands(args, &record)?;
-    let place = open_place(&record.target, &env)?;
+    let place = open_place(&record.target, &commands.load, &env)?;
     let seed = match args.seed {
         Some(seed) => seed,
         None => context::random_seed()?,

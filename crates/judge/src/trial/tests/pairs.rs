@@ -63,6 +63,7 @@ pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
         facts: Facts::default(),
         durability: Vec::new(),
         kept: None,
+        kept_in: None,
         remarks: Vec::new(),
         campaign: Vec::new(),
     }

@@ -2,10 +2,12 @@
 
 use crate::engine::{LoadTarget, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, command};
+use assay_model::load::PrintedFigure;
 use std::ffi::OsString;
 
 pub(super) fn run(
     argv: &[String],
+    prints: Option<&PrintedFigure>,
     place: &LoadTarget,
     timing: Timing,
     meter: &Meter<'_>,
@@ -14,7 +16,12 @@ pub(super) fn run(
         .iter()
         .map(|word| fill_placeholders(word, place))
         .collect();
-    command::run(&command::CommandRequest { argv, timing }, meter.cancel)
+    let request = command::CommandRequest {
+        argv,
+        prints: prints.cloned(),
+        timing,
+    };
+    command::run(&request, meter.cancel)
 }
 
 /// Replaces `{host}`, `{port}` and `{path}`.

@@ -166,6 +166,7 @@ pub(crate) fn trial() -> Trial {
         facts: Facts::default(),
         durability: vec![],
         kept: None,
+        kept_in: None,
         remarks: vec![],
         campaign: vec![],
     }

@@ -1,0 +1,74 @@
+//! `assay trial A B C TARGET`: one session of tuning with these pages. It has one load, one budget, and one command
+//! that reverts what it kept.
+
+use super::Args;
+use crate::global::Global;
+use crate::status::Status;
+use crate::verbs::tune::{PagesRequest, run_pages};
+use anyhow::{bail, ensure};
+use assay_measure::trials::Candidate;
+use assay_model::advice::RiskLevel;
+use assay_model::{Advice, Load};
+
+/// Runs the session. `first` is the first page on the target, which brings the load.
+pub(super) fn run(
+    args: &Args,
+    pages: &[Advice],
+    first: Candidate,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    for (is_given, option) in [
+        (args.aa, "--aa"),
+        (args.pairs.is_some(), "--pairs"),
+        (args.despite_worse, "--despite-worse"),
+    ] {
+        ensure!(!is_given, "{option} works with one page of advice");
+    }
+    let plan = first.plan;
+    if let Load::Command { argv, .. } = &plan.load
+        && argv
+            .iter()
+            .any(|word| word.contains("{host}") || word.contains("{port}"))
+    {
+        bail!(
+            "{} compares two services that assay starts: try it alone, `assay trial {}`",
+            plan.advice,
+            plan.advice
+        );
+    }
+    if !args.quiet {
+        eprintln!(
+            "{} pages under the load of {} ({}): one session, as `assay tune` runs it",
+            pages.len(),
+            plan.advice,
+            plan.load.describe()
+        );
+    }
+    // Files of the user's own pages stay as they were named.
+    let target_words = args.words.len() - pages.len();
+    let words = args.words[..args.words.len() - target_words].to_vec();
+    let risk = pages.iter().map(|page| page.risk.level).max();
+    let request = PagesRequest {
+        pages: words,
+        target: plan.target,
+        load: plan.load,
+        metric: plan.metric,
+        guards: plan.guards,
+        margin: plan.margin,
+        risk: risk.unwrap_or(RiskLevel::Low),
+        budget: args.budget,
+        slot: plan.slot,
+        washout: plan.washout,
+        set: args.set.clone(),
+        seed: args.seed,
+        keep: args.keep,
+        dry_run: args.dry_run,
+        yes: args.yes,
+        quiet: args.quiet,
+        fio: args.fio.clone(),
+        shape: args.shape.clone(),
+        own: args.own.clone(),
+        despite: args.despite.clone(),
+    };
+    run_pages(request, global)
+}

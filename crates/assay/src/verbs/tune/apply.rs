@@ -1,0 +1,376 @@
+//! `assay tune --apply`: tries on other machines what a session kept, ring by ring. Each machine proves it by itself:
+//! all changes together against that machine as it was.
+
+use super::super::advice::catalogue;
+use super::super::trial::asks;
+use super::Args;
+use super::remote::send_file;
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::remote::{RemoteWork, Value, go, without_options};
+use crate::status::Status;
+use anyhow::{Context as _, bail, ensure};
+use assay_host::{Host as _, LiveHost};
+use assay_model::secrets::WITHHELD;
+use assay_render::text::escape_line;
+use assay_tune::{Ending, LeftOut, Row, TuneId, TuneRecord, TuneSession};
+use serde_json::{Value as Json, json};
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+/// Most machines of all rings together.
+const MOST_HOSTS: usize = 1000;
+
+/// Options of the first session that this one replaces.
+const REPLACED: [(&str, Value); 22] = [
+    ("--only", Value::One),
+    ("--seed", Value::One),
+    ("--html", Value::One),
+    ("--json", Value::None),
+    ("--markdown", Value::None),
+    ("--dry-run", Value::None),
+    ("--yes", Value::None),
+    ("-y", Value::None),
+    ("--quiet", Value::None),
+    ("-q", Value::None),
+    ("--whole", Value::None),
+    ("--anyway", Value::None),
+    ("--no-boot-undo", Value::None),
+    ("--resume", Value::Optional),
+    ("--goal", Value::One),
+    ("--host", Value::One),
+    ("--sudo", Value::None),
+    ("--ssh-config", Value::One),
+    ("--deadline", Value::One),
+    ("--remote-assay", Value::One),
+    ("--silence", Value::One),
+    ("--store", Value::One),
+];
+
+/// Outcome on one machine.
+struct Applied {
+    host: String,
+    is_confirmed: bool,
+    /// One line for people.
+    outcome: String,
+    /// Its session in the store of this machine.
+    session: Option<TuneId>,
+    gain: Option<f64>,
+}
+
+/// Runs the verb.
+pub(super) fn run(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let store = context::open_store(global)?;
+    let id = store.resolve_tune(asked)?;
+    let record = store.tune(id)?;
+    drop(store);
+    let session = record.replay()?;
+    let Some(Ending::Kept { row }) = session.ending() else {
+        bail!("nothing to apply: session {id} kept nothing");
+    };
+    let rings = read_rings(args.remote.hosts())?;
+    let work = describe_work(args, &record, row)?;
+    show_plan(id, &record, row, &rings);
+    if !args.yes && !args.dry_run {
+        ensure!(
+            std::io::stdin().is_terminal(),
+            "cannot ask before changing settings of other machines: there is no terminal. Look at the plan with \
+             --dry-run, then use --yes."
+        );
+        if !asks("Begin there?")? {
+            eprintln!("nothing was changed");
+            return Ok(Status::Ok);
+        }
+    }
+    let mut done: Vec<Vec<Applied>> = Vec::new();
+    for ring in &rings {
+        let mut applied = Vec::new();
+        for host in ring {
+            let one = apply_on(host, &work, args, global)?;
+            if !args.shape.json {
+                print(&format!("{}: {}\n", escape_line(&one.host), one.outcome))?;
+            }
+            applied.push(one);
+        }
+        let is_confirmed = applied.iter().all(|one| one.is_confirmed);
+        done.push(applied);
+        if !is_confirmed && !args.dry_run {
+            break;
+        }
+    }
+    report(args, id, &rings, &done)
+}
+
+/// Prints what was done, and how it is undone.
+fn report(
+    args: &Args,
+    id: TuneId,
+    rings: &[Vec<String>],
+    done: &[Vec<Applied>],
+) -> anyhow::Result<Status> {
+    let is_confirmed = |ring: &Vec<Applied>| ring.iter().all(|one| one.is_confirmed);
+    if args.shape.json {
+        let host = |one: &Applied| {
+            json!({"host": one.host, "confirmed": one.is_confirmed, "outcome": one.outcome,
+                   "session": one.session.map(|id| id.0), "gain": one.gain})
+        };
+        let ring = |ring: &Vec<Applied>| {
+            let hosts: Vec<Json> = ring.iter().map(host).collect();
+            json!({"confirmed": is_confirmed(ring), "hosts": hosts})
+        };
+        let all: Vec<Json> = done.iter().map(ring).collect();
+        let document = json!({"schema": assay_model::SCHEMA_VERSION, "applied": id.0, "rings": all,
+                              "rings_left": rings.len() - done.len()});
+        print(&format!("{document:#}\n"))?;
+    }
+    if args.dry_run {
+        return Ok(Status::Ok);
+    }
+    for one in done.iter().flatten() {
+        if let (Some(session), Some(_)) = (one.session, one.gain.filter(|_| one.is_confirmed)) {
+            let host = escape_line(&one.host);
+            eprintln!("undo on {host}: `assay tune --undo {session} --host {host}`");
+        }
+    }
+    if done.iter().all(is_confirmed) {
+        return Ok(Status::Ok);
+    }
+    let left: Vec<&str> = rings[done.len()..]
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    eprintln!(
+        "ring {} did not confirm session {id}{}",
+        done.len(),
+        match left.is_empty() {
+            true => String::new(),
+            false => format!(": not tried on {}", escape_line(&left.join(", "))),
+        }
+    );
+    Ok(Status::Findings)
+}
+
+fn show_plan(id: TuneId, record: &TuneRecord, row: &Row, rings: &[Vec<String>]) {
+    eprintln!("what session {id} kept, all of it together, against each machine as it is:");
+    for change in row
+        .iter()
+        .filter_map(|at| record.changes.get(*at)?.as_ref())
+    {
+        let value = change.value.as_deref().unwrap_or("no line for it");
+        eprintln!("  {} = {}", escape_line(&change.name), escape_line(value));
+    }
+    for (number, ring) in (1..).zip(rings) {
+        eprintln!("ring {number}: {}", escape_line(&ring.join(", ")));
+    }
+}
+
+/// Reads the rings: each `--host` is a ring. It is a host, several with commas, or a file with one host a line.
+fn read_rings(hosts: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
+    let mut rings = Vec::new();
+    for word in hosts {
+        let path = Path::new(word);
+        let text = match LiveHost.exists(path)? {
+            true => LiveHost.read_text(path)?,
+            false => word.replace(',', "\n"),
+        };
+        let lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim());
+        let ring: Vec<String> = lines
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect();
+        ensure!(
+            !ring.is_empty(),
+            "the ring {} names no host",
+            word.escape_debug()
+        );
+        rings.push(ring);
+    }
+    let mut all: Vec<&String> = rings.iter().flatten().collect();
+    ensure!(
+        all.len() <= MOST_HOSTS,
+        "{} hosts are more than {MOST_HOSTS}",
+        all.len()
+    );
+    all.sort();
+    if let Some(two) = all.windows(2).find(|two| two[0] == two[1]) {
+        bail!("{} stands in the rings twice", two[0].escape_debug());
+    }
+    Ok(rings)
+}
+
+/// The command line of the first session, with what it kept as the only pages, proved together.
+fn describe_work(args: &Args, record: &TuneRecord, row: &Row) -> anyhow::Result<RemoteWork> {
+    let mut replaced = REPLACED.to_vec();
+    let mut more: Vec<OsString> = Vec::new();
+    for (option, value) in [
+        ("--load", args.load.clone()),
+        ("--while-ok", args.while_ok.clone()),
+        (
+            "--budget",
+            args.budget.map(|budget| format!("{}ns", budget.0)),
+        ),
+        ("--may", args.may.clone()),
+    ] {
+        if let Some(value) = value {
+            replaced.push((option, Value::One));
+            more.push(format!("{option}={value}").into());
+        }
+    }
+    let line: Vec<OsString> = without_options(record.command.iter().map(OsString::from), &replaced);
+    if let Some(word) = line
+        .iter()
+        .find(|word| word.to_string_lossy().contains(WITHHELD))
+    {
+        bail!(
+            "the session was stored without its secrets: repeat --load or --while-ok as it was: {}",
+            word.to_string_lossy()
+        );
+    }
+    let mut work = RemoteWork {
+        cut: vec![("--only", Value::One)],
+        line: Some(line),
+        quiet: true,
+        ..RemoteWork::default()
+    };
+    let goal = value_of(&record.command, "--goal");
+    if let Some(goal) = goal {
+        work.files.push(send_file("--goal", &goal, "a goal")?);
+    }
+    let catalogue = catalogue(&args.own)?;
+    let pages = catalogue.all();
+    for at in row {
+        let id = record.plan.candidates[*at].id.as_str();
+        let (name, value) = match id.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (id, None),
+        };
+        let Some(page) = pages.iter().find(|page| page.id == name) else {
+            let file = find_own_page(args, record, name)?;
+            work.files
+                .push(send_file("--only", &file, "a page of advice")?);
+            continue;
+        };
+        more.push(format!("--only={name}").into());
+        let takes =
+            |choices: &[String]| value.is_some_and(|value| choices.iter().any(|one| one == value));
+        let parameter = page.parameters.iter().find(|(_, one)| takes(&one.choices));
+        if let (Some((parameter, _)), Some(value)) = (parameter, value) {
+            more.push(format!("--set={name}.{parameter}={value}").into());
+        }
+    }
+    more.push("--whole".into());
+    more.push(if args.dry_run { "--dry-run" } else { "--yes" }.into());
+    if args.no_boot_undo {
+        more.push("--no-boot-undo".into());
+    }
+    work.more = more;
+    Ok(work)
+}
+
+/// The value of an option of a stored command line.
+fn value_of(words: &[String], option: &str) -> Option<String> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == option {
+            return words.next().cloned();
+        }
+        if let Some(value) = word
+            .strip_prefix(option)
+            .and_then(|rest| rest.strip_prefix('='))
+        {
+            return Some(value.to_owned());
+        }
+    }
+    None
+}
+
+/// The file of a page of the user's own: one that `--only` names now, or named then.
+fn find_own_page(args: &Args, record: &TuneRecord, id: &str) -> anyhow::Result<String> {
+    let then = value_of(&record.command, "--only").unwrap_or_default();
+    let words = args.only.iter().map(String::as_str).chain(then.split(','));
+    let is_page = |word: &&str| {
+        Path::new(word).file_stem().is_some_and(|stem| stem == id) && word.ends_with(".md")
+    };
+    words
+        .into_iter()
+        .find(is_page)
+        .map(str::to_owned)
+        .with_context(|| {
+            format!("the page `{id}` is not in the catalogue: name its file with --only")
+        })
+}
+
+/// Applies it on one machine.
+fn apply_on(
+    host: &str,
+    work: &RemoteWork,
+    args: &Args,
+    global: &Global,
+) -> anyhow::Result<Applied> {
+    let remote = &args.remote;
+    let done = go(host, &remote.how, &remote.going, args.quiet, |way| {
+        let done = way.carry(work, global)?;
+        if args.dry_run {
+            done.pass_on(false)?;
+        }
+        Ok(done)
+    });
+    let failed = |outcome: String| Applied {
+        host: host.to_owned(),
+        is_confirmed: false,
+        outcome,
+        session: None,
+        gain: None,
+    };
+    let done = match done {
+        Ok(done) => done,
+        Err(error) => {
+            return Ok(failed(format!(
+                "failed: {}",
+                escape_line(&format!("{error:#}"))
+            )));
+        }
+    };
+    let Some((id, record)) = done.records.tunes.last() else {
+        let outcome = match args.dry_run {
+            true => "only shown".to_owned(),
+            false => format!("failed there with status {}", done.status),
+        };
+        return Ok(failed(outcome));
+    };
+    let session = record.replay()?;
+    let is_confirmed = record.incident.is_none() && is_confirmed(&session);
+    let gain = session.gain().map(|gain| gain.said);
+    let ending = session
+        .ending()
+        .map_or_else(|| "it did not end".to_owned(), ToString::to_string);
+    let outcome = match (gain, is_applied_already(&session)) {
+        (Some(gain), _) => format!("{ending} ({:+.1} %)", gain * 100.0),
+        (None, true) => "everything has these values already".to_owned(),
+        (None, false) => ending,
+    };
+    Ok(Applied {
+        host: host.to_owned(),
+        is_confirmed,
+        outcome,
+        session: Some(*id),
+        gain,
+    })
+}
+
+/// Whether a machine agrees: it is better with the changes, or needs none of them.
+fn is_confirmed(session: &TuneSession) -> bool {
+    match session.ending() {
+        Some(Ending::Kept { .. } | Ending::Met { .. } | Ending::MetForNow { .. }) => true,
+        _ => is_applied_already(session),
+    }
+}
+
+fn is_applied_already(session: &TuneSession) -> bool {
+    let already = |reason: &LeftOut| matches!(reason, LeftOut::AlreadySo { .. });
+    session.ending() == Some(&Ending::NoCandidate) && session.left_out().values().all(already)
+}
