@@ -7,6 +7,7 @@ mod web;
 use matching_shapes::{find_size_factors, pair_by_shape, shape_name};
 
 use crate::estimate::{PooledValue, interval_on_log_scale};
+use crate::odd_round;
 use crate::workload_groups::{WorkloadGroup, group_samples};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::{Change, ComparisonRow, FactDifference, Interval, RunComparison};
@@ -288,6 +289,18 @@ fn find_cautions(
         for remark in &run.remarks {
             out.push(format!("of the {name} run: {remark}"));
         }
+    for (one, other) in pairs {
+        for (name, group) in [("first", one), ("second", other)] {
+            if let Some(odd) = odd_round::find_in_group(group) {
+                out.push(format!(
+                    "{} on {} of the {name} run, {}",
+                    group.workload,
+                    group.target,
+                    odd.describe()
+                ));
+            }
+        }
+    }
     }
     out
 }
