@@ -66,7 +66,11 @@ pub fn compare_runs(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison
             true => Vec::new(),
             false => find_fact_differences(&a.0.facts, &b.0.facts),
         },
-        cautions: find_cautions(a, b, &pairs, by_shape),
+        cautions: {
+            let mut cautions = find_cautions(a, b, &pairs, by_shape);
+            cautions.extend(web::list_obstacles(&pairs));
+            cautions
+        },
         rows,
         only_a: unpaired(&groups_a, &|g| {
             pairs.iter().any(|(a, _)| std::ptr::eq(*a, g))
@@ -285,10 +289,6 @@ fn find_cautions(
             describe(b),
         );
     }
-    for (name, run) in [("first", a.0), ("second", b.0)] {
-        for remark in &run.remarks {
-            out.push(format!("of the {name} run: {remark}"));
-        }
     for (one, other) in pairs {
         for (name, group) in [("first", one), ("second", other)] {
             if let Some(odd) = odd_round::find_in_group(group) {
@@ -301,6 +301,10 @@ fn find_cautions(
             }
         }
     }
+    for (name, run) in [("first", a.0), ("second", b.0)] {
+        for remark in &run.remarks {
+            out.push(format!("of the {name} run: {remark}"));
+        }
     }
     out
 }
