@@ -119,7 +119,7 @@ pub(super) fn list_obstacles(pairs: &[(&WorkloadGroup, &WorkloadGroup)]) -> Vec<
     for (a, b) in pairs {
         match find_obstacle(a, b) {
             Some(Obstacle::OtherRate(why)) => {
-                lines.push(format!("{} is not judged: {why}", a.workload));
+                lines.push(format!("not judged: {}: {why}", a.workload));
             }
             Some(Obstacle::ForeignWork(why)) => {
                 foreign.get_or_insert((why, Vec::new())).1.push(&a.workload);
@@ -127,7 +127,7 @@ pub(super) fn list_obstacles(pairs: &[(&WorkloadGroup, &WorkloadGroup)]) -> Vec<
             None => {}
         }
     }
-    lines.extend(foreign.map(|(why, names)| format!("{} is not judged: {why}", names.join(", "))));
+    lines.extend(foreign.map(|(why, names)| format!("not judged: {}: {why}", names.join(", "))));
     lines
 }
 
