@@ -66,7 +66,7 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
     if steps.is_empty() {
         return None;
     }
-    let limit = most_often(&steps);
+    let limit = most_often(&steps, 1);
     Some(crate::Answer {
         what: match limit.who {
             Limited::Rate => LimitKind::RateAsked,
@@ -165,7 +165,7 @@ fn summarize_shape(shape: &[&Step]) -> StepResult {
                 .ok()
                 .map(|link| link.received.max(link.sent))
         }),
-        limit: most_often(shown),
+        limit: most_often(shown, shape.len()),
         doubts: each_once(
             judged
                 .into_iter()
@@ -295,9 +295,9 @@ fn name_round(step: &Step, rounds: usize) -> String {
     }
 }
 
-/// Returns the limit found in most rounds, with the evidence of the round whose rate is the median of those rounds; if no
-/// limit has a majority, all of them.
-fn most_often(steps: &[&Step]) -> Limit {
+/// Returns the limit found in most steps, with the evidence of the step whose rate is the median of those; if no limit
+/// has a majority, all of them. `rounds` is the number of rounds that the evidence names, 1 to name none.
+fn most_often(steps: &[&Step], rounds: usize) -> Limit {
     let limits: Vec<Limit> = steps.iter().map(|step| limit(step)).collect();
     let count = |who: Limited| limits.iter().filter(|limit| limit.who == who).count();
     let most = limits.iter().max_by_key(|limit| count(limit.who));
@@ -312,7 +312,7 @@ fn most_often(steps: &[&Step]) -> Limit {
             let (step, limit) = agreeing[(agreeing.len() - 1) / 2];
             Limit {
                 who: limit.who,
-                evidence: format!("{}{}", limit.evidence, name_round(step, steps.len())),
+                evidence: format!("{}{}", limit.evidence, name_round(step, rounds)),
             }
         }
         _ => Limit {

@@ -60,7 +60,8 @@ fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
     })
 }
 
-/// Returns the requests per second that an open loop was asked for, on average over its rounds; `None` for a closed loop.
+/// Returns the requests per second that an open loop was asked for, on average over its rounds; `None` for a closed
+/// loop.
 fn asked_rate(group: &WorkloadGroup) -> Option<f64> {
     let steps = list_steps(group);
     let rates: Vec<f64> = steps.iter().filter_map(|step| step.pace.rate()).collect();
@@ -102,8 +103,8 @@ fn find_obstacle(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Obstacle> {
     };
     let of = |name: &str, evidence: String| {
         Obstacle::ForeignWork(format!(
-            "in the {name} run {evidence}; repeat it on a quiet machine, or compare with `assay trial`, whose pairs other \
-             work disturbs alike"
+            "in the {name} run {evidence}; repeat it on a quiet machine, or compare with `assay trial`, whose pairs \
+             other work disturbs alike"
         ))
     };
     disturbed(a)

@@ -172,7 +172,8 @@ pub(super) fn judge(cookies: &[Cookie], https: bool, out: &mut Vec<Remark>) {
             "http-cookie-prefix",
             Weak,
             format!(
-                "{names}: the attributes contradict the prefix of the name, so browsers refuse the cookie: it is never stored"
+                "{names}: the attributes contradict the prefix of the name, so browsers refuse the cookie and never \
+                 store it"
             ),
             "RFC 6265bis sections 4.1.3 and 5.7",
             "`__Host-` needs `; Secure; Path=/` and no Domain, `__Secure-` needs `; Secure`",

@@ -96,8 +96,8 @@ fn logins_with_time(measured: &Measured) -> String {
     }
 }
 
-/// Formats a row for each part: its median and longest time in the logins that have it, and its share of the time of all
-/// logins.
+/// Formats a row for each part: its median and longest time in the logins that have it, and its share of the time of
+/// all logins.
 fn parts(measured: &Measured) -> String {
     let all = measured.logins.len();
     let rare = measured.parts.iter().any(|part| part.count < all);

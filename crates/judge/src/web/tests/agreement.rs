@@ -100,6 +100,16 @@ fn evidence_of_one_round_names_the_round_and_is_of_a_usual_one() {
         "{}",
         failed.evidence
     );
+    // A round that does not count is a round all the same.
+    steps[0].measured.cpu = Nanos(2 * S);
+    let judged = judge(&steps, 1);
+    let result = &judged.steps[0];
+    assert_eq!((result.rounds, result.rounds_void), (4, 1));
+    assert!(
+        result.limit.evidence.contains(" of 5"),
+        "{}",
+        result.limit.evidence
+    );
     // A single round needs no number.
     let alone = judge(&rounds(0, 1)[..1], 1);
     assert!(

@@ -79,8 +79,8 @@ fn an_open_loop_that_is_slower_than_the_capacity_raises_a_doubt() {
     assert!(of(18) && !of(1));
 }
 
-/// A server that is slow every other second answers most requests of a closed loop in its fast seconds. That half of the
-/// evenly sent requests take longer is no drift.
+/// A server that is slow every other second answers most requests of a closed loop in its fast seconds. That half of
+/// the evenly sent requests take longer is no drift.
 #[test]
 fn a_server_that_is_slow_from_time_to_time_is_not_slower_than_its_capacity() {
     let of = |slow: u64| {
