@@ -9,6 +9,7 @@ pub mod doubts;
 mod estimate;
 mod limit;
 mod load_diagnosis;
+mod odd_round;
 mod run_comparison;
 mod sample_figures;
 pub mod shift;
@@ -22,6 +23,7 @@ mod workload_groups;
 
 pub use criteria::probability_met;
 pub use load_diagnosis::{LoadDiagnosis, diagnose_load};
+pub use odd_round::OddRound;
 pub use run_comparison::compare_runs;
 pub use steadiness::is_steady;
 pub use waterfall::build_waterfalls;

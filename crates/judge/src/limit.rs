@@ -55,6 +55,11 @@ fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// Rounds a fraction as [`format_percent`] prints it.
+fn round_percent(share: f64) -> f64 {
+    (share * 100.0).round() / 100.0
+}
+
 fn check_nothing_measured(e: &LimitEvidence) -> Option<Limit> {
     (e.rounds == 0).then(|| Limit {
         what: LimitKind::Unknown,
@@ -122,7 +127,8 @@ fn check_tool_cpu(e: &LimitEvidence) -> Option<Limit> {
             "fio used {} of a CPU for each job ({} user, {} kernel)",
             format_percent(user + kernel),
             format_percent(user),
-            format_percent(kernel)
+            // Rounded so that the two parts add up to the sum beside them.
+            format_percent(round_percent(user + kernel) - round_percent(user))
         ),
     )
 }

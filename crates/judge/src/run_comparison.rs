@@ -7,6 +7,7 @@ mod web;
 use matching_shapes::{find_size_factors, pair_by_shape, shape_name};
 
 use crate::estimate::{PooledValue, interval_on_log_scale};
+use crate::odd_round;
 use crate::workload_groups::{WorkloadGroup, group_samples};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::{Change, ComparisonRow, FactDifference, Interval, RunComparison};
@@ -65,7 +66,11 @@ pub fn compare_runs(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison
             true => Vec::new(),
             false => find_fact_differences(&a.0.facts, &b.0.facts),
         },
-        cautions: find_cautions(a, b, &pairs, by_shape),
+        cautions: {
+            let mut cautions = find_cautions(a, b, &pairs, by_shape);
+            cautions.extend(web::list_obstacles(&pairs));
+            cautions
+        },
         rows,
         only_a: unpaired(&groups_a, &|g| {
             pairs.iter().any(|(a, _)| std::ptr::eq(*a, g))
@@ -283,6 +288,18 @@ fn find_cautions(
             describe(a),
             describe(b),
         );
+    }
+    for (one, other) in pairs {
+        for (name, group) in [("first", one), ("second", other)] {
+            if let Some(odd) = odd_round::find_in_group(group) {
+                out.push(format!(
+                    "{} on {} of the {name} run, {}",
+                    group.workload,
+                    group.target,
+                    odd.describe()
+                ));
+            }
+        }
     }
     for (name, run) in [("first", a.0), ("second", b.0)] {
         for remark in &run.remarks {

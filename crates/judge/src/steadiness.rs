@@ -79,27 +79,34 @@ fn fit_slope(values: &[f64]) -> f64 {
 
 /// Describes how the rate changed within the samples, if it changed the same way in all of them.
 fn find_drift(series: &[&[RatePoint]]) -> Option<String> {
-    let ratios: Vec<f64> = series
+    let halves: Vec<(f64, f64)> = series
         .iter()
         .filter(|points| points.len() >= 4)
-        .filter_map(|points| {
+        .map(|points| {
             let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
             let half = rates.len() / 2;
             let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-            let (first, second) = (mean(&rates[..half]), mean(&rates[rates.len() - half..]));
-            (first > 0.0).then(|| second / first)
+            (mean(&rates[..half]), mean(&rates[rates.len() - half..]))
         })
+        .filter(|(first, _)| *first > 0.0)
         .collect();
-    let falls = ratios.iter().all(|ratio| *ratio < 1.0 - DRIFT);
-    let rises = ratios.iter().all(|ratio| *ratio > 1.0 + DRIFT);
-    if ratios.is_empty() || !(falls || rises) {
+    let falls = halves
+        .iter()
+        .all(|(first, second)| second / first < 1.0 - DRIFT);
+    let rises = halves
+        .iter()
+        .all(|(first, second)| second / first > 1.0 + DRIFT);
+    if halves.is_empty() || !(falls || rises) {
         return None;
     }
-    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    // The mean of the ratios would be that of the sample with the slowest beginning.
+    let (first, second) = halves
+        .iter()
+        .fold((0.0, 0.0), |all, half| (all.0 + half.0, all.1 + half.1));
     Some(format!(
         "within the samples the rate {} to {:.0} % from the first to the second half",
         if falls { "fell" } else { "rose" },
-        mean * 100.0
+        second / first * 100.0
     ))
 }
 
@@ -164,6 +171,11 @@ mod tests {
         insta::assert_snapshot!(reason, @"1 round; 5 are needed to tell; within the samples the rate fell to 60 % from the first to the second half");
         let reason = judge_steadiness(&[100.0], &[&falling, &level]).reason;
         assert!(!reason.contains("fell"), "{reason}");
+        // A sample that began at a hundredth of the rate does not make it 33 times.
+        let usual = points(&[100.0, 100.0, 120.0, 120.0]);
+        let late = points(&[1.0, 1.0, 100.0, 100.0]);
+        let reason = judge_steadiness(&[100.0], &[&usual, &usual, &late]).reason;
+        assert!(reason.contains("rose to 169 %"), "{reason}");
     }
 
     proptest! {

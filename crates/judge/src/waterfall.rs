@@ -14,7 +14,9 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::ladder::{Ladder, Level, Step, Waterfall, Whole};
 use assay_model::result::{CountedDoubt, Estimate, JudgedSample};
-use paired_rounds::{FigureByRound, estimate_mean, estimate_ratio, subtract_rounds};
+use paired_rounds::{
+    FigureByRound, estimate_mean, estimate_ratio, keep_common_rounds, subtract_rounds,
+};
 use std::collections::BTreeMap;
 
 /// Builds one waterfall for each workload, in the order of `workloads`; workloads without any
@@ -60,6 +62,10 @@ impl<'a> RungFigures<'a> {
             for sample in samples.iter().filter(|sample| sample.target == rung.name) {
                 all.add_sample(index, sample);
             }
+        }
+        keep_common_rounds(&mut all.latency);
+        for (iops, latency) in all.iops.iter_mut().zip(&all.latency) {
+            iops.retain(|round, _| latency.contains_key(round));
         }
         all
     }

@@ -66,7 +66,7 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
     if steps.is_empty() {
         return None;
     }
-    let limit = most_often(steps.iter().map(|step| limit(step)));
+    let limit = most_often(&steps, 1);
     Some(crate::Answer {
         what: match limit.who {
             Limited::Rate => LimitKind::RateAsked,
@@ -115,10 +115,6 @@ fn summarize_shape(shape: &[&Step]) -> StepResult {
     // For a shape of which no step counts, the measured figures are shown with a note that they do not count.
     let shown = if valid.is_empty() { shape } else { &valid[..] };
     let rates: Vec<f64> = valid.iter().map(|step| step.measured.rate()).collect();
-    let efficiency: Vec<f64> = valid
-        .iter()
-        .filter_map(|step| per_cpu_second(step))
-        .collect();
     let all = merge_steps(shown);
     let mean = |of: &dyn Fn(&Step) -> Option<f64>| {
         let values: Vec<f64> = shown.iter().filter_map(|step| of(step)).collect();
@@ -158,7 +154,7 @@ fn summarize_shape(shape: &[&Step]) -> StepResult {
             (window > 0.0).then(|| seconds(step.measured.cpu) / window)
         })
         .unwrap_or(0.0),
-        per_cpu_second: estimate(&efficiency),
+        per_cpu_second: estimate_per_cpu_second(&valid),
         per_percent: rate.zip(server_cpus).and_then(|(rate, cpus)| {
             let all = f64::from(first.server_cpus().0);
             (cpus > 0.0 && all > 0.0).then(|| rate.value / (cpus / all * 100.0))
@@ -169,11 +165,17 @@ fn summarize_shape(shape: &[&Step]) -> StepResult {
                 .ok()
                 .map(|link| link.received.max(link.sent))
         }),
-        limit: most_often(shown.iter().map(|step| limit(step))),
+        limit: most_often(shown, shape.len()),
         doubts: each_once(
             judged
                 .into_iter()
-                .flat_map(|(_, doubts)| doubts)
+                .flat_map(|(step, doubts)| {
+                    let name = name_round(step, shape.len());
+                    doubts.into_iter().map(move |doubt| Doubt {
+                        evidence: format!("{}{name}", doubt.evidence),
+                        ..doubt
+                    })
+                })
                 .chain(drift::rounds_differ(&valid)),
         ),
     }
@@ -182,6 +184,7 @@ fn summarize_shape(shape: &[&Step]) -> StepResult {
 fn over_time(step: &Step) -> OverTime {
     OverTime {
         round: step.round,
+        rate: step.measured.rate(),
         points: step.measured.over_time(),
     }
 }
@@ -191,6 +194,30 @@ pub(crate) fn per_cpu_second(step: &Step) -> Option<f64> {
     let server = step.server.as_ref().ok()?;
     let rate = step.measured.rate();
     (server.cpu.0 > 0).then(|| rate / (server.cpu.0 as f64 / server.window.0.max(1) as f64))
+}
+
+/// Estimates good answers per second of the server's CPU time over several rounds: the mean rate ÷ the mean CPUs, which
+/// are printed beside it. The mean of the rounds' quotients is another figure where the rounds differ. The interval
+/// comes from the rounds' quotients, on the log scale.
+pub(crate) fn estimate_per_cpu_second(steps: &[&Step]) -> Option<Estimate> {
+    let known: Vec<(f64, f64)> = steps
+        .iter()
+        .filter_map(|step| Some((step.measured.rate(), per_cpu_second(step)?)))
+        .filter(|(rate, quotient)| *rate > 0.0 && *quotient > 0.0)
+        .collect();
+    let (rates, cpus) = known
+        .iter()
+        .fold((0.0, 0.0), |(rates, cpus), (rate, quotient)| {
+            (rates + rate, cpus + rate / quotient)
+        });
+    let logs: Vec<f64> = known.iter().map(|(_, quotient)| quotient.ln()).collect();
+    let (_, error) = compute_mean_and_error(&logs)?;
+    let (value, freedom) = (rates / cpus, logs.len() as f64 - 1.0);
+    Some(Estimate {
+        value,
+        interval: error.and_then(|error| interval_on_log_scale(value, error, freedom)),
+        rounds: logs.len() as u32,
+    })
 }
 
 /// Computes the mean of positive figures of several rounds, with an interval on the log scale.
@@ -260,13 +287,34 @@ fn find_capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Ca
     })
 }
 
-/// Returns the limit found in most rounds; if no limit has a majority, all of them.
-fn most_often(limits: impl Iterator<Item = Limit>) -> Limit {
-    let limits: Vec<Limit> = limits.collect();
+/// Names the round of a figure that is of one round alone: ` (round 2 of 5)`; empty for a single round.
+fn name_round(step: &Step, rounds: usize) -> String {
+    match rounds {
+        0 | 1 => String::new(),
+        rounds => format!(" (round {} of {rounds})", step.round + 1),
+    }
+}
+
+/// Returns the limit found in most steps, with the evidence of the step whose rate is the median of those; if no limit
+/// has a majority, all of them. `rounds` is the number of rounds that the evidence names, 1 to name none.
+fn most_often(steps: &[&Step], rounds: usize) -> Limit {
+    let limits: Vec<Limit> = steps.iter().map(|step| limit(step)).collect();
     let count = |who: Limited| limits.iter().filter(|limit| limit.who == who).count();
     let most = limits.iter().max_by_key(|limit| count(limit.who));
     match most {
-        Some(limit) if count(limit.who) * 2 > limits.len() => limit.clone(),
+        Some(most) if count(most.who) * 2 > limits.len() => {
+            let agreeing = steps
+                .iter()
+                .zip(&limits)
+                .filter(|(_, limit)| limit.who == most.who);
+            let mut agreeing: Vec<(&&Step, &Limit)> = agreeing.collect();
+            agreeing.sort_by(|(a, _), (b, _)| a.measured.rate().total_cmp(&b.measured.rate()));
+            let (step, limit) = agreeing[(agreeing.len() - 1) / 2];
+            Limit {
+                who: limit.who,
+                evidence: format!("{}{}", limit.evidence, name_round(step, rounds)),
+            }
+        }
         _ => Limit {
             who: Limited::NotKnown,
             evidence: match limits.is_empty() {

@@ -194,6 +194,45 @@ pub fn summarize_parts(logins: &[Login]) -> Vec<Summary> {
         .collect()
 }
 
+/// Time of whole logins. The sum of the parts' medians is another figure: a part that occurs in one login of five
+/// counts in it as if every login had it, and a wait that moves from part to part is in no median.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeTime {
+    /// Median.
+    pub median: Nanos,
+    /// Maximum.
+    pub longest: Nanos,
+}
+
+impl WholeTime {
+    /// Summarises the whole logins without the parts that `left_out` names; `None` without a login.
+    #[must_use]
+    pub fn of(logins: &[Login], left_out: &dyn Fn(&LoginPart) -> bool) -> Option<Self> {
+        let of_parts = |login: &Login| -> u64 {
+            let parts = login.phases.iter().filter(|phase| !left_out(&phase.part));
+            parts.map(|phase| phase.took.0).sum()
+        };
+        let mut times: Vec<u64> = logins.iter().map(of_parts).collect();
+        times.sort_unstable();
+        Some(Self {
+            median: Nanos(*times.get(times.len().checked_sub(1)? / 2)?),
+            longest: Nanos(*times.last()?),
+        })
+    }
+}
+
+/// Computes the fraction of the time of all logins that a part took. The fractions of all parts add up to 1.
+#[must_use]
+pub fn share_of_time(logins: &[Login], part: &LoginPart) -> f64 {
+    let phases = || logins.iter().flat_map(|login| &login.phases);
+    let own = phases().filter(|phase| phase.part == *part);
+    let (own, all) = (
+        own.map(|phase| phase.took.0).sum::<u64>(),
+        phases().map(|phase| phase.took.0).sum::<u64>(),
+    );
+    own as f64 / all.max(1) as f64
+}
+
 /// Authentication methods keep the order in which they were tried.
 fn order(part: &LoginPart) -> u8 {
     match part {
@@ -263,6 +302,16 @@ mod tests {
             (&LoginPart::User, Nanos(2_000_000_000))
         );
         assert_eq!((waits.count, waits.longest), (3, Nanos(5_000_000_000)));
+        // Two of three logins take 2 s; the sum of the medians would contain the name that one login alone has.
+        let whole = WholeTime::of(&slow, &|_| false).unwrap();
+        assert_eq!(whole.median, Nanos(2_021_000_000));
+        assert_eq!(whole.longest, Nanos(5_040_000_000));
+        let command = WholeTime::of(&slow, &|part| *part == LoginPart::User).unwrap();
+        assert_eq!(command.median, Nanos(31_000_000));
+        let shares: f64 = all.iter().map(|one| share_of_time(&slow, &one.part)).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+        assert!(share_of_time(&slow, &LoginPart::Name) < 0.01);
+        assert_eq!(WholeTime::of(&[], &|_| false), None);
         let quick = [login(&[(LoginPart::Tcp, 1), (key(), 80)])];
         assert_eq!(super::longest_wait(&summarize_parts(&quick)), None);
         assert_eq!(super::longest_wait(&[]), None);

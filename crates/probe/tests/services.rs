@@ -315,18 +315,20 @@ fn cookies_and_policies_of_nginx() {
     assert_eq!(good.cookies.len(), 1);
     let bad = ask("add_header Set-Cookie 'id=s3cret; Path=/';
          add_header Set-Cookie 'other=s3cret; SameSite=None; HttpOnly';
+         add_header Set-Cookie '__Host-x=s3cret; Path=/; Domain=localhost; Secure; HttpOnly; SameSite=Lax';
          add_header Content-Security-Policy \"script-src 'self' 'unsafe-inline'\";");
     assert_eq!(
         ids(&bad),
         [
             "http-cookie-secure",
             "http-cookie-refused",
+            "http-cookie-prefix",
             "http-weak-csp",
             "http-cookie-httponly",
             "http-cookie-samesite"
         ]
     );
-    assert_eq!(bad.cookies.len(), 2);
+    assert_eq!(bad.cookies.len(), 3);
     // Cookie values are secrets and must not appear.
     assert!(!format!("{bad:?}").contains("s3cret"));
 }

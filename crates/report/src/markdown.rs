@@ -1,7 +1,7 @@
 //! The Markdown report of a run, for issues, wikis and commit messages. Markdown of trials,
 //! studies and stacks is in their own modules.
 
-use crate::odd_round::OddRound;
+use crate::odd_round::find_odd_round;
 use crate::run_description;
 use crate::terminal::{collect_doubts, describe_criterion, limit_name, validity_mark};
 use assay_model::Run;
@@ -132,7 +132,7 @@ fn write_figures(run: &Run, judged: &Judged, out: &mut String) {
             (_, false) => "burst",
             (_, true) => "",
         };
-        let odd = OddRound::find(judged, result);
+        let odd = find_odd_round(judged, result);
         let mark = match odd.map(|odd| odd.describe()) {
             Some(odd) if mark.is_empty() => odd,
             Some(odd) => format!("{mark}; {odd}"),

@@ -66,7 +66,7 @@ fn render_text(run: &Run, judged: &Judged, style: Style, verbose: bool) -> Strin
             ));
         }
         for grid in grids.iter().filter(|grid| grid.target == target) {
-            grid_table::write_grid(grid, &mut out, style);
+            grid_table::write_grid(grid, judged, &mut out, style);
         }
         let rows: Vec<&WorkloadResult> = rest
             .iter()

@@ -412,6 +412,13 @@ fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
     }
 }
 
+/// Describes a round whose rate differs tenfold from the other rounds of the step.
+fn describe_odd_round(step: &StepResult) -> Option<String> {
+    let counted = step.over_time.iter().filter(|_| step.rounds > 0);
+    let rates: Vec<(u32, f64)> = counted.map(|round| (round.round + 1, round.rate)).collect();
+    Some(assay_judge::OddRound::find(&rates)?.describe())
+}
+
 fn write_table(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut rows: Vec<Vec<String>> =
         vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
@@ -447,6 +454,10 @@ fn write_table(out: &mut String, steps: &[&StepResult], style: Style) {
     for (at, row) in rows.iter().enumerate() {
         let line = columns.format_row(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
+        let step = at.checked_sub(1).and_then(|at| steps.get(at));
+        if let Some(odd) = step.and_then(|step| describe_odd_round(step)) {
+            style.write_paragraph(out, "", 4, &odd);
+        }
     }
     name_left_out(out, &left_out, style);
 }

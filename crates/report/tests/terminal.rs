@@ -43,6 +43,24 @@ fn matrix() {
     insta::assert_snapshot!("matrix_wide", show(&common::matrix(), WIDE));
 }
 
+/// A round at a fiftieth of the rate is named below the grid that contains it, and beside its sample.
+#[test]
+fn a_round_that_differs_tenfold_is_shown_in_the_table() {
+    let mut odd = common::matrix();
+    let iops = assay_model::criterion::Metric::all(assay_model::criterion::Quantity::Iops);
+    let sample = odd.judged.samples.iter_mut();
+    let sample = sample.filter(|one| one.round == 2).nth(3).unwrap();
+    let (workload, round) = (sample.workload.clone(), sample.round);
+    *sample.figures.get_mut(&iops).unwrap() /= 50.0;
+    let named = format!("{workload}, round {round}:");
+    assert!(!show(&common::matrix(), WIDE).contains("-fold)"));
+    assert!(show(&odd, WIDE).contains(&named));
+    assert!(show(&odd, NARROW).contains(&named));
+    let verbose = terminal::render_run_verbose(&odd.run, &odd.judged, WIDE);
+    let samples = verbose.split("Samples (").nth(1).unwrap();
+    assert_eq!(samples.matches("-fold)").count(), 1, "{samples}");
+}
+
 #[test]
 fn all_void() {
     let case = case(plan("sync"))

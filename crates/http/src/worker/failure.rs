@@ -8,7 +8,7 @@ use assay_model::web::FailureKind;
 use std::io;
 use std::time::Duration;
 
-/// Pause in nanoseconds after a failure without an answer, to limit the rate against a dead server.
+/// Pause in nanoseconds after a failure on a connection without an answer, to limit the rate against a dead server.
 pub(super) const REST: u64 = 10_000_000;
 
 /// Time in nanoseconds without traffic after which a connection counts as idle. Servers close idle connections
@@ -64,10 +64,14 @@ impl Worker<'_> {
 
     pub(super) fn fail(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
         let connection = &mut self.connections[at];
+        // A server that answered on this connection is alive. A pause would be time in which the closed loop asks for
+        // nothing, and the capacity of a server that drops requests would be that of the pauses.
+        let alive = connection.answers > 0;
         connection.close();
         let intended = connection.intended;
         self.tally.fail(kind, intended, self.now, why);
-        self.ended(at, self.now + REST);
+        let rest = if alive { 0 } else { REST };
+        self.ended(at, self.now + rest);
     }
 }
 

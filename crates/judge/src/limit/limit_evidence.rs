@@ -133,9 +133,7 @@ impl<'a> LimitEvidence<'a> {
             read_iops: rate(Direction::Read, false),
             write_iops: rate(Direction::Write, false),
             latency: compute_mean_latency(samples),
-            flush: over(&|_, sides| compute_flush_time(sides)).zip(over(&|_, sides| {
-                sides.get(&Direction::Write)?.latency.mean()
-            })),
+            flush: compute_mean_flush(samples),
             job_cpu: over(&|s, _| Some(find_busiest_cpu_use(&s.workers)?.0))
                 .zip(over(&|s, _| Some(find_busiest_cpu_use(&s.workers)?.1))),
             machine_busy: cpu(&|cpu| (1.0 - cpu.idle - cpu.iowait - cpu.steal).max(0.0)),
@@ -143,7 +141,7 @@ impl<'a> LimitEvidence<'a> {
             steal: cpu(&|cpu| cpu.steal),
             device_busy: over(&|s, _| find_busiest_device(s, ramp, |busy, _| busy)),
             device_queue: over(&|s, _| find_busiest_device(s, ramp, |_, queue| queue)),
-            device_share: over(&|s, _| compute_device_share(s)),
+            device_share: compute_device_share(samples),
             memory_file_system: matches!(fs, Some("tmpfs" | "ramfs")),
             throttle_events: (!events.is_empty()).then(|| events.iter().sum()),
             celsius: throttles()
@@ -179,6 +177,23 @@ fn compute_mean_latency(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f6
         (rates + rate, times + rate * time)
     });
     (rates > 0.0).then(|| times / rates)
+}
+
+/// Computes the mean time of the flush of a write, and the mean time of a write with its flush, over all samples. Each
+/// write counts once, as in the rate and the latency that are printed beside it: one slow sample has few writes.
+fn compute_mean_flush(samples: &[(&Sample, &FiguresByDirection)]) -> Option<(f64, f64)> {
+    let of_each = samples.iter().filter_map(|(_, sides)| {
+        let write = sides.get(&Direction::Write)?;
+        Some((
+            write.iops,
+            compute_flush_time(sides)?,
+            write.latency.mean()?,
+        ))
+    });
+    let (rates, flushes, writes) = of_each.fold((0.0, 0.0, 0.0), |sum, (rate, flush, write)| {
+        (sum.0 + rate, sum.1 + rate * flush, sum.2 + rate * write)
+    });
+    (rates > 0.0).then(|| (flushes / rates, writes / rates))
 }
 
 pub(crate) fn compute_mean(values: &[f64]) -> Option<f64> {
@@ -251,19 +266,25 @@ fn find_busiest_device(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) 
     ))
 }
 
-/// Computes bytes at the devices ÷ bytes of fio. The devices also counted the ramp, so the result
-/// errs upwards.
-fn compute_device_share(sample: &Sample) -> Option<f64> {
-    let devices = &sample.counters.devices;
+/// Computes bytes at the devices ÷ bytes of fio, over all samples with counters of devices. The devices also counted
+/// the ramp, so the result errs upwards.
+fn compute_device_share(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f64> {
     let moved = |bytes: u64| bytes as f64;
-    let device: f64 = devices
-        .iter()
-        .map(|d| moved(d.read_bytes.0) + moved(d.write_bytes.0))
-        .sum();
-    let stats = sample
-        .workers
-        .iter()
-        .flat_map(|job| job.read().into_iter().chain(job.write()));
-    let fio: f64 = stats.map(|io| moved(io.bytes.0)).sum();
-    (!devices.is_empty() && fio > 0.0).then(|| device / fio)
+    let of_each = samples.iter().filter_map(|(sample, _)| {
+        let devices = &sample.counters.devices;
+        let device: f64 = devices
+            .iter()
+            .map(|d| moved(d.read_bytes.0) + moved(d.write_bytes.0))
+            .sum();
+        let stats = sample
+            .workers
+            .iter()
+            .flat_map(|job| job.read().into_iter().chain(job.write()));
+        let fio: f64 = stats.map(|io| moved(io.bytes.0)).sum();
+        (!devices.is_empty() && fio > 0.0).then_some((device, fio))
+    });
+    let (device, fio) = of_each.fold((0.0, 0.0), |(device, fio), one| {
+        (device + one.0, fio + one.1)
+    });
+    (fio > 0.0).then(|| device / fio)
 }

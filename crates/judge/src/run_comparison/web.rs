@@ -6,6 +6,7 @@ use crate::workload_groups::WorkloadGroup;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Change, ComparisonRow, Interval};
+use assay_model::units::format_significant;
 use assay_model::web::Step;
 
 /// Smallest ratio that counts as a difference. Smaller differences do not matter to users, and two runs of the
@@ -16,6 +17,8 @@ const LEVEL: f64 = 0.05;
 /// Fewest stretches, on each side, that contain a request as slow as the percentile. Requests are not counted,
 /// because one pause of the machine makes a hundred requests slow at once and is one event.
 const EVENTS: usize = 10;
+/// Code of the doubt about other programs on the machine.
+const FOREIGN_WORK: &str = "foreign-work";
 /// Percentile from which a few events decide the value.
 const TAIL: f64 = 99.0;
 
@@ -49,24 +52,89 @@ pub(super) fn cpu_per_answer(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Com
 }
 
 fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
-    let steps = list_steps(group);
-    let each = steps
-        .iter()
-        .filter_map(|step| crate::web::per_cpu_second(step));
-    let logs: Vec<f64> = each
-        .filter(|rate| *rate > 0.0)
-        .map(|rate| (1e9 / rate).ln())
-        .collect();
-    let (mean, error) = compute_mean_and_error(&logs)?;
+    let answers = crate::web::estimate_per_cpu_second(&list_steps(group))?;
     Some(PooledValue {
-        value: mean.exp(),
-        error,
-        rounds: logs.len() as u32,
+        value: 1e9 / answers.value,
+        error: error_of(&answers),
+        rounds: answers.rounds,
     })
 }
 
+/// Returns the requests per second that an open loop was asked for, on average over its rounds; `None` for a closed
+/// loop.
+fn asked_rate(group: &WorkloadGroup) -> Option<f64> {
+    let steps = list_steps(group);
+    let rates: Vec<f64> = steps.iter().filter_map(|step| step.pace.rate()).collect();
+    let (mean, _) = compute_mean_and_error(&rates)?;
+    (rates.len() == steps.len()).then_some(mean)
+}
+
+/// Why the figures of two loads are not judged.
+enum Obstacle {
+    /// Both were asked for different rates.
+    OtherRate(String),
+    /// Other programs used the CPUs.
+    ForeignWork(String),
+}
+
+/// Returns why the figures of two loads must not be judged, if they must not.
+fn find_obstacle(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Obstacle> {
+    if let (Some(left), Some(right)) = (asked_rate(a), asked_rate(b))
+        && !(MARGIN.recip()..=MARGIN).contains(&(right / left))
+    {
+        return Some(Obstacle::OtherRate(format!(
+            "{} requests per second were asked for in the first run, {} in the second; --rate asks both for the same",
+            format_significant(left),
+            format_significant(right)
+        )));
+    }
+    let disturbed = |group: &WorkloadGroup| {
+        let steps = list_steps(group);
+        let found = steps.iter().filter_map(|step| {
+            let doubts = crate::web::doubts(step).into_iter();
+            let mut foreign = doubts.filter(|doubt| doubt.code == FOREIGN_WORK);
+            Some(foreign.next()?.evidence)
+        });
+        let found: Vec<String> = found.collect();
+        // One disturbed round of several is in the interval.
+        (found.len() * 2 > steps.len())
+            .then(|| found.into_iter().next())
+            .flatten()
+    };
+    let of = |name: &str, evidence: String| {
+        Obstacle::ForeignWork(format!(
+            "in the {name} run {evidence}; repeat it on a quiet machine, or compare with `assay trial`, whose pairs \
+             other work disturbs alike"
+        ))
+    };
+    disturbed(a)
+        .map(|evidence| of("first", evidence))
+        .or_else(|| disturbed(b).map(|evidence| of("second", evidence)))
+}
+
+/// Lists the loads whose figures are not judged, with the reason; foreign work once for all loads, with the evidence of
+/// the first.
+pub(super) fn list_obstacles(pairs: &[(&WorkloadGroup, &WorkloadGroup)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut foreign: Option<(String, Vec<&str>)> = None;
+    for (a, b) in pairs {
+        match find_obstacle(a, b) {
+            Some(Obstacle::OtherRate(why)) => {
+                lines.push(format!("not judged: {}: {why}", a.workload));
+            }
+            Some(Obstacle::ForeignWork(why)) => {
+                foreign.get_or_insert((why, Vec::new())).1.push(&a.workload);
+            }
+            None => {}
+        }
+    }
+    lines.extend(foreign.map(|(why, names)| format!("not judged: {}: {why}", names.join(", "))));
+    lines
+}
+
 /// Sets the verdicts of all figures together. A figure is better or worse if its interval is beyond the margin
-/// at a level that all figures share; a percentile with too few events beyond it is undecided. Sorts the rows
+/// at a level that all figures share; a percentile with too few events beyond it, and a load that
+/// [`find_obstacle`] names, is undecided. Sorts the rows
 /// of one load together.
 pub(super) fn judge_rows(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &WorkloadGroup)]) {
     rows.sort_by_key(|row| {
@@ -85,9 +153,10 @@ pub(super) fn judge_rows(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &
         };
         let quantity = row.metric.quantity;
         let known = pairs.iter().find(same).is_some_and(|(a, b)| {
-            [(a, row.a.value), (b, row.b.value)]
+            let enough = [(a, row.a.value), (b, row.b.value)]
                 .iter()
-                .all(|(group, value)| has_enough_events(group, quantity, *value))
+                .all(|(group, value)| has_enough_events(group, quantity, *value));
+            enough && find_obstacle(a, b).is_none()
         });
         row.verdict = match known {
             true => verdict(row, LEVEL / figures),
@@ -231,6 +300,97 @@ mod tests {
         }
         assert_eq!(verdict(&comparison, Quantity::Iops), Change::Same);
         assert_eq!(verdict(&comparison, Quantity::Cpu), Change::Same);
+    }
+
+    fn compared_steps(a: Vec<Step>, b: Vec<Step>) -> RunComparison {
+        let of = |uid: &str, steps: Vec<Step>| {
+            let (mut run, mut samples) = rounds("clean-read", &vec![1.0; steps.len()]);
+            run.uid = uid.to_owned();
+            for (sample, step) in samples.iter_mut().zip(steps) {
+                sample.workers = vec![step.into_worker()];
+            }
+            (run, samples)
+        };
+        let (a, b) = (of("a", a), of("b", b));
+        compare_runs((&a.0, &a.1), (&b.0, &b.1))
+    }
+
+    /// Half of the capacity that each run found is not the same load.
+    #[test]
+    fn open_loops_at_different_rates_are_not_judged() {
+        let of = |factor: f64, per_s: f64| -> Vec<Step> {
+            let all = [(1.0, 40), (1.002, 36), (0.998, 44)].map(|(noise, slow)| {
+                let mut step = step(factor * noise, slow);
+                (step.pace, step.share) = (Pace::Constant { per_s }, Some(0.5));
+                step
+            });
+            all.into()
+        };
+        let undecided = |comparison: &RunComparison| {
+            let mut verdicts = comparison.rows.iter().map(|row| row.verdict);
+            verdicts.all(|verdict| verdict == Change::Unclear)
+        };
+        let own = compared_steps(of(1.0, 10_000.0), of(1.3, 13_000.0));
+        assert!(undecided(&own), "{:?}", own.rows);
+        let said = own.cautions.iter().any(|text| text.contains("--rate"));
+        assert!(said, "{:?}", own.cautions);
+        let same = compared_steps(of(1.0, 10_000.0), of(0.5, 10_000.0));
+        assert_eq!(verdict(&same, Quantity::Iops), Change::Worse);
+    }
+
+    /// A run beside which another program used the CPUs is slower without any change of the server.
+    #[test]
+    fn a_run_with_foreign_work_is_not_judged() {
+        let of = |factor: f64, foreign: u64| -> Vec<Step> {
+            let all = [(1.0, 40), (1.002, 36), (0.998, 44)].map(|(noise, slow)| {
+                let mut step = step(factor * noise, slow);
+                step.machine = MachineUse {
+                    cpus: 4,
+                    window: Nanos(2 * S),
+                    busy: Nanos(2 * S + S / 5 + foreign),
+                    ..MachineUse::default()
+                };
+                step
+            });
+            all.into()
+        };
+        let quiet = compared_steps(of(1.0, 0), of(0.5, 0));
+        assert_eq!(verdict(&quiet, Quantity::Iops), Change::Worse);
+        let loud = compared_steps(of(1.0, 0), of(0.5, 4 * S));
+        assert_eq!(verdict(&loud, Quantity::Iops), Change::Unclear);
+        let said = loud
+            .cautions
+            .iter()
+            .filter(|text| text.contains("not judged"));
+        assert_eq!(said.count(), 1, "{:?}", loud.cautions);
+    }
+
+    /// The CPU time of an answer is that of the run's own report, also where one round is slow.
+    #[test]
+    fn cpu_per_answer_is_the_figure_of_the_run_itself() {
+        let (a, b) = (
+            [(1.0, 40), (0.05, 36), (1.0, 44)],
+            [(1.0, 40), (1.0, 36), (1.0, 44)],
+        );
+        let comparison = compared(&a, &b);
+        let row = comparison
+            .rows
+            .iter()
+            .find(|row| row.metric.quantity == Quantity::Cpu);
+        let row = row.unwrap();
+        for (side, factors) in [(row.a, a), (row.b, b)] {
+            let steps: Vec<Step> = factors.map(|(factor, slow)| step(factor, slow)).into();
+            let judged = crate::web::judge(&steps, 1);
+            let printed = judged.steps[0].per_cpu_second.unwrap();
+            assert!((side.value * printed.value / 1e9 - 1.0).abs() < 1e-9);
+        }
+        // The slow round is named, because it explains the difference.
+        let named = |text: &&String| text.contains("first run, round 2");
+        assert!(
+            comparison.cautions.iter().any(|text| named(&text)),
+            "{:?}",
+            comparison.cautions
+        );
     }
 
     #[test]

@@ -28,18 +28,40 @@ pub(super) fn estimate_mean(rounds: &FigureByRound) -> Option<Estimate> {
     })
 }
 
-/// Estimates the geometric mean of `to ÷ from` over the rounds that both have, with its interval.
+/// Estimates `to ÷ from` over the rounds that both have: the ratio of the two means, as a reader computes it from
+/// the times beside it. The interval comes from the ratios of the rounds, on the log scale.
 pub(super) fn estimate_ratio(from: &FigureByRound, to: &FigureByRound) -> Option<Estimate> {
-    let logs: Vec<f64> = to
+    let both: Vec<(f64, f64)> = to
         .iter()
-        .filter_map(|(round, to)| Some((to / from.get(round)?).ln()))
-        .filter(|log| log.is_finite())
+        .filter_map(|(round, to)| Some((*from.get(round)?, *to)))
+        .filter(|(from, to)| (to / from).ln().is_finite())
         .collect();
-    let (log, error) = compute_mean_and_error(&logs)?;
+    let logs: Vec<f64> = both.iter().map(|(from, to)| (to / from).ln()).collect();
+    let (_, error) = compute_mean_and_error(&logs)?;
+    let [all_from, all_to] = both
+        .iter()
+        .fold([0.0, 0.0], |[a, b], (from, to)| [a + from, b + to]);
+    let value = all_to / all_from;
     Some(Estimate {
-        value: log.exp(),
+        value,
         interval: error
-            .and_then(|error| interval_on_log_scale(log.exp(), error, logs.len() as f64 - 1.0)),
+            .and_then(|error| interval_on_log_scale(value, error, logs.len() as f64 - 1.0)),
         rounds: logs.len() as u32,
     })
+}
+
+/// Removes the rounds that not all of the figures have, so that figures printed side by side come from the same
+/// rounds. Removes nothing if fewer than two rounds, or less than half of the rounds of any figure, would remain.
+pub(super) fn keep_common_rounds(figures: &mut [FigureByRound]) {
+    let measured = figures.iter().filter(|rounds| !rounds.is_empty());
+    let most = measured.clone().map(BTreeMap::len).max().unwrap_or(0);
+    let mut common: Vec<u32> = measured.clone().flat_map(BTreeMap::keys).copied().collect();
+    common.sort_unstable();
+    common.dedup();
+    common.retain(|round| measured.clone().all(|rounds| rounds.contains_key(round)));
+    if common.len() >= 2 && common.len() * 2 >= most {
+        for rounds in figures {
+            rounds.retain(|round, _| common.contains(round));
+        }
+    }
 }

@@ -226,6 +226,49 @@ fn void_samples_are_left_out_and_their_doubts_stay() {
     assert_eq!(found.wholes[0].sum.unwrap().rounds, 1);
 }
 
+/// A round in which everything is slow, and a round in which one layer has no figure, must not make the printed
+/// times disagree: time below + added time = time above, and time above ÷ time below = factor.
+#[test]
+fn times_added_times_and_factors_agree_whatever_the_rounds() {
+    let mut slow = rounds([40e3, 20e3, 30e3, 10e3], 2e3, 5, 7);
+    for sample in slow.iter_mut().filter(|one| one.round == 3) {
+        let factor = match sample.target.as_str() {
+            "file" | "raw" => 3.0,
+            _ => 40.0,
+        };
+        for value in sample.figures.values_mut() {
+            *value *= factor;
+        }
+    }
+    let mut missing = rounds([40e3, 20e3, 30e3, 10e3], 2e3, 5, 8);
+    for sample in missing.iter_mut() {
+        match (sample.target.as_str(), sample.round) {
+            ("raw", 4) => sample.validity = Validity::Void,
+            (_, 4) => sample.figures.values_mut().for_each(|value| *value *= 9.0),
+            _ => {}
+        }
+    }
+    for (name, samples) in [("slow", slow), ("missing", missing)] {
+        let found = judge(&samples);
+        let time = |rung: usize| found.levels[rung].latency.unwrap().value;
+        for step in &found.steps {
+            let (below, above) = (time(step.from), time(step.to));
+            let added = step.added.unwrap().value;
+            assert!(
+                (below + added - above).abs() < 1e-6 * above,
+                "{name}: {below} + {added} is not {above}"
+            );
+            let ratio = step.ratio.unwrap().value;
+            assert!(
+                (above / below / ratio - 1.0).abs() < 1e-9,
+                "{name}: {above} ÷ {below} is not {ratio}"
+            );
+            let interval = step.ratio.unwrap().interval.unwrap();
+            assert!((interval.low..=interval.high).contains(&ratio));
+        }
+    }
+}
+
 #[test]
 fn nothing_measured_says_nothing() {
     assert!(build_waterfalls(&ladder(), &[workload()], &[]).is_empty());

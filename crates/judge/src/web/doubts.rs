@@ -138,10 +138,11 @@ fn requests_failed(step: &Step) -> Option<Doubt> {
         kinds.push(format!("{} never sent", measured.unsent));
     }
     let evidence = format!(
-        "{} of {} requests did not succeed: {}",
+        "{} of {} requests did not succeed: {}{}",
         measured.failed(),
         measured.due,
-        kinds.join(", ")
+        kinds.join(", "),
+        describe_first_failure(measured)
     );
     let remedy = "The rate counts good answers alone, and a failed request is slower than any other in \
                   the percentiles. Find out why they fail before comparing.";
@@ -149,6 +150,20 @@ fn requests_failed(step: &Step) -> Option<Doubt> {
         true => void_doubt("requests-failed", evidence, remedy),
         false => suspect_doubt("requests-failed", evidence, remedy),
     })
+}
+
+/// Describes when the failures began, if the first quarter of the step had none.
+fn describe_first_failure(measured: &Measured) -> String {
+    let points = measured.over_time();
+    let first = points.iter().position(|point| point.failures > 0.0);
+    match first {
+        Some(first) if first * 4 >= points.len() => {
+            // A point is the middle of its stretch.
+            let begin = points[first - 1].at.0.midpoint(points[first].at.0);
+            format!("; none in the first {}", Nanos(begin))
+        }
+        _ => String::new(),
+    }
 }
 
 /// Describes answers with an unexpected status: `43 with status 503`, the most frequent first.

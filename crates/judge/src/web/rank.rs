@@ -1,8 +1,9 @@
 //! Ranks several servers. Rounds were interleaved, so a disturbance of a round affected all servers in it;
 //! therefore servers are compared round by round.
 
-use super::{estimate, is_counted, per_cpu_second};
+use super::{estimate, estimate_per_cpu_second, is_counted, per_cpu_second};
 use crate::estimate::{compute_mean_and_error, interval_around_mean};
+use assay_model::result::Estimate;
 use assay_model::web::result::{Capacity, Place, RankedBy, Ranking};
 use assay_model::web::{Pace, Step};
 
@@ -11,27 +12,40 @@ pub(super) fn rank_targets(steps: &[Step], capacity: &[Option<Capacity>]) -> Vec
     if capacity.len() < 2 {
         return Vec::new();
     }
-    let by = |by: RankedBy, of: &dyn Fn(&Step) -> Option<f64>| {
-        let places = rank_places(steps, capacity, of);
+    let by = |by: RankedBy, figure: &RankedFigure| {
+        let places = rank_places(steps, capacity, figure);
         (places.len() > 1).then_some(Ranking { by, places })
     };
-    let rate = |step: &Step| Some(step.measured.rate());
+    let rates = |steps: &[&Step]| {
+        let rates: Vec<f64> = steps.iter().map(|step| step.measured.rate()).collect();
+        estimate(&rates)
+    };
+    let rate = RankedFigure {
+        of_round: &|step| Some(step.measured.rate()),
+        of_rounds: &rates,
+    };
+    let efficiency = RankedFigure {
+        of_round: &per_cpu_second,
+        of_rounds: &estimate_per_cpu_second,
+    };
     [
         by(RankedBy::Capacity, &rate),
-        by(RankedBy::Efficiency, &per_cpu_second),
+        by(RankedBy::Efficiency, &efficiency),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-fn rank_places(
-    steps: &[Step],
-    capacity: &[Option<Capacity>],
-    of: &dyn Fn(&Step) -> Option<f64>,
-) -> Vec<Place> {
-    // For each target, at the concurrency of its capacity: round and figure.
-    let mut all: Vec<(usize, Vec<(u32, f64)>)> = Vec::new();
+/// A figure by which targets are ranked: of one round, and of all rounds, as it is printed for the step.
+struct RankedFigure<'a> {
+    of_round: &'a dyn Fn(&Step) -> Option<f64>,
+    of_rounds: &'a dyn Fn(&[&Step]) -> Option<Estimate>,
+}
+
+fn rank_places(steps: &[Step], capacity: &[Option<Capacity>], figure: &RankedFigure) -> Vec<Place> {
+    // For each target, at the concurrency of its capacity: the figure of all rounds, and each round with its figure.
+    let mut ranked: Vec<(usize, Estimate, Vec<(u32, f64)>)> = Vec::new();
     for (target, capacity) in capacity.iter().enumerate() {
         let Some(capacity) = capacity else { continue };
         let at = steps.iter().filter(|step| {
@@ -39,22 +53,16 @@ fn rank_places(
                 && step.pace == Pace::Closed
                 && step.connections == capacity.connections
                 && is_counted(step)
+                && (figure.of_round)(step).is_some_and(|value| value > 0.0)
         });
-        let figures: Vec<(u32, f64)> = at
-            .filter_map(|step| Some((step.round, of(step).filter(|value| *value > 0.0)?)))
-            .collect();
-        if !figures.is_empty() {
-            all.push((target, figures));
+        let at: Vec<&Step> = at.collect();
+        let rounds = at
+            .iter()
+            .filter_map(|step| Some((step.round, (figure.of_round)(step)?)));
+        if let Some(value) = (figure.of_rounds)(&at) {
+            ranked.push((target, value, rounds.collect()));
         }
     }
-    let value = |figures: &[(u32, f64)]| {
-        let values: Vec<f64> = figures.iter().map(|(_, value)| *value).collect();
-        estimate(&values)
-    };
-    let mut ranked: Vec<_> = all
-        .into_iter()
-        .filter_map(|(target, figures)| Some((target, value(&figures)?, figures)))
-        .collect();
     ranked.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
     (0..ranked.len())
         .map(|at| Place {

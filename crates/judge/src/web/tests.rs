@@ -1,5 +1,6 @@
 //! Judges constructed steps of a load.
 
+mod agreement;
 mod capacity;
 mod drift;
 mod generators;

@@ -151,6 +151,9 @@ pub struct StepResult {
 pub struct OverTime {
     /// Round, from 0.
     pub round: u32,
+    /// Successful responses per second of the whole round.
+    #[serde(default)]
+    pub rate: f64,
     /// About forty points; none in runs stored before 0.3.
     pub points: Vec<Point>,
 }

@@ -17,6 +17,10 @@ pub struct Cookie {
     /// The attribute `SameSite`: whether browsers send the cookie with requests from other sites. `None` if it
     /// is absent.
     pub same_site: Option<SameSite>,
+    /// The attributes do what the prefix of the name promises (`__Host-`, `__Secure-`); true without a prefix.
+    #[serde(skip)]
+    #[schemars(skip)]
+    keeps_prefix: bool,
 }
 
 /// Values of the attribute `SameSite` (RFC 6265bis section 4.1.2.7).
@@ -53,13 +57,17 @@ impl Cookie {
             secure: false,
             http_only: false,
             same_site: None,
+            keeps_prefix: true,
         };
+        let (mut root, mut domain) = (false, false);
         for part in parts {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let value = value.trim();
             match name.trim().to_ascii_lowercase().as_str() {
                 "secure" => cookie.secure = true,
                 "httponly" => cookie.http_only = true,
+                "path" => root = value == "/",
+                "domain" => domain = !value.is_empty(),
                 "max-age" if value.starts_with(['0', '-']) => return None,
                 "samesite" => {
                     cookie.same_site = match value.to_ascii_lowercase().as_str() {
@@ -71,6 +79,16 @@ impl Cookie {
                 }
                 _ => {}
             }
+        }
+        // Browsers compare prefixes without regard to case (RFC 6265bis section 5.7).
+        let prefix = |text: &str| {
+            let own = name.get(..text.len());
+            own.is_some_and(|own| own.eq_ignore_ascii_case(text))
+        };
+        if prefix("__host-") {
+            cookie.keeps_prefix = cookie.secure && root && !domain;
+        } else if prefix("__secure-") {
+            cookie.keeps_prefix = cookie.secure;
         }
         (!name.is_empty()).then_some(cookie)
     }
@@ -147,6 +165,20 @@ pub(super) fn judge(cookies: &[Cookie], https: bool, out: &mut Vec<Remark>) {
             "add `; Secure` to Set-Cookie",
         ));
     }
+    // Over plain HTTP, browsers refuse every cookie with a prefix.
+    let broken = |cookie: &Cookie| !cookie.keeps_prefix;
+    if let Some(names) = of(&broken) {
+        out.push(Remark::new(
+            "http-cookie-prefix",
+            Weak,
+            format!(
+                "{names}: the attributes contradict the prefix of the name, so browsers refuse the cookie and never \
+                 store it"
+            ),
+            "RFC 6265bis sections 4.1.3 and 5.7",
+            "`__Host-` needs `; Secure; Path=/` and no Domain, `__Secure-` needs `; Secure`",
+        ));
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +193,19 @@ mod tests {
             (&*good.name, good.secure, good.http_only, good.same_site),
             ("__Host-id", true, true, Some(SameSite::Strict))
         );
+        for (header, kept) in [
+            ("__Host-id=1; Secure; Path=/", true),
+            ("__Host-id=1; Secure; Path=/; Domain=", true),
+            ("__Host-id=1; Secure; Path=/; Domain=example.org", false),
+            ("__Host-id=1; Secure; Path=/app", false),
+            ("__host-id=1; Path=/", false),
+            ("__Secure-id=1; Secure; Path=/app; Domain=example.org", true),
+            ("__Secure-id=1; HttpOnly", false),
+            ("__Hosting=1", true),
+            ("ä=1", true),
+        ] {
+            assert_eq!(read(header).keeps_prefix, kept, "{header}");
+        }
         // A value that looks like an attribute, and an unknown attribute.
         let bare = read("secure=httponly; SameSite=sometimes; Partitioned");
         assert!(!bare.secure && !bare.http_only && bare.same_site.is_none());

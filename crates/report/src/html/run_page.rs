@@ -4,7 +4,7 @@
 use super::doubt_view::DoubtView;
 use super::line_charts;
 use super::run_charts::{self, HeatColumn};
-use crate::odd_round::OddRound;
+use crate::odd_round::find_odd_round;
 use crate::result_grid::{self, ResultGrid};
 use crate::run_description;
 use crate::terminal::{
@@ -323,7 +323,7 @@ fn build_row(judged: &Judged, result: &WorkloadResult) -> ResultRow {
             0 => result.rounds.to_string(),
             out => format!("{} (+{out} left out)", result.rounds),
         },
-        odd_round: OddRound::find(judged, result).map(|odd| odd.describe()),
+        odd_round: find_odd_round(judged, result).map(|odd| odd.describe()),
         steady: match (void, result.steadiness.steady) {
             (true, _) => "",
             (false, true) => "steady",

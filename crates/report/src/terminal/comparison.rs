@@ -176,15 +176,21 @@ pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
     }
 }
 
+/// Ratio of the ends of an interval from which the ends mean nothing.
+const TOO_WIDE: f64 = 1e4;
+
 fn format_cells(row: &ComparisonRow, requests: bool) -> [String; 6] {
     let quantity = row.metric.quantity;
-    let interval = row.interval.map_or("no interval".to_owned(), |interval| {
-        format!(
+    let interval = match row.interval {
+        None => "no interval".to_owned(),
+        // Two rounds that differ give ends that are millions apart.
+        Some(interval) if interval.high > TOO_WIDE * interval.low => "too wide".to_owned(),
+        Some(interval) => format!(
             "{} to {}",
             format_ratio(interval.low),
             format_ratio(interval.high)
-        )
-    });
+        ),
+    };
     let of = match row.metric.direction {
         Direction::All => "",
         Direction::Read => "read ",

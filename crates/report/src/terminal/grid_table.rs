@@ -2,12 +2,13 @@
 //! `result_tables`.
 
 use super::{tint_validity, validity_mark};
+use crate::odd_round::find_odd_round;
 use crate::result_grid::ResultGrid;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
-use assay_model::result::WorkloadResult;
+use assay_model::result::{Judged, WorkloadResult};
 use assay_render::Style;
-use assay_render::text::{measure_width, pad_left, pad_right};
+use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{NONE, format_value};
 
 fn format_cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize) -> String {
@@ -27,8 +28,8 @@ fn format_cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize
 }
 
 /// Writes a grid: rows are block sizes, columns are depths; IOPS and p99 are side by side if there
-/// is room, else below each other.
-pub(super) fn write_grid(grid: &ResultGrid, out: &mut String, style: Style) {
+/// is room, else below each other. A line below names each cell of which one round differs tenfold.
+pub(super) fn write_grid(grid: &ResultGrid, judged: &Judged, out: &mut String, style: Style) {
     let blocks = [(Quantity::Iops, "IOPS"), (Quantity::P99, "p99")];
     // A mark has a column of its own, so that figures stay aligned.
     let suspect = |result: &&WorkloadResult| result.validity == Validity::Suspect;
@@ -112,6 +113,12 @@ pub(super) fn write_grid(grid: &ResultGrid, out: &mut String, style: Style) {
             let kept = out.trim_end().len();
             out.truncate(kept);
             out.push('\n');
+        }
+    }
+    for result in grid.cells.iter().flatten() {
+        if let Some(odd) = find_odd_round(judged, result) {
+            let note = format!("{}, {}", escape_line(&result.workload), odd.describe());
+            style.write_paragraph(out, "", 2, &note);
         }
     }
 }

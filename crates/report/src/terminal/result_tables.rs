@@ -2,10 +2,10 @@
 //! `grid_table`.
 
 use super::{tint_validity, validity_mark};
-use crate::odd_round::OddRound;
+use crate::odd_round::find_odd_round;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
-use assay_model::result::{Figures, Judged, WorkloadResult};
+use assay_model::result::{Figures, Judged, JudgedSample, WorkloadResult};
 use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{NONE, format_plus_minus, format_value};
@@ -104,7 +104,7 @@ pub(super) fn write_results_table(
                 name: escape_line(&result.workload),
                 validity: result.validity,
                 cells,
-                note: OddRound::find(judged, result).map(|odd| odd.describe()),
+                note: find_odd_round(judged, result).map(|odd| odd.describe()),
             }
         })
         .collect();
@@ -128,6 +128,13 @@ pub(super) fn write_samples_table(
         let figure = figures.get(&Metric::all(quantity));
         figure.map_or(NONE.to_owned(), |figure| format_value(quantity, *figure))
     };
+    let odd_round_of = |sample: &JudgedSample| {
+        let same = |result: &&WorkloadResult| {
+            result.workload == sample.workload && result.target == sample.target
+        };
+        let result = judged.results.iter().find(same)?;
+        find_odd_round(judged, result).filter(|odd| odd.round == sample.round)
+    };
     let rows: Vec<TextRow> = judged
         .samples
         .iter()
@@ -139,7 +146,7 @@ pub(super) fn write_samples_table(
                 .into_iter()
                 .map(|q| cell(&sample.figures, q))
                 .collect(),
-            note: None,
+            note: odd_round_of(sample).map(|odd| odd.describe()),
         })
         .collect();
     super::write_section_heading(

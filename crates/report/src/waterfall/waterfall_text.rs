@@ -5,7 +5,7 @@ use super::WaterfallView;
 use assay_model::ladder::{Rung, Step, Waterfall, Whole};
 use assay_model::result::{Estimate, Interval};
 use assay_render::text::escape_line;
-use assay_render::units::{NONE, format_latency, format_percent, format_ratio};
+use assay_render::units::{NONE, format_latency, format_percent, format_plural, format_ratio};
 
 /// Formats a difference of times with its sign: `+12.3 µs`, `−40 ns`.
 pub(crate) fn format_signed_time(nanos: f64) -> String {
@@ -189,6 +189,18 @@ pub(crate) fn describe_unexplained_rest(whole: &Whole) -> String {
 
 /// Describes what a workload cannot show, a line each.
 pub(crate) fn describe_unmeasurable(view: &WaterfallView, fall: &Waterfall) -> Vec<String> {
+    let rounds_of = |rung: usize| fall.levels[rung].latency.map(|latency| latency.rounds);
+    let other_rounds = |(index, step): (usize, &Step)| {
+        let added = step.added?.rounds;
+        let [from, to] = [rounds_of(step.from)?, rounds_of(step.to)?];
+        (from != added || to != added).then(|| {
+            format!(
+                "{}: what it adds is over the {} that both layers have; the times beside it are over {from} and {to}",
+                layer_name(view, fall, index),
+                format_plural(u64::from(added), "round", "rounds")
+            )
+        })
+    };
     let line = |(index, step): (usize, &Step)| {
         let name = layer_name(view, fall, index);
         match (step.added, step.added.and_then(|added| added.interval)) {
@@ -211,7 +223,11 @@ pub(crate) fn describe_unmeasurable(view: &WaterfallView, fall: &Waterfall) -> V
             _ => None,
         }
     };
-    fall.steps.iter().enumerate().filter_map(line).collect()
+    let steps = || fall.steps.iter().enumerate();
+    steps()
+        .filter_map(line)
+        .chain(steps().filter_map(other_rounds))
+        .collect()
 }
 
 /// Describes what this ladder cannot separate, a line for each layer that comes with others.

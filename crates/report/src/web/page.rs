@@ -1,6 +1,9 @@
 //! The page: a section of charts for each server, and one that compares the servers.
 
-use super::{HEAD, Web, describe_results, format_cells, format_percentile, format_rate, step_name};
+use super::{
+    HEAD, Web, describe_odd_round, describe_results, format_cells, format_percentile, format_rate,
+    step_name,
+};
 mod over_time;
 
 use crate::plan::{BarLine, BarPart, PlanSection, render_page_of_verb};
@@ -37,6 +40,13 @@ pub fn page(web: &Web) -> String {
                     build_latency_section(url, &format!("{kind}-{target}"), kind == "open", steps)
                 }),
         );
+        if closed.is_empty()
+            && !remarks.is_empty()
+            && let Some(first) = sections.last_mut()
+        {
+            // Without a closed loop, the remarks on the server belong to its latency.
+            first.notes.splice(0..0, remarks.iter().cloned());
+        }
         let all: Vec<&StepResult> = closed.iter().chain(&open).copied().collect();
         sections.extend(
             [("closed", &closed), ("open", &open)]
@@ -77,6 +87,14 @@ pub fn page(web: &Web) -> String {
     render_page_of_verb("assay web", &title, &intro, &sections)
 }
 
+/// Names the line of a step in a chart, with a mark if no round of the step is valid.
+fn name_line(step: &StepResult) -> String {
+    match step.rounds {
+        0 => format!("{} (void)", step_name(step)),
+        _ => step_name(step),
+    }
+}
+
 fn list_columns() -> Vec<&'static str> {
     std::iter::once("step").chain(HEAD).collect()
 }
@@ -113,7 +131,13 @@ fn build_throughput_section(url: &str, steps: &[&StepResult], remarks: &[String]
             .to_owned(),
         columns: list_columns(),
         rows: rows.collect(),
-        notes: remarks.to_vec(),
+        notes: remarks
+            .iter()
+            .cloned()
+            .chain(steps.iter().filter_map(|step| {
+                Some(format!("{}, {}", step_name(step), describe_odd_round(step)?))
+            }))
+            .collect(),
         ..PlanSection::default()
     }
 }
@@ -173,7 +197,7 @@ fn build_latency_section(
         return None;
     }
     let of = drawn.iter().map(|step| percentile_curves::LatencyCurve {
-        label: step_name(step),
+        label: name_line(step),
         points: percentile_curves::compute_curve(&step.histogram, POINTS),
     });
     let heading = match open {

@@ -38,6 +38,7 @@ fn step(target: usize, pace: Pace, connections: u32) -> StepResult {
         over_time: (0..2)
             .map(|round| assay_model::web::result::OverTime {
                 round,
+                rate: 12_345.0,
                 points: (0..40u64)
                     .map(|at| assay_model::web::Point {
                         at: Nanos(at * 50_000_000 + 25_000_000),
@@ -198,6 +199,45 @@ fn figures_of_a_step_that_is_void_are_marked() {
             "{text}"
         );
     }
+}
+
+/// A round at a twentieth of the rate is named in the table and on the page; curves of void steps are marked, and an
+/// open loop alone keeps the remarks on its server.
+#[test]
+fn odd_rounds_void_curves_and_remarks_are_shown() {
+    let mut odd = step(0, Pace::Closed, 4);
+    odd.over_time[1].rate /= 20.0;
+    let void = StepResult {
+        rounds: 0,
+        rate: None,
+        ..step(0, Pace::Constant { per_s: 6000.0 }, 64)
+    };
+    let show = |steps: Vec<StepResult>| {
+        let judged = Judged { steps, ..judged() };
+        with(|web| {
+            let web = Web {
+                judged: &judged,
+                remarks: web.remarks,
+                urls: web.urls,
+                settings: web.settings.clone(),
+                steps: web.steps,
+                about: web.about.clone(),
+                interrupted: false,
+            };
+            let style = Style {
+                color: false,
+                width: 100,
+            };
+            (page(&web), terminal(&web, style))
+        })
+    };
+    let (drawn, text) = show(vec![odd]);
+    assert!(text.contains("round 2: 617 per second"), "{text}");
+    assert!(drawn.contains("round 2: 617 per second"));
+    assert!(!show(vec![step(0, Pace::Closed, 4)]).1.contains("-fold"));
+    let (drawn, _) = show(vec![void]);
+    assert!(drawn.matches("(void)</text>").count() >= 2, "{drawn}");
+    assert!(drawn.contains("it is a cache"));
 }
 
 #[test]

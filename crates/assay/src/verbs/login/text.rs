@@ -2,6 +2,7 @@
 
 use super::Measured;
 use assay_login::concurrent_logins::Crowd;
+use assay_login::{LoginPart, WholeTime, share_of_time};
 use assay_model::Nanos;
 use assay_render::Style;
 use assay_render::table::render_table;
@@ -43,7 +44,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
     if measured.failed.is_none() {
         let text = match measured.healthy {
             true => healthy(measured),
-            false => format!("{}, {} each.", logins(measured), nanos(whole(measured))),
+            false => format!("{}.", logins_with_time(measured)),
         };
         style.write_paragraph(&mut out, "", 0, &text);
     }
@@ -52,7 +53,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
         let text = format!(
             "\nOver a control socket (ControlMaster) a command takes {} instead of {}.",
             nanos(middle),
-            nanos(Nanos(command(measured)))
+            nanos(command(measured))
         );
         out.push('\n');
         style.write_paragraph(&mut out, "", 0, text.trim());
@@ -68,9 +69,8 @@ fn healthy(measured: &Measured) -> String {
         .map(|part| format!("{} {}", part.part.name(), nanos(part.median)))
         .collect();
     format!(
-        "Healthy: {}, {} each; nothing waits ({}).",
-        logins(measured),
-        nanos(whole(measured)),
+        "Healthy: {}; nothing waits ({}).",
+        logins_with_time(measured),
         parts.join(", ")
     )
 }
@@ -79,27 +79,50 @@ fn logins(measured: &Measured) -> String {
     format_plural(measured.logins.len() as u64, "login", "logins")
 }
 
-/// Computes the time of a login from the medians of its parts.
-fn whole(measured: &Measured) -> Nanos {
-    Nanos(measured.parts.iter().map(|part| part.median.0).sum())
+/// Formats the number of logins with the time of a whole login.
+fn logins_with_time(measured: &Measured) -> String {
+    let logins = logins(measured);
+    match (
+        WholeTime::of(&measured.logins, &|_| false),
+        measured.logins.len(),
+    ) {
+        (None, _) => logins,
+        (Some(whole), 1) => format!("{logins}, {}", nanos(whole.median)),
+        (Some(whole), _) => format!(
+            "{logins}, median {}, longest {}",
+            nanos(whole.median),
+            nanos(whole.longest)
+        ),
+    }
 }
 
+/// Formats a row for each part: its median and longest time in the logins that have it, and its share of the time of
+/// all logins.
 fn parts(measured: &Measured) -> String {
-    let whole = whole(measured).0.max(1) as f64;
+    let all = measured.logins.len();
+    let rare = measured.parts.iter().any(|part| part.count < all);
     let rows: Vec<Vec<String>> = measured
         .parts
         .iter()
         .map(|part| {
-            let share = part.median.0 as f64 / whole * 100.0;
-            vec![
+            let share = share_of_time(&measured.logins, &part.part) * 100.0;
+            let mut row = vec![
                 part.part.name(),
                 nanos(part.median),
                 nanos(part.longest),
                 format!("{share:.0} %"),
-            ]
+            ];
+            if rare {
+                row.push(format!("{} of {all}", part.count));
+            }
+            row
         })
         .collect();
-    render_table(2, "lrrr", &["part", "median", "longest", "share"], &rows)
+    let mut heads = vec!["part", "median", "longest", "share"];
+    if rare {
+        heads.push("logins");
+    }
+    render_table(2, &"lrrrr"[..heads.len()], &heads, &rows)
 }
 
 /// Formats each cause with its seconds and evidence, then the time without evidence.
@@ -109,11 +132,7 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
     }
     out.push_str("\nWhere the time goes\n");
     for cause in &measured.causes {
-        let parts: Vec<String> = cause
-            .parts
-            .iter()
-            .map(assay_login::LoginPart::name)
-            .collect();
+        let parts: Vec<String> = cause.parts.iter().map(LoginPart::name).collect();
         let count = match cause.logins == measured.logins.len() {
             true => String::new(),
             false => format!(" in {} of {}", cause.logins, logins(measured)),
@@ -158,10 +177,9 @@ fn capital(text: &str) -> String {
 }
 
 /// Computes the time of a login without an interactive shell.
-fn command(measured: &Measured) -> u64 {
-    let parts = measured.parts.iter();
-    let own = parts.filter(|part| part.part != assay_login::LoginPart::Prompt);
-    own.map(|part| part.median.0).sum()
+fn command(measured: &Measured) -> Nanos {
+    let prompt = |part: &LoginPart| *part == LoginPart::Prompt;
+    WholeTime::of(&measured.logins, &prompt).map_or(Nanos(0), |whole| whole.median)
 }
 
 fn middle(times: &[Nanos]) -> Option<Nanos> {

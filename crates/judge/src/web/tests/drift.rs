@@ -79,6 +79,51 @@ fn an_open_loop_that_is_slower_than_the_capacity_raises_a_doubt() {
     assert!(of(18) && !of(1));
 }
 
+/// A server that is slow every other second answers most requests of a closed loop in its fast seconds. That half of
+/// the evenly sent requests take longer is no drift.
+#[test]
+fn a_server_that_is_slow_from_time_to_time_is_not_slower_than_its_capacity() {
+    let of = |slow: u64| {
+        let mut closed = closed();
+        over_time(&mut closed, |at| match at % 2 {
+            0 => (4000, 2_000_000),
+            _ => (800, slow),
+        });
+        closed.measured.latency = [(2_000_000, 80_000), (slow, 16_000)].into_iter().collect();
+        closed.measured.service = closed.measured.latency.clone();
+        closed.measured.answers = closed.measured.latency.count();
+        closed.measured.under_way =
+            closed.measured.rate() * closed.measured.latency.mean().unwrap() / 1e9;
+        let mut open = open();
+        open.share = Some(0.5);
+        open.measured.latency = [(10_000_000, 20_000)].into_iter().collect();
+        open.measured.service = open.measured.latency.clone();
+        let judged = judge(&[closed, open], 1);
+        let drifts = |doubt: &Doubt| doubt.code == "drift";
+        judged.steps[1].doubts.iter().any(drifts)
+    };
+    assert!(!of(10_000_000));
+    // Its slow seconds do not explain 10 ms.
+    assert!(of(3_000_000));
+}
+
+#[test]
+fn failures_that_begin_late_say_when() {
+    let of = |first: usize| {
+        let mut step = closed();
+        over_time(&mut step, |_| (500, 1_000_000));
+        for stretch in &mut step.measured.stretches[first..] {
+            stretch.failures = 10;
+        }
+        fail(&mut step, FailureKind::Reset, 300);
+        let found = doubts(&step).into_iter();
+        let mut found = found.filter(|doubt| doubt.code == "requests-failed");
+        found.next().unwrap().evidence
+    };
+    assert!(of(20).contains("none in the first 20"), "{}", of(20));
+    assert!(!of(2).contains("none in the first"), "{}", of(2));
+}
+
 /// Rounds that differ by a factor of two are reported in their order.
 #[test]
 fn rounds_of_a_server_that_slows_down_differ() {

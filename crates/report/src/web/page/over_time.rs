@@ -56,7 +56,7 @@ pub(super) fn build_section(
             let lines: Vec<line_chart::ChartLine> = steps
                 .iter()
                 .map(|step| line_chart::ChartLine {
-                    label: step_name(step),
+                    label: super::name_line(step),
                     points: thin_out(&list_points(step, *of)),
                 })
                 .filter(|line| !line.points.is_empty())
