@@ -335,6 +335,54 @@ fn a_damaged_record_has_no_rows_and_the_others_have() {
     store.update_run(&run).unwrap();
 }
 
+/// The book's queries run in both databases and give the same number of rows, at least one.
+#[test]
+fn the_queries_of_the_book_give_rows() {
+    use assay_store::{About, SpanLook, SpanValue};
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/store-schema.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```sql\n").skip(1);
+    let queries: Vec<&str> = blocks
+        .map(|part| part.split("```").next().unwrap())
+        .collect();
+    assert!(queries.len() >= 5, "{queries:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = old(dir.path(), V5);
+    let mut store = Store::open(&path).unwrap();
+    for (host, kernel) in [("box1", "6.1.0"), ("box2", "6.12.1"), ("box3", "6.1.0")] {
+        let key = (About::Fact, "kernel.release".to_owned());
+        let look = SpanLook {
+            host,
+            at: jiff::Timestamp::from_second(1_900_000_000).unwrap(),
+            scope: "test",
+            seen: [(key, SpanValue::Value(format!("\"{kernel}\"")))].into(),
+            lost: Vec::new(),
+        };
+        store.look(&look).unwrap();
+    }
+    let server = Postgres::start();
+    if let Some(server) = &server {
+        let mut there = Store::open(&server.url("postgres")).unwrap();
+        merge(&store, &mut there, &mut |_, _| true).unwrap();
+    }
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let path = path.to_str().unwrap();
+    connection.execute("ATTACH ?1 AS assay", [path]).unwrap();
+    for query in queries {
+        let mut statement = connection.prepare(query).unwrap();
+        let mut rows = statement.query([]).unwrap();
+        let mut count = 0;
+        while rows.next().unwrap().is_some() {
+            count += 1;
+        }
+        assert!(count > 0, "{query}");
+        if let Some(server) = &server {
+            let found = server.sql("postgres", query);
+            assert_eq!(found.lines().count(), count, "{query}: {found}");
+        }
+    }
+}
+
 /// The page of the book lists each table with its columns, in order, and their types.
 #[test]
 fn the_page_of_the_book_describes_every_column() {
