@@ -187,6 +187,19 @@ fn both_databases_have_the_same_rows() {
          WHERE metric = 'iops' AND value > 0 AND validity <> 'void' AND started > '2020-01-01'",
     );
     assert!(answer.trim().parse::<u32>().unwrap() > 5, "{answer}");
+    // A role with the rights that the book names reads the views, and not the tables below them.
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/store-schema.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, rights) = page.split_once("CREATE ROLE reader LOGIN;").unwrap();
+    let rights = rights.split("END").next().unwrap();
+    let read = format!("CREATE ROLE reader; {rights}; SET ROLE reader; SELECT count(*) > 0 FROM");
+    for table in &TABLES {
+        let sql = format!("BEGIN; {read} assay.{}; ROLLBACK", table.name);
+        assert_eq!(server.sql("postgres", &sql), "t", "{}", table.name);
+    }
+    let below = "SELECT has_table_privilege('reader', 'assay.sample', 'SELECT')";
+    let sql = format!("BEGIN; CREATE ROLE reader; {rights}; {below}; ROLLBACK");
+    assert_eq!(server.sql("postgres", &sql), "f");
     // A changed fact: its old value ends when the new value begins.
     let answer = server.sql(
         "postgres",
