@@ -1227,7 +1227,7 @@ function finish(class, path, n,   i, what, line, at, key, value, said, start) {
             at = index(text_of[i], "="); what = ""
             if (!at) continue
             key = trim(substr(text_of[i], 1, at - 1)); value = trim(substr(text_of[i], at + 1))
-            what = mail_kind(key, value == "" ? next_part(i + 1, n) : value)
+            what = key == "" ? "" : mail_kind(key, value == "" ? next_part(i + 1, n) : value)
             if (what != "") out[i] = key " = " mail_words(value, what, " ")
         }
     }
