@@ -1,5 +1,9 @@
 //! `ask` on tables of DuckDB, pyarrow and polars, and the differences it reports in tables that it cannot read.
 //! `fixtures/writers/make.py` wrote the tables.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests work in directories of their own"
+)]
 
 use assay_dups::across::export_queries::{CommonFiles, ask};
 use std::collections::BTreeMap;

@@ -220,7 +220,8 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "apk",
             "/lib/apk/db/installed",
             text(
-                "C:Q1x=\nP:musl\nV:1.2.5-r0\nm:A <a@b>\nV:2\n\nP:bad name\nV:1\nP:.build-deps\nV:20240101.1\nP:\nV:1\nP:a\nV:hunter2 x\n",
+                "C:Q1x=\nP:musl\nV:1.2.5-r0\nm:A <a@b>\nV:2\n\n\
+                 P:bad name\nV:1\nP:.build-deps\nV:20240101.1\nP:\nV:1\nP:a\nV:hunter2 x\n",
             ),
         ),
         ("samba", "/etc/samba/smb.conf", text(samba)),
