@@ -63,7 +63,7 @@ pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machin
                 if entry
                     .machine
                     .as_deref()
-                    .is_some_and(|only| machine != Some(only)) => {}
+                    .is_some_and(|only| !machine.is_some_and(|name| is_machine(name, only))) => {}
             Ok(entry) if checked.findings.iter().any(|found| entry.means(found)) => {
                 take(checked, &entry);
             }
@@ -78,6 +78,11 @@ pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machin
             }
         }
     }
+}
+
+/// Returns whether an entry's machine is the machine that was asked, also as `user@machine`.
+fn is_machine(name: &str, only: &str) -> bool {
+    name == only || name.rsplit_once('@').is_some_and(|(_, host)| host == only)
 }
 
 fn entry(value: &toml::Value, today: Date) -> Result<Entry, String> {
@@ -213,6 +218,8 @@ mod tests {
         };
         assert_eq!(after(&["a", "b"], Some("box1")), (2, 0));
         assert_eq!(after(&["a"], Some("box1")), (1, 0));
+        assert_eq!(after(&["a"], Some("root@box1")), (1, 0));
+        assert_eq!(after(&["a"], Some("box1@gate")), (0, 0));
         // An entry for this machine only that matches nothing.
         assert_eq!(after(&["a", "b"], Some("box2")), (1, 1));
         assert_eq!(after(&["a", "b"], None), (1, 0));

@@ -121,7 +121,7 @@ impl Elsewhere {
         let sent = sent.map_err(crate::remote::unreached)?;
         let bundle = Bundle::read(&sent.bytes[..], "what it sent");
         let bundle = bundle.map_err(|error| {
-            let error = session.no_bundle(&error.to_string(), sent.complaint.as_deref());
+            let error = session.no_bundle(&error.to_string(), &sent);
             Unreadable(error.to_string())
         });
         Ok(bundle?.into())

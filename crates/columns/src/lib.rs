@@ -1,9 +1,11 @@
 //! Tables as Parquet files, the open format in which assay exports data that is too large for one machine.
 //!
-//! Any Parquet reader can read the output of [`TableWriter`]. [`Reader`] accepts much less, because its files
-//! come from other machines: only files with the expected columns, without compression. It reads one page of
-//! each column at a time.
+//! Any Parquet reader can read the output of [`TableWriter`]. [`Reader`] also reads files of other writers with
+//! the expected columns, for example of DuckDB and pyarrow. It accepts less than other readers, because its files
+//! come from other machines: no missing values, and only plain and dictionary encodings. It reads one page of each
+//! column at a time.
 
+mod pages;
 mod read;
 mod source;
 mod strict;
@@ -23,6 +25,8 @@ pub enum ColumnKind {
     Text,
     /// This number of bytes.
     Fixed(usize),
+    /// Any number of bytes.
+    Bytes,
     /// Signed 64-bit integer.
     Int,
     /// Signed 64-bit integer with few distinct values, written with a dictionary.
@@ -86,6 +90,14 @@ impl Error {
     fn foreign(what: impl Into<String>) -> Self {
         Self::Foreign(what.into())
     }
+
+    /// Adds the name of the column to a difference.
+    fn in_column(self, name: &str) -> Self {
+        match self {
+            Self::Foreign(what) => Self::Foreign(format!("its column `{name}`: {what}")),
+            other => other,
+        }
+    }
 }
 
 impl From<parquet::errors::ParquetError> for Error {
@@ -96,6 +108,7 @@ impl From<parquet::errors::ParquetError> for Error {
                 Ok(io) => Self::Io(*io),
                 Err(other) => Self::Foreign(other.to_string()),
             },
+            P::General(what) => Self::Foreign(what),
             other => Self::Foreign(other.to_string()),
         }
     }

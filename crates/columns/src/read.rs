@@ -1,14 +1,18 @@
-//! Reads tables of [`crate::TableWriter`], one batch of rows at a time.
+//! Reads tables of [`crate::TableWriter`] and of other writers, one batch of rows at a time.
 
-use crate::{Column as Described, ColumnKind, Error, TableSource, strict};
+use crate::pages::{Pages, Stored};
+use crate::strict::{self, Leaf};
+use crate::{Column as Described, ColumnKind, Error, TableSource};
+use parquet::basic::{Compression, Type};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
-    Int64Type,
+    Int32Type, Int64Type,
 };
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::Length as _;
 use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
 use std::sync::Arc;
 
 /// Rows per batch.
@@ -17,7 +21,7 @@ const BATCH: usize = 1024;
 /// Values of a column.
 #[derive(Debug)]
 pub enum Column {
-    /// [`crate::ColumnKind::Text`], not checked for valid UTF-8.
+    /// [`crate::ColumnKind::Text`], not checked for valid UTF-8, and [`crate::ColumnKind::Bytes`].
     Text(Vec<ByteArray>),
     /// [`crate::ColumnKind::Fixed`].
     Fixed(Vec<FixedLenByteArray>),
@@ -30,7 +34,7 @@ pub enum Column {
 impl Column {
     fn of(kind: ColumnKind) -> Self {
         match kind {
-            ColumnKind::Text => Self::Text(Vec::new()),
+            ColumnKind::Text | ColumnKind::Bytes => Self::Text(Vec::new()),
             ColumnKind::Fixed(_) => Self::Fixed(Vec::new()),
             ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => Self::Int(Vec::new()),
             ColumnKind::Float => Self::Float(Vec::new()),
@@ -73,6 +77,7 @@ enum Reading {
     Text(ColumnReaderImpl<ByteArrayType>),
     Fixed(ColumnReaderImpl<FixedLenByteArrayType>),
     Int(ColumnReaderImpl<Int64Type>),
+    Narrow(ColumnReaderImpl<Int32Type>, Vec<i32>),
     Float(ColumnReaderImpl<DoubleType>),
 }
 
@@ -80,7 +85,8 @@ enum Reading {
 pub struct Reader {
     source: Arc<TableSource>,
     metadata: ParquetMetaData,
-    kinds: Vec<ColumnKind>,
+    /// Expected columns and their places in the file.
+    columns: Vec<(Described, Leaf)>,
     /// Index of the next row group.
     next: usize,
     group: Vec<Reading>,
@@ -89,18 +95,19 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a table with these columns, none of which is optional.
+    /// Opens a table with these columns, none of which is optional. Further columns are skipped.
     ///
     /// # Errors
     /// The file is another one, or cannot be read.
     pub fn open(source: TableSource, columns: &[Described]) -> Result<Self, Error> {
         strict::check_tail(&source)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&source)?;
-        strict::check_metadata(&metadata, columns, source.len())?;
+        let leaves = strict::find_columns(&metadata, columns)?;
+        strict::check_groups(&metadata, &leaves, source.len())?;
         Ok(Self {
             source: Arc::new(source),
             metadata,
-            kinds: columns.iter().map(|column| column.kind).collect(),
+            columns: columns.iter().copied().zip(leaves).collect(),
             next: 0,
             group: Vec::new(),
             left: 0,
@@ -127,8 +134,9 @@ impl Reader {
     /// The file is damaged or cannot be read.
     pub fn read(&mut self, batch: &mut Batch) -> Result<(), Error> {
         batch.rows = 0;
-        if batch.columns.len() != self.kinds.len() {
-            batch.columns = self.kinds.iter().copied().map(Column::of).collect();
+        if batch.columns.len() != self.columns.len() {
+            let of = |(column, _): &(Described, Leaf)| Column::of(column.kind);
+            batch.columns = self.columns.iter().map(of).collect();
         }
         while self.left == 0 {
             if self.next == self.metadata.num_row_groups() {
@@ -137,14 +145,22 @@ impl Reader {
             self.begin()?;
         }
         let wanted = self.left.min(BATCH);
-        for (reading, column) in self.group.iter_mut().zip(&mut batch.columns) {
+        let columns = self.group.iter_mut().zip(&mut batch.columns);
+        for ((reading, column), (described, _)) in columns.zip(&self.columns) {
             let read = match (reading, column) {
-                (Reading::Text(from), Column::Text(into)) => take(from, into, wanted)?,
-                (Reading::Fixed(from), Column::Fixed(into)) => take(from, into, wanted)?,
-                (Reading::Int(from), Column::Int(into)) => take(from, into, wanted)?,
-                (Reading::Float(from), Column::Float(into)) => take(from, into, wanted)?,
+                (Reading::Text(from), Column::Text(into)) => take(from, into, wanted),
+                (Reading::Fixed(from), Column::Fixed(into)) => take(from, into, wanted),
+                (Reading::Int(from), Column::Int(into)) => take(from, into, wanted),
+                (Reading::Float(from), Column::Float(into)) => take(from, into, wanted),
+                (Reading::Narrow(from, narrow), Column::Int(into)) => {
+                    let read = take(from, narrow, wanted);
+                    into.clear();
+                    into.extend(narrow.iter().copied().map(i64::from));
+                    read
+                }
                 _ => return Err(Error::Shape),
             };
+            let read = read.map_err(|error| error.in_column(described.name))?;
             if read != wanted {
                 return Err(Error::foreign("a column has fewer values than it says"));
             }
@@ -159,26 +175,50 @@ impl Reader {
         let group = self.metadata.row_group(self.next);
         self.next += 1;
         self.left = usize::try_from(group.num_rows()).unwrap_or(0);
-        let column = |at: usize| -> Result<Reading, Error> {
-            let (chunk, kind) = (group.column(at), self.kinds[at]);
-            let inner = SerializedPageReader::new(self.source.clone(), chunk, self.left, None)?;
-            let pages = Box::new(strict::Pages::new(inner, chunk.num_values(), kind));
-            let description = chunk.column_descr_ptr();
-            Ok(match kind {
-                ColumnKind::Text => Reading::Text(ColumnReaderImpl::new(description, pages)),
-                ColumnKind::Fixed(_) => Reading::Fixed(ColumnReaderImpl::new(description, pages)),
-                ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => {
-                    Reading::Int(ColumnReaderImpl::new(description, pages))
+        let column = |(column, leaf): &(Described, Leaf)| -> Result<Reading, Error> {
+            let (kind, chunk) = (column.kind, group.column(leaf.at));
+            let stored = Stored {
+                kind,
+                physical: leaf.physical,
+                optional: leaf.optional,
+                compression: chunk.compression(),
+            };
+            // The pages decompress themselves, within bounds.
+            let raw = chunk.clone().into_builder();
+            let raw = raw.set_compression(Compression::UNCOMPRESSED).build()?;
+            let inner = SerializedPageReader::new(self.source.clone(), &raw, self.left, None)?;
+            let pages = Box::new(Pages::new(inner, chunk.num_values(), stored));
+            let description = describe_without_marks(chunk.column_descr())?;
+            Ok(match (leaf.physical, kind) {
+                (_, ColumnKind::Flag) => return Err(Error::Shape),
+                (Type::BYTE_ARRAY, _) => Reading::Text(ColumnReaderImpl::new(description, pages)),
+                (Type::FIXED_LEN_BYTE_ARRAY, _) => {
+                    Reading::Fixed(ColumnReaderImpl::new(description, pages))
                 }
-                ColumnKind::Float => Reading::Float(ColumnReaderImpl::new(description, pages)),
-                ColumnKind::Flag => return Err(Error::Shape),
+                (Type::INT64, _) => Reading::Int(ColumnReaderImpl::new(description, pages)),
+                (Type::INT32, _) => {
+                    Reading::Narrow(ColumnReaderImpl::new(description, pages), Vec::new())
+                }
+                (Type::DOUBLE, _) => Reading::Float(ColumnReaderImpl::new(description, pages)),
+                _ => return Err(Error::Shape),
             })
         };
-        self.group = (0..self.kinds.len())
-            .map(column)
-            .collect::<Result<_, _>>()?;
+        self.group = self.columns.iter().map(column).collect::<Result<_, _>>()?;
         Ok(())
     }
+}
+
+/// Describes a column as one without marks of missing values, which [`Pages`] removes.
+fn describe_without_marks(column: &ColumnDescriptor) -> Result<Arc<ColumnDescriptor>, Error> {
+    let length = match column.physical_type() {
+        Type::FIXED_LEN_BYTE_ARRAY => column.type_length(),
+        _ => -1,
+    };
+    let plain = SchemaType::primitive_type_builder(column.name(), column.physical_type())
+        .with_length(length)
+        .build()?;
+    let path = ColumnPath::new(vec![column.name().to_owned()]);
+    Ok(Arc::new(ColumnDescriptor::new(Arc::new(plain), 0, 0, path)))
 }
 
 fn take<T: DataType>(

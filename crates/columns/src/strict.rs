@@ -1,17 +1,15 @@
 //! Checks files before the Parquet library reads them: it trusts counts and offsets so much that it panics or
 //! allocates too much memory.
 
-use crate::{Column, ColumnKind, Error, LONGEST_TEXT, TableSource};
-use parquet::basic::{Compression, Encoding, Repetition, Type};
-use parquet::column::page::{Page, PageMetadata, PageReader};
-use parquet::errors::{ParquetError, Result};
+use crate::pages::can_decompress;
+use crate::{Column, ColumnKind, Error, TableSource};
+use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader as _, Length as _};
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 /// Maximum bytes of the metadata at the end of a file; a group of 100,000 rows needs 500 bytes.
 const METADATA: u64 = 32 << 20;
-/// Maximum bytes of a page.
-const PAGE: usize = 16 << 20;
 /// Maximum rows of a group.
 const GROUP: i64 = 1 << 24;
 
@@ -36,60 +34,131 @@ pub fn check_tail(source: &TableSource) -> std::result::Result<(), Error> {
     }
 }
 
-/// Describes the first difference between a file's columns and the expected ones.
-fn difference(metadata: &ParquetMetaData, expected: &[Column]) -> Option<String> {
+/// Place and type of an expected column in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// Number of the column in the file.
+    pub at: usize,
+    /// Physical type.
+    pub physical: Type,
+    /// Rows may be marked as having no value.
+    pub optional: bool,
+}
+
+/// Finds the expected columns in a file, by name. Other columns and the order do not matter.
+///
+/// # Errors
+/// The first difference.
+pub fn find_columns(
+    metadata: &ParquetMetaData,
+    expected: &[Column],
+) -> std::result::Result<Vec<Leaf>, Error> {
     let columns = metadata.file_metadata().schema_descr().columns();
-    let found: Vec<String> = columns.iter().map(|one| one.path().string()).collect();
-    let wanted: Vec<&str> = expected.iter().map(|column| column.name).collect();
-    if found != wanted {
-        let found: Vec<String> = found
-            .iter()
-            .map(|name| name.escape_debug().to_string())
-            .collect();
-        return Some(format!(
-            "it has other columns than expected: {} instead of {}",
-            match found.is_empty() {
-                true => "none".to_owned(),
-                false => shorten(&found.join(", ")),
-            },
-            wanted.join(", ")
-        ));
+    let find = |wanted: &Column| {
+        let named = |one: &ColumnDescPtr| one.path().parts() == [wanted.name];
+        let mut found = columns.iter().enumerate().filter(|(_, one)| named(one));
+        match (found.next(), found.next()) {
+            (Some((at, one)), None) => check_column(one, wanted).map(|()| Leaf {
+                at,
+                physical: one.physical_type(),
+                optional: one.max_def_level() > 0,
+            }),
+            (Some(_), Some(_)) => Err(format!("it has two columns `{}`", wanted.name)),
+            (None, _) => {
+                let names = columns.iter().map(|one| one.path().string());
+                let names: Vec<String> = names.map(|one| one.escape_debug().to_string()).collect();
+                let wanted: Vec<&str> = expected.iter().map(|column| column.name).collect();
+                Err(format!(
+                    "it has other columns than expected: {} instead of {}",
+                    match names.is_empty() {
+                        true => "none".to_owned(),
+                        false => shorten(&names.join(", ")),
+                    },
+                    wanted.join(", ")
+                ))
+            }
+        }
+    };
+    let found = expected.iter().map(find).collect::<Result<_, _>>();
+    found.map_err(Error::foreign)
+}
+
+/// Checks the type of a column; returns how it differs.
+fn check_column(found: &ColumnDescriptor, wanted: &Column) -> Result<(), String> {
+    let differs = |has: String, expected: &str| {
+        Err(format!(
+            "its column `{}` is {has}, expected {expected}",
+            wanted.name
+        ))
+    };
+    if found.max_rep_level() > 0 || found.max_def_level() > 1 {
+        return differs("a list or a group".to_owned(), "one value in each row");
     }
-    columns.iter().zip(expected).find_map(|(found, wanted)| {
-        let (physical, width) = match wanted.kind {
-            ColumnKind::Text => (Type::BYTE_ARRAY, None),
-            ColumnKind::Fixed(width) => (Type::FIXED_LEN_BYTE_ARRAY, Some(width)),
-            ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => (Type::INT64, None),
-            ColumnKind::Float => (Type::DOUBLE, None),
-            ColumnKind::Flag => (Type::BOOLEAN, None),
-        };
-        let typed = |kind: Type, width: Option<usize>| match width {
-            Some(width) => format!("{kind}({width})"),
-            None => kind.to_string(),
-        };
-        let has = match found.physical_type() {
-            Type::FIXED_LEN_BYTE_ARRAY => usize::try_from(found.type_length()).ok(),
-            _ => None,
-        };
-        if found.physical_type() != physical || has != width {
-            return Some(format!(
-                "its column `{}` is {}, expected {}",
-                wanted.name,
-                typed(found.physical_type(), has),
-                typed(physical, width)
-            ));
+    let (physical, converted) = (found.physical_type(), found.converted_type());
+    let annotated = match (found.logical_type_ref(), converted) {
+        (None, ConvertedType::NONE) => None,
+        (Some(logical), ConvertedType::NONE) => {
+            let text = format!("{logical:?}");
+            Some(text.split(['(', ' ']).next().unwrap_or_default().to_owned())
         }
-        let is_plain = found.max_def_level() == 0
-            && found.max_rep_level() == 0
-            && found.self_type().get_basic_info().repetition() == Repetition::REQUIRED;
-        if !is_plain || wanted.optional {
-            return Some(format!(
-                "its column `{}` may have rows without a value; expected REQUIRED",
-                wanted.name
-            ));
+        (_, converted) => Some(converted.to_string()),
+    };
+    let is_integer = matches!(found.logical_type_ref(), Some(LogicalType::Integer(..)))
+        || matches!(
+            converted,
+            ConvertedType::INT_64
+                | ConvertedType::UINT_64
+                | ConvertedType::INT_32
+                | ConvertedType::UINT_32
+                | ConvertedType::INT_16
+                | ConvertedType::UINT_16
+                | ConvertedType::INT_8
+                | ConvertedType::UINT_8
+        );
+    let is_time = match found.logical_type_ref() {
+        Some(LogicalType::Timestamp(time)) => time.unit == TimeUnit::MICROS,
+        Some(_) => false,
+        None => converted == ConvertedType::TIMESTAMP_MICROS,
+    };
+    let is_text =
+        converted == ConvertedType::UTF8 || found.logical_type_ref() == Some(&LogicalType::String);
+    let plain = annotated.is_none();
+    let (fits, expected) = match wanted.kind {
+        ColumnKind::Text => (
+            physical == Type::BYTE_ARRAY && (plain || is_text),
+            "BYTE_ARRAY (String)".to_owned(),
+        ),
+        ColumnKind::Fixed(width) => {
+            let fixed = physical == Type::FIXED_LEN_BYTE_ARRAY
+                && usize::try_from(found.type_length()) == Ok(width);
+            (plain && fixed, format!("FIXED_LEN_BYTE_ARRAY({width})"))
         }
-        None
-    })
+        ColumnKind::Bytes => (
+            plain && physical == Type::BYTE_ARRAY,
+            "BYTE_ARRAY".to_owned(),
+        ),
+        ColumnKind::Int | ColumnKind::Count => (
+            matches!(physical, Type::INT64 | Type::INT32) && (plain || is_integer),
+            "INT64".to_owned(),
+        ),
+        ColumnKind::Time => (
+            physical == Type::INT64 && (plain || is_time),
+            "INT64 (TIMESTAMP, microseconds)".to_owned(),
+        ),
+        ColumnKind::Float => (physical == Type::DOUBLE, "DOUBLE".to_owned()),
+        ColumnKind::Flag => (physical == Type::BOOLEAN, "BOOLEAN".to_owned()),
+    };
+    if fits && !wanted.optional {
+        return Ok(());
+    }
+    let mut has = match physical {
+        Type::FIXED_LEN_BYTE_ARRAY => format!("{physical}({})", found.type_length()),
+        _ => physical.to_string(),
+    };
+    if let Some(annotated) = annotated {
+        has = format!("{has} ({annotated})");
+    }
+    differs(has, &expected)
 }
 
 /// Shortens a list of names that may be very long.
@@ -100,32 +169,36 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// Checks that a file has the expected columns and refers only to its own bytes.
-pub fn check_metadata(
+/// Checks that a file refers only to its own bytes; `leaves` are the columns that are read.
+pub fn check_groups(
     metadata: &ParquetMetaData,
-    expected: &[Column],
+    leaves: &[Leaf],
     length: u64,
 ) -> std::result::Result<(), Error> {
-    if let Some(difference) = difference(metadata, expected) {
-        return Err(Error::foreign(difference));
-    }
+    let columns = metadata.file_metadata().schema_descr().num_columns();
     let mut rows = 0_i64;
     for group in metadata.row_groups() {
         let count = group.num_rows();
-        if !(0..=GROUP).contains(&count) || group.num_columns() != expected.len() {
+        if !(0..=GROUP).contains(&count) || group.num_columns() != columns {
             return Err(Error::foreign(
                 "a group of rows is larger than any of assay's",
             ));
         }
         rows = rows.saturating_add(count);
-        for column in group.columns() {
-            check_chunk(column, count, length)?;
+        for leaf in leaves {
+            check_chunk(group.column(leaf.at), count, length)?;
         }
     }
     match rows == metadata.file_metadata().num_rows() {
         true => Ok(()),
         false => Err(Error::foreign("its groups have other rows than it says")),
     }
+}
+
+/// Returns the name of a compression without its level.
+fn name_compression(compression: Compression) -> String {
+    let text = compression.to_string();
+    text.split('(').next().unwrap_or_default().to_owned()
 }
 
 fn check_chunk(
@@ -140,137 +213,15 @@ fn check_chunk(
         .ok()
         .zip(u64::try_from(column.compressed_size()).ok())
         .and_then(|(start, size)| start.checked_add(size));
-    if column.compression() != Compression::UNCOMPRESSED {
+    if !can_decompress(column.compression()) {
         return Err(Error::foreign(format!(
-            "it is compressed with {}, which no table of assay is; write it without compression",
-            column.compression()
+            "it is compressed with {}; write it with Snappy, Zstandard or without compression",
+            name_compression(column.compression())
         )));
     }
     let within = end.is_some_and(|end| end <= length) && column.data_page_offset() >= start;
     match within && column.num_values() == rows && column.file_path().is_none() {
         true => Ok(()),
         false => Err(Error::foreign("a column lies outside the file")),
-    }
-}
-
-/// Pages of a column, checked before decoding.
-pub struct Pages<P> {
-    inner: P,
-    dictionary: bool,
-    begun: bool,
-    /// Number of remaining values.
-    left: i64,
-    kind: ColumnKind,
-}
-
-impl<P: PageReader> Pages<P> {
-    /// Creates the pages of a column with the declared number of values.
-    pub fn new(inner: P, values: i64, kind: ColumnKind) -> Self {
-        Self {
-            inner,
-            dictionary: false,
-            begun: false,
-            left: values,
-            kind,
-        }
-    }
-
-    fn look(&mut self, page: &Page) -> Result<()> {
-        let wrong = |what: &str| Err(ParquetError::General(what.to_owned()));
-        let values = page.num_values() as usize;
-        // Minimum bytes of an encoded value.
-        let least = match self.kind {
-            ColumnKind::Text => 4,
-            ColumnKind::Fixed(width) => width.max(1),
-            ColumnKind::Int
-            | ColumnKind::Count
-            | ColumnKind::Time
-            | ColumnKind::Float
-            | ColumnKind::Flag => 8,
-        };
-        let fits = |bytes: usize| {
-            values
-                .checked_mul(least)
-                .is_some_and(|least| least <= bytes)
-        };
-        if page.buffer().len() > PAGE {
-            return wrong("a page is larger than any of assay's");
-        }
-        match page {
-            Page::DictionaryPage { buf, encoding, .. } => {
-                let plain = matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY);
-                let has_one = matches!(self.kind, ColumnKind::Text | ColumnKind::Count);
-                if self.begun || !has_one || !plain || !fits(buf.len()) {
-                    return wrong("a dictionary is damaged");
-                }
-                if self.kind == ColumnKind::Text {
-                    texts(buf, values)?;
-                }
-                self.dictionary = true;
-            }
-            Page::DataPage { buf, encoding, .. } => {
-                let known = match encoding {
-                    Encoding::PLAIN => {
-                        if fits(buf.len()) && self.kind == ColumnKind::Text {
-                            texts(buf, values)?;
-                        }
-                        fits(buf.len())
-                    }
-                    Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
-                        // The first byte is the width of an index, at most 32 bits.
-                        self.dictionary && buf.first().is_some_and(|width| *width <= 32)
-                    }
-                    _ => false,
-                };
-                if !known {
-                    return wrong("a page is written in a way in which assay writes none");
-                }
-                self.left -= values as i64;
-                if self.left < 0 {
-                    return wrong("a column has more values than it says");
-                }
-            }
-            Page::DataPageV2 { .. } => return wrong("a page of a kind that assay does not write"),
-        }
-        self.begun = true;
-        Ok(())
-    }
-}
-
-/// Checks plain encoded texts.
-fn texts(mut bytes: &[u8], count: usize) -> Result<()> {
-    for _ in 0..count {
-        let rest = bytes.split_first_chunk::<4>().and_then(|(length, rest)| {
-            let length = u32::from_le_bytes(*length) as usize;
-            rest.get(length..).filter(|_| length <= LONGEST_TEXT)
-        });
-        bytes = rest.ok_or_else(|| ParquetError::General("a text is damaged".into()))?;
-    }
-    Ok(())
-}
-
-impl<P: PageReader> Iterator for Pages<P> {
-    type Item = Result<Page>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.get_next_page().transpose()
-    }
-}
-
-impl<P: PageReader> PageReader for Pages<P> {
-    fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.inner.get_next_page()?;
-        if let Some(page) = &page {
-            self.look(page)?;
-        }
-        Ok(page)
-    }
-
-    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.inner.peek_next_page()
-    }
-
-    fn skip_next_page(&mut self) -> Result<()> {
-        self.inner.skip_next_page()
     }
 }

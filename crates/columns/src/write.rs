@@ -27,7 +27,7 @@ pub enum CellValue<'a> {
     None,
     /// Value of [`ColumnKind::Text`].
     Text(&'a str),
-    /// Value of [`ColumnKind::Fixed`].
+    /// Value of [`ColumnKind::Fixed`] or [`ColumnKind::Bytes`].
     Fixed(&'a [u8]),
     /// Value of [`ColumnKind::Int`], [`ColumnKind::Count`] and [`ColumnKind::Time`].
     Int(i64),
@@ -40,6 +40,7 @@ pub enum CellValue<'a> {
 /// Collected values of one column.
 enum Gathered {
     Text(Vec<ByteArray>),
+    Bytes(Vec<ByteArray>),
     Fixed(Vec<FixedLenByteArray>, usize),
     Int(Vec<i64>),
     Float(Vec<f64>),
@@ -89,6 +90,7 @@ impl<W: Write + Send> TableWriter<W> {
         let parts = columns.iter().map(|column| Part {
             values: match column.kind {
                 ColumnKind::Text => Gathered::Text(Vec::new()),
+                ColumnKind::Bytes => Gathered::Bytes(Vec::new()),
                 ColumnKind::Fixed(length) => Gathered::Fixed(Vec::new(), length),
                 ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => Gathered::Int(Vec::new()),
                 ColumnKind::Float => Gathered::Float(Vec::new()),
@@ -127,6 +129,9 @@ impl<W: Write + Send> TableWriter<W> {
                 (Gathered::Text(values), CellValue::Text(text)) => {
                     values.push(ByteArray::from(*text))
                 }
+                (Gathered::Bytes(values), CellValue::Fixed(bytes)) => {
+                    values.push(ByteArray::from(bytes.to_vec()));
+                }
                 (Gathered::Fixed(values, length), CellValue::Fixed(bytes))
                     if bytes.len() == *length =>
                 {
@@ -150,7 +155,9 @@ impl<W: Write + Send> TableWriter<W> {
         for part in &mut self.parts {
             let present = part.present.as_deref();
             match &mut part.values {
-                Gathered::Text(values) => put::<ByteArrayType, W>(&mut group, values, present)?,
+                Gathered::Text(values) | Gathered::Bytes(values) => {
+                    put::<ByteArrayType, W>(&mut group, values, present)?
+                }
                 Gathered::Fixed(values, _) => {
                     put::<FixedLenByteArrayType, W>(&mut group, values, present)?;
                 }
@@ -197,7 +204,7 @@ pub(crate) fn build_schema(columns: &[Column]) -> Result<TypePtr, Error> {
     let one =
         |column: &Column| -> Result<TypePtr, Error> {
             let physical = match column.kind {
-                ColumnKind::Text => Type::BYTE_ARRAY,
+                ColumnKind::Text | ColumnKind::Bytes => Type::BYTE_ARRAY,
                 ColumnKind::Fixed(_) => Type::FIXED_LEN_BYTE_ARRAY,
                 ColumnKind::Int | ColumnKind::Count | ColumnKind::Time => Type::INT64,
                 ColumnKind::Float => Type::DOUBLE,
@@ -216,7 +223,11 @@ pub(crate) fn build_schema(columns: &[Column]) -> Result<TypePtr, Error> {
                 ColumnKind::Time => {
                     built.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
                 }
-                ColumnKind::Int | ColumnKind::Count | ColumnKind::Float | ColumnKind::Flag => built,
+                ColumnKind::Bytes
+                | ColumnKind::Int
+                | ColumnKind::Count
+                | ColumnKind::Float
+                | ColumnKind::Flag => built,
             };
             Ok(Arc::new(built.build()?))
         };

@@ -14,6 +14,7 @@ pub mod export_queries;
 mod export_rows;
 mod machines;
 pub mod offer;
+mod other_writers;
 mod publish;
 pub mod requested_hashes;
 mod sort;

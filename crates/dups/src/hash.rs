@@ -42,6 +42,13 @@ impl HashKind {
         }
     }
 
+    /// Returns the kind whose hashes have this many bytes.
+    pub fn of_length(length: usize) -> Option<Self> {
+        [Self::Blake3, Self::Xxh3]
+            .into_iter()
+            .find(|kind| kind.length() == length)
+    }
+
     /// Hashes a content in memory.
     pub fn of(self, content: &[u8]) -> Hash {
         match self {

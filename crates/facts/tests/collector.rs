@@ -424,7 +424,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
 const SECRET: &str = "Canary5ecret";
 
 /// Private texts that must not leave a machine; `@` stands for a secret.
-const PLANTS: [(&str, &str); 38] = [
+const PLANTS: [(&str, &str); 39] = [
     ("etc/shadow", "root:@:1:0\n"),
     (
         "etc/ssh/ssh_host_ed25519_key",
@@ -505,6 +505,10 @@ const PLANTS: [(&str, &str); 38] = [
         // A bundle contains names and versions of packages, but not their maintainers and
         // descriptions.
         "Package: own\nMaintainer: @\nVersion: 1\n\nPackage: nginx\nStatus: install ok installed\nDescription: @\nVersion: 1\n",
+    ),
+    (
+        "lib/apk/db/installed",
+        "C:@\nP:musl\nV:1.2.5-r0\nm:@\nT:@\nP:x @\nV:@ y\n",
     ),
     ("proc/cmdline", "root=/dev/vda luks.pw=@ @ @=x\n"),
     (

@@ -37,6 +37,8 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// Most informative line of standard error.
     pub complaint: Option<String>,
+    /// ssh failed after the bundle began: if the bundle is incomplete, this is the reason.
+    pub lost: Option<SessionError>,
 }
 
 /// A session failed.
@@ -190,9 +192,11 @@ impl SshSession {
             _ => {}
         }
         // The presence of a bundle is more reliable than the exit status of the last command.
+        let (status, stderr) = (collected.ended.code(), &collected.stderr);
         if collected.ended.success() || holds_bundle(&collected.stdout) {
             return Ok(Sent {
-                complaint: worst_line(&String::from_utf8_lossy(&collected.stderr)),
+                complaint: worst_line(&String::from_utf8_lossy(stderr)),
+                lost: has_lost_connection(status).then(|| self.lost(status, stderr)),
                 bytes: collected.stdout,
             });
         }
@@ -200,7 +204,7 @@ impl SshSession {
         if now().saturating_duration_since(begin) >= self.deadline {
             return Err(self.stopped(SessionFault::Deadline));
         }
-        Err(self.complaint(collected.ended.code(), &collected.stderr, &collected.stdout))
+        Err(self.complaint(status, stderr, &collected.stdout))
     }
 
     /// Returns the arguments of `ssh`. The remote command is one word that every login shell understands.
@@ -244,11 +248,29 @@ impl SshSession {
     }
 
     /// Builds the error that the output is not a bundle, with the machine's message, such as a missing
-    /// program.
+    /// program. If the connection was lost, that is the error.
     #[must_use]
-    pub fn no_bundle(&self, why: &str, complaint: Option<&str>) -> SessionError {
+    pub fn no_bundle(&self, why: &str, sent: &Sent) -> SessionError {
+        if let Some(lost) = &sent.lost {
+            return lost.clone();
+        }
+        let complaint = sent.complaint.as_ref();
         let said = complaint.map_or_else(String::new, |line| format!(" (it says: {line})"));
         self.fault(SessionFault::Bundle, escape_line(&format!("{why}{said}")))
+    }
+
+    /// Builds the error that the connection was lost while the machine sent its bundle.
+    fn lost(&self, status: i32, stderr: &[u8]) -> SessionError {
+        let line = ended_by_signal(status)
+            .or_else(|| worst_line(&String::from_utf8_lossy(stderr)))
+            .unwrap_or_else(|| format!("exit status {status} of ssh"));
+        SessionError {
+            way_out: Some("nothing was changed on it; ask it again".to_owned()),
+            ..self.fault(
+                SessionFault::Unreachable,
+                format!("the connection was lost before its bundle was complete: {line}"),
+            )
+        }
     }
 
     fn fault(&self, kind: SessionFault, reason: String) -> SessionError {
@@ -314,16 +336,13 @@ impl SshSession {
                 SessionFault::Login,
                 Some("a key is needed that nobody has to type for: `ssh-add`, or IdentityFile in the configuration of ssh".to_owned()),
             ),
-            () if status == 255 || (129..=192).contains(&status) => (SessionFault::Unreachable, None),
+            () if has_lost_connection(status) => (SessionFault::Unreachable, None),
             () => (SessionFault::Other, None),
         };
-        // A shell reports a signal this way, and so does the local wrapper of ssh.
-        let signal = (129..=192).contains(&status).then(|| status - 128);
-        let line = worst_line(&all)
-            .or_else(|| worst_line(&String::from_utf8_lossy(stdout)))
-            .or_else(|| {
-                signal.map(|signal| format!("the link was lost: ssh was ended by signal {signal}"))
-            })
+        let said = || worst_line(&all).or_else(|| worst_line(&String::from_utf8_lossy(stdout)));
+        let line = ended_by_signal(status)
+            .map(|line| format!("the connection was lost: {line}"))
+            .or_else(said)
             .unwrap_or_else(|| format!("exit status {status}"));
         SessionError {
             way_out,
@@ -339,14 +358,40 @@ fn holds_bundle(stdout: &[u8]) -> bool {
     begin.windows(mark.len()).any(|window| window == mark)
 }
 
-/// Returns the most informative line: the last line of ssh that contains a colon and is not part of its `@`
-/// frame.
+/// Returns whether ssh itself failed, instead of the command on the machine.
+fn has_lost_connection(status: i32) -> bool {
+    status == 255 || ended_by_signal(status).is_some()
+}
+
+/// Describes the signal that ended ssh. A shell reports a signal this way, and so does the local wrapper of ssh.
+fn ended_by_signal(status: i32) -> Option<String> {
+    let signal = (129..=192).contains(&status).then(|| status - 128)?;
+    Some(format!("ssh was ended by signal {signal}"))
+}
+
+/// Beginnings of the lines in which ssh reports the end of a connection.
+const ENDS: [&str; 6] = [
+    "Connection ",
+    "Received disconnect",
+    "Timeout, server",
+    "client_loop: ",
+    "packet_write_",
+    "ssh_dispatch_run_fatal: ",
+];
+
+/// Beginnings of lines of ssh that explain no failure.
+const HARMLESS: [&str; 3] = ["Offending", "Warning: Permanently added", "** "];
+
+/// Returns the most informative line: a last line in which ssh reports the end of the connection, else the last
+/// line that contains a colon. Lines of the `@` frame of ssh and harmless warnings do not count.
 fn worst_line(text: &str) -> Option<String> {
+    let begins = |line: &str, words: &[&str]| words.iter().any(|word| line.starts_with(word));
     let lines = text.lines().map(str::trim);
-    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('@'));
-    let line = lines
-        .clone()
-        .rfind(|line| line.contains(": ") && !line.starts_with("Offending"))
+    let mut lines =
+        lines.filter(|line| !line.is_empty() && !line.starts_with('@') && !begins(line, &HARMLESS));
+    let last = lines.clone().next_back().filter(|line| begins(line, &ENDS));
+    let line = last
+        .or_else(|| lines.clone().rfind(|line| line.contains(": ")))
         .or_else(|| lines.next_back())?;
     let text = assay_model::secrets::withhold_in_text(line);
     Some(escape_line(&text.chars().take(200).collect::<String>()))
@@ -443,6 +488,59 @@ mod tests {
         let killed = session.complaint(137, b"", b"");
         assert_eq!(killed.kind, SessionFault::Unreachable);
         assert!(killed.reason.contains("signal 9"), "{killed}");
+    }
+
+    #[test]
+    fn a_lost_connection_is_named_whatever_else_was_printed() {
+        let session = SshSession::new("box");
+        let known = "Warning: Permanently added 'box' (ED25519) to the list of known hosts.\n";
+        let banner = "NOTICE: authorised users only\n";
+        for (status, text, named) in [
+            (
+                255,
+                format!("{known}Connection to box closed by remote host.\n"),
+                "closed by remote host",
+            ),
+            (
+                255,
+                format!("{banner}Connection to box closed by remote host.\n"),
+                "closed by remote host",
+            ),
+            (
+                255,
+                format!("{banner}client_loop: send disconnect: Broken pipe\n"),
+                "Broken pipe",
+            ),
+            (
+                255,
+                "Timeout, server box not responding.\n".to_owned(),
+                "not responding",
+            ),
+            (137, format!("{known}{banner}"), "signal 9"),
+            (255, known.to_owned(), "255"),
+        ] {
+            let lost = session.lost(status, text.as_bytes());
+            let complaint = session.complaint(status, text.as_bytes(), b"");
+            for error in [lost, complaint] {
+                assert_eq!(error.kind, SessionFault::Unreachable, "{error}");
+                assert!(error.reason.contains(named), "{error}");
+            }
+        }
+        // A complete bundle does not matter; an incomplete one has this error.
+        let mut sent = Sent {
+            bytes: b"assay-bundle 1 ".to_vec(),
+            complaint: None,
+            lost: Some(session.lost(255, b"Connection to box closed by remote host.\n")),
+        };
+        assert_eq!(
+            session.no_bundle("it is cut off", &sent).kind,
+            SessionFault::Unreachable
+        );
+        sent.lost = None;
+        assert_eq!(
+            session.no_bundle("it is cut off", &sent).kind,
+            SessionFault::Bundle
+        );
     }
 
     #[test]

@@ -187,6 +187,19 @@ fn both_databases_have_the_same_rows() {
          WHERE metric = 'iops' AND value > 0 AND validity <> 'void' AND started > '2020-01-01'",
     );
     assert!(answer.trim().parse::<u32>().unwrap() > 5, "{answer}");
+    // A role with the rights that the book names reads the views, and not the tables below them.
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/store-schema.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, rights) = page.split_once("CREATE ROLE reader LOGIN;").unwrap();
+    let rights = rights.split("END").next().unwrap();
+    let read = format!("CREATE ROLE reader; {rights}; SET ROLE reader; SELECT count(*) > 0 FROM");
+    for table in &TABLES {
+        let sql = format!("BEGIN; {read} assay.{}; ROLLBACK", table.name);
+        assert_eq!(server.sql("postgres", &sql), "t", "{}", table.name);
+    }
+    let below = "SELECT has_table_privilege('reader', 'assay.sample', 'SELECT')";
+    let sql = format!("BEGIN; CREATE ROLE reader; {rights}; {below}; ROLLBACK");
+    assert_eq!(server.sql("postgres", &sql), "f");
     // A changed fact: its old value ends when the new value begins.
     let answer = server.sql(
         "postgres",
@@ -333,6 +346,54 @@ fn a_damaged_record_has_no_rows_and_the_others_have() {
     let mut store = store;
     let run = store.run(assay_model::RunId(1)).unwrap();
     store.update_run(&run).unwrap();
+}
+
+/// The book's queries run in both databases and give the same number of rows, at least one.
+#[test]
+fn the_queries_of_the_book_give_rows() {
+    use assay_store::{About, SpanLook, SpanValue};
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/store-schema.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```sql\n").skip(1);
+    let queries: Vec<&str> = blocks
+        .map(|part| part.split("```").next().unwrap())
+        .collect();
+    assert!(queries.len() >= 5, "{queries:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = old(dir.path(), V5);
+    let mut store = Store::open(&path).unwrap();
+    for (host, kernel) in [("box1", "6.1.0"), ("box2", "6.12.1"), ("box3", "6.1.0")] {
+        let key = (About::Fact, "kernel.release".to_owned());
+        let look = SpanLook {
+            host,
+            at: jiff::Timestamp::from_second(1_900_000_000).unwrap(),
+            scope: "test",
+            seen: [(key, SpanValue::Value(format!("\"{kernel}\"")))].into(),
+            lost: Vec::new(),
+        };
+        store.look(&look).unwrap();
+    }
+    let server = Postgres::start();
+    if let Some(server) = &server {
+        let mut there = Store::open(&server.url("postgres")).unwrap();
+        merge(&store, &mut there, &mut |_, _| true).unwrap();
+    }
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let path = path.to_str().unwrap();
+    connection.execute("ATTACH ?1 AS assay", [path]).unwrap();
+    for query in queries {
+        let mut statement = connection.prepare(query).unwrap();
+        let mut rows = statement.query([]).unwrap();
+        let mut count = 0;
+        while rows.next().unwrap().is_some() {
+            count += 1;
+        }
+        assert!(count > 0, "{query}");
+        if let Some(server) = &server {
+            let found = server.sql("postgres", query);
+            assert_eq!(found.lines().count(), count, "{query}: {found}");
+        }
+    }
 }
 
 /// The page of the book lists each table with its columns, in order, and their types.

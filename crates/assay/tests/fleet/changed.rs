@@ -259,3 +259,44 @@ fn all_packages_are_compared() {
         assert!(text.starts_with(&format!("{changed} changed")), "{text}");
     }
 }
+
+#[test]
+fn packages_of_alpine_are_compared() {
+    let Some(mut servers) = Servers::new() else {
+        return;
+    };
+    let installed = |musl: &str| {
+        format!("C:Q1x=\nP:musl\nV:{musl}\nm:A <a@b>\n\nC:Q1y=\nP:zlib\nV:1.3.1-r1\n\n")
+    };
+    let files = [
+        ("etc/os-release", "ID=alpine\nVERSION_ID=3.20.3\n"),
+        ("lib/apk/db/installed", &installed("1.2.5-r0")),
+    ];
+    let Some(root) = little_root(&servers, "root", &files) else {
+        return;
+    };
+    let inside = format!(
+        "ForceCommand exec chroot {} /bin/busybox sh",
+        root.display()
+    );
+    servers.machine("one", &inside);
+    let config = servers.config();
+    let home = Home::new();
+    let check = || run(&home, &config, &["fleet", "check", "one", "--quiet"]);
+    check();
+    std::fs::write(root.join("lib/apk/db/installed"), installed("1.2.5-r1")).unwrap();
+    // Times are stored in seconds.
+    std::thread::sleep(Duration::from_secs(1));
+    check();
+    let ran = home.assay(&["changed", "--json"]);
+    let document = json(&ran.stdout);
+    let changes = document["machines"][0]["changes"].as_array().unwrap();
+    let [musl] = &changes[..] else {
+        panic!("{changes:?}");
+    };
+    assert_eq!(musl["what"], "package.musl.version");
+    assert_eq!(
+        (&musl["before"], &musl["after"]),
+        (&"1.2.5-r0".into(), &"1.2.5-r1".into())
+    );
+}

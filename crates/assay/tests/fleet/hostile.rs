@@ -221,6 +221,44 @@ fn answers_are_printed_as_they_come() {
     assert_eq!(common::entries(&home.state().join("fleet")), ["good"]);
 }
 
+/// A connection that ends before, in or after the bundle's first line is named, whatever a banner says.
+#[test]
+fn a_lost_connection_is_no_broken_bundle() {
+    let Some(mut servers) = Servers::new() else {
+        return;
+    };
+    let banner = servers.path("banner");
+    std::fs::write(&banner, "NOTICE: authorised users only\n").unwrap();
+    let banner = format!("Banner {}\n", banner.display());
+    // The parent of the command is sshd's process of the session.
+    for (name, words) in [
+        ("early", "kill -9 $PPID"),
+        ("begun", "echo 'assay-bundle 1 none'; kill -9 $PPID"),
+        (
+            "talked",
+            "echo 'Welcome: to this machine'; echo 'assay-bundle 1 none'; kill -9 $PPID",
+        ),
+    ] {
+        servers.machine(name, &format!("{banner}ForceCommand {words}; sleep 20"));
+    }
+    let config = servers.config();
+    let home = Home::new();
+    let args = [
+        "fleet", "check", "early", "begun", "talked", "--quiet", "--json",
+    ];
+    let ran = run(&home, &config, &args);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    for machine in json(&ran.stdout)["machines"].as_array().unwrap() {
+        let failed = &machine["failed"];
+        assert_eq!(failed["kind"], "unreachable", "{machine}");
+        let reason = failed["reason"].as_str().unwrap();
+        assert!(
+            reason.contains("closed") && !reason.contains("NOTICE"),
+            "{reason}"
+        );
+    }
+}
+
 /// Killed at any time, assay loses no reported result and leaves no partial one.
 #[test]
 fn attack_killed_at_any_moment_keeps_what_was_kept() {

@@ -1,9 +1,9 @@
 //! Answers questions about the exports of many machines. Merges all sorted files, prefix by prefix.
 
 use super::export::list_prefix_folders;
-use super::export_rows::{Feed, ROW};
+use super::export_rows::{Feed, Opened, ROW};
 use super::machines::Machines;
-use super::sort::{Merge, SortedRun, write};
+use super::sort::{Merge, SortedRun, Sorter, write};
 use crate::Error;
 use crate::error::io_error;
 use crate::hash::HashKind;
@@ -108,7 +108,7 @@ type Own = [u128; 4];
 /// A candidate for the list of the largest contents, in the order of this list.
 type Heavy = (u128, u64, Reverse<[u8; 32]>, Vec<(u32, u64)>);
 
-/// Answers questions about the exports in these folders with `threads` threads. `top` limits the list of the
+/// Answers questions about the exports in these folders and files with `threads` threads. `top` limits the list of the
 /// largest contents.
 ///
 /// # Errors
@@ -135,15 +135,22 @@ pub fn ask_merging(
     let fan = fan.max(2);
     let mut files = Vec::new();
     for dir in dirs {
-        let found = list_prefix_folders(dir)?;
-        if found.is_empty() {
-            return Err(Error::Usage(format!(
-                "{}: no folders `prefix=…` there; `assay dups export` writes them",
-                crate::name::format_readable(crate::sys::path_bytes(dir))
-            )));
+        if dir.is_file() {
+            files.push((String::new(), dir.clone()));
+            continue;
         }
+        let before = files.len();
+        let found = list_prefix_folders(dir)?;
+        let none = found.is_empty();
         for (prefix, folder) in found {
             files_of(&folder, &prefix, &mut files)?;
+        }
+        files_of(dir, "", &mut files)?;
+        if none && files.len() == before {
+            return Err(Error::Usage(format!(
+                "{}: neither folders `prefix=…` nor Parquet files there; `assay dups export` writes them",
+                crate::name::format_readable(crate::sys::path_bytes(dir))
+            )));
         }
     }
     // Exports with longer prefixes are grouped by the shortest prefix length.
@@ -197,24 +204,43 @@ struct Shared {
 }
 
 impl Shared {
-    /// Opens a file; returns `None` if the file has to be omitted.
-    fn open(&self, prefix: &str, path: &Path) -> Result<Option<Feed>, Error> {
-        let feed = match Feed::open(path, prefix, &self.machines) {
-            Ok(feed) => feed,
+    /// Opens a file; returns `None` if the file has to be omitted. Rows of other writers go to `others`.
+    fn open(
+        &self,
+        prefix: &str,
+        path: &Path,
+        others: &mut Option<Sorter<ROW>>,
+    ) -> Result<Option<Feed>, Error> {
+        match Opened::open(path, prefix, &self.machines) {
+            Ok(Opened::Export(feed)) => {
+                self.agree(feed.kind(), path)?;
+                Ok(Some(*feed))
+            }
+            Ok(Opened::Other(table)) => {
+                let sorter = others.get_or_insert_default();
+                if let Some(kind) = table.read(&self.machines, sorter)? {
+                    self.agree(kind, path)?;
+                }
+                Ok(None)
+            }
             Err(error @ (Error::Io { .. } | Error::Table { .. })) => {
                 let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
                 left_out.push(format!("left out: {error}"));
-                return Ok(None);
+                Ok(None)
             }
-            Err(error) => return Err(error),
-        };
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that all files have hashes of one kind.
+    fn agree(&self, of: HashKind, path: &Path) -> Result<(), Error> {
         let mut kind = self.kind.lock().unwrap_or_else(PoisonError::into_inner);
-        match *kind.get_or_insert(feed.kind()) == feed.kind() {
-            true => Ok(Some(feed)),
+        match *kind.get_or_insert(of) == of {
+            true => Ok(()),
             false => Err(Error::Usage(format!(
                 "{}: it has {} hashes and others have another kind, so they cannot be compared; scan again with the same --hash everywhere",
                 crate::name::format_readable(crate::sys::path_bytes(path)),
-                feed.kind().name()
+                of.name()
             ))),
         }
     }
@@ -266,10 +292,11 @@ impl Fold {
     fn part(&mut self, files: Vec<(String, PathBuf)>, shared: &Shared) -> Result<(), Error> {
         let mut rows: Vec<Rows> = Vec::new();
         let mut several = files.chunks(self.fan);
+        let mut others = None;
         if files.len() > self.fan {
             // If there are too many files, merges groups of them into runs first.
             for some in several {
-                let run = write_rows(Merge::of(open(some, shared)?)?)?;
+                let run = write_rows(Merge::of(open(some, shared, &mut others)?)?)?;
                 rows.push(Rows::Run(SortedRun::file(run).map_err(Error::Output)?));
                 if rows.len() == self.fan {
                     let run = write_rows(Merge::of(std::mem::take(&mut rows))?)?;
@@ -277,7 +304,12 @@ impl Fold {
                 }
             }
         } else if let Some(some) = several.next() {
-            rows = open(some, shared)?;
+            rows = open(some, shared, &mut others)?;
+        }
+        if let Some(sorter) = others {
+            let sorted = sorter.finish().map_err(Error::Output)?;
+            let run = write::<ROW>(sorted).map_err(Error::Output)?;
+            rows.push(Rows::Run(SortedRun::file(run).map_err(Error::Output)?));
         }
         for row in Merge::of(rows)? {
             self.row(&row?);
@@ -447,10 +479,14 @@ fn saturate_sum(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-fn open(files: &[(String, PathBuf)], shared: &Shared) -> Result<Vec<Rows>, Error> {
+fn open(
+    files: &[(String, PathBuf)],
+    shared: &Shared,
+    others: &mut Option<Sorter<ROW>>,
+) -> Result<Vec<Rows>, Error> {
     let mut rows = Vec::new();
     for (prefix, path) in files {
-        if let Some(feed) = shared.open(prefix, path)? {
+        if let Some(feed) = shared.open(prefix, path, others)? {
             rows.push(Rows::File(Box::new(feed)));
         }
     }

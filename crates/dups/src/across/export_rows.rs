@@ -1,7 +1,9 @@
 //! Reads the rows of an exported file as sortable records and checks each row, because the file is untrusted.
 
 use super::machines::Machines;
-use super::{VERSION, export_columns, note};
+use super::other_writers::{OtherTable, open_columns};
+use super::sort::Sorter;
+use super::{VERSION, note};
 use crate::Error;
 use crate::hash::HashKind;
 use assay_columns::{Batch, Reader, TableSource};
@@ -28,8 +30,15 @@ pub(crate) fn open_table(path: &Path) -> Result<TableSource, Error> {
 
 /// Returns the hash kind that a table declares, if exports support it.
 fn read_hash_kind(reader: &Reader) -> Result<HashKind, String> {
-    if reader.note(note::WHAT) != Some("dups") {
-        return Err("it is no export of `assay dups`".into());
+    match reader.note(note::WHAT) {
+        Some("dups") => {}
+        Some(other) => {
+            return Err(format!(
+                "it is no export of `assay dups`, but a table `{}` of assay",
+                other.escape_debug()
+            ));
+        }
+        None => return Err("it is no export of `assay dups`".into()),
     }
     match reader.note(note::VERSION) {
         Some(VERSION) => {}
@@ -59,25 +68,42 @@ pub struct Feed {
     over: bool,
 }
 
-impl Feed {
+/// An opened file with the columns of an export.
+pub enum Opened {
+    /// Export of assay.
+    Export(Box<Feed>),
+    /// Table of another writer.
+    Other(Box<OtherTable>),
+}
+
+impl Opened {
     /// Opens a file in the folder of a prefix.
     pub fn open(path: &Path, prefix: &str, machines: &Mutex<Machines>) -> Result<Self, Error> {
-        Self::of(open_table(path)?, path, prefix, machines)
+        Self::of(&open_table(path)?, path, prefix, machines)
     }
 
     /// Reads an open table; `path` is for messages.
-    pub fn of(
-        source: TableSource,
+    fn of(
+        source: &TableSource,
         path: &Path,
         prefix: &str,
         machines: &Mutex<Machines>,
     ) -> Result<Self, Error> {
-        let short = export_columns(HashKind::Xxh3.length());
-        let reader = Reader::open(source.clone(), &short)
-            .or_else(|error| {
-                Reader::open(source, &export_columns(HashKind::Blake3.length())).map_err(|_| error)
-            })
-            .map_err(|source| Error::table(path, source))?;
+        let reader = open_columns(source, path)?;
+        Ok(match reader.note(note::WHAT) {
+            None => Self::Other(Box::new(OtherTable::new(reader, path, prefix))),
+            Some(_) => Self::Export(Box::new(Feed::of(reader, path, prefix, machines)?)),
+        })
+    }
+}
+
+impl Feed {
+    fn of(
+        reader: Reader,
+        path: &Path,
+        prefix: &str,
+        machines: &Mutex<Machines>,
+    ) -> Result<Self, Error> {
         let kind = read_hash_kind(&reader).map_err(|what| Error::strange(path, what))?;
         let mut machines = machines.lock().unwrap_or_else(PoisonError::into_inner);
         let machine = machines.enter(&reader, prefix, path)?;
@@ -148,14 +174,14 @@ impl Feed {
 }
 
 /// Hexadecimal digits of a folder, as bits for a fast comparison.
-struct Prefix {
+pub(super) struct Prefix {
     mask: u64,
     value: u64,
 }
 
 impl Prefix {
     /// Parses at most sixteen digits. Any other text matches no hash.
-    fn of(digits: &str) -> Self {
+    pub fn of(digits: &str) -> Self {
         let bits = 4 * digits.len() as u32;
         match u64::from_str_radix(digits, 16) {
             Ok(value) if (1..=64).contains(&bits) => Self {
@@ -167,7 +193,8 @@ impl Prefix {
         }
     }
 
-    fn begins(&self, hash: &[u8]) -> bool {
+    /// Returns whether a hash begins with the digits.
+    pub fn begins(&self, hash: &[u8]) -> bool {
         let first = hash.first_chunk().map(|first| u64::from_be_bytes(*first));
         first.is_some_and(|first| first & self.mask == self.value)
     }
@@ -186,17 +213,22 @@ impl Iterator for Feed {
     }
 }
 
-/// Reads a whole exported file, checks that all hashes start with these digits, and counts the rows.
+/// Reads a whole table of assay or another writer, checks that all hashes start with these digits, and counts the
+/// rows.
 ///
 /// # Errors
-/// The file is not such an export, or is damaged.
+/// The file has other columns, or is damaged.
 pub fn count_rows(source: TableSource, path: &Path, prefix: &str) -> Result<u64, Error> {
-    let mut count = 0;
-    for row in Feed::of(source, path, prefix, &Mutex::default())? {
-        row?;
-        count += 1;
+    let machines = Mutex::default();
+    match Opened::of(&source, path, prefix, &machines)? {
+        Opened::Export(feed) => feed.map(|row| row.map(|_| 1)).sum(),
+        Opened::Other(table) => {
+            let mut sorter = Sorter::default();
+            table.read(&machines, &mut sorter)?;
+            let rows = sorter.finish().map_err(Error::Output)?;
+            rows.map(|row| row.map(|_| 1).map_err(Error::Output)).sum()
+        }
     }
-    Ok(count)
 }
 
 #[cfg(test)]

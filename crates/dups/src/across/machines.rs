@@ -21,6 +21,8 @@ struct Machine {
     files: u32,
     /// Files of another export were among them.
     mixed: bool,
+    /// Known only by its name, from tables of other writers.
+    only_named: bool,
 }
 
 /// All machines.
@@ -44,25 +46,18 @@ impl Machines {
                 "it does not say of which machine it is",
             ));
         }
-        let number = match self.by_name.get(&name) {
-            Some(number) => *number,
-            None if self.list.len() == MOST => {
-                return Err(Error::Usage(format!("more than {MOST} machines")));
-            }
-            None => {
-                let number = self.list.len() as u32;
-                self.by_name.insert(name.clone(), number);
-                self.list.push(Machine {
-                    name,
-                    id: id.clone(),
-                    export: export.clone(),
-                    files,
-                    mixed: false,
-                });
-                number
-            }
-        };
+        let number = self.number(&name)?;
         let known = &mut self.list[number as usize];
+        if known.only_named {
+            *known = Machine {
+                name,
+                id: id.clone(),
+                export: export.clone(),
+                files,
+                mixed: false,
+                only_named: false,
+            };
+        }
         if known.id != id {
             return Err(Error::Usage(format!(
                 "{}: another machine is called {} as well; give one of them a name of its own with --machine and let it tell again",
@@ -72,6 +67,41 @@ impl Machines {
         }
         known.mixed |= known.export != export;
         self.seen.insert((number, part.to_owned()));
+        Ok(number)
+    }
+
+    /// Returns the number of a machine that a table of another writer names; `path` is that table.
+    pub fn enter_name(&mut self, name: &str, path: &Path) -> Result<u32, Error> {
+        match (1..=LONGEST).contains(&name.len()) {
+            true => self.number(name),
+            false => Err(Error::strange(
+                path,
+                format!(
+                    "the name of a machine has {} bytes, expected 1 to {LONGEST}",
+                    name.len()
+                ),
+            )),
+        }
+    }
+
+    /// Returns the number of a machine, and assigns one to a new machine.
+    fn number(&mut self, name: &str) -> Result<u32, Error> {
+        if let Some(number) = self.by_name.get(name) {
+            return Ok(*number);
+        }
+        if self.list.len() == MOST {
+            return Err(Error::Usage(format!("more than {MOST} machines")));
+        }
+        let number = self.list.len() as u32;
+        self.by_name.insert(name.to_owned(), number);
+        self.list.push(Machine {
+            name: name.to_owned(),
+            id: String::new(),
+            export: String::new(),
+            files: 0,
+            mixed: false,
+            only_named: true,
+        });
         Ok(number)
     }
 

@@ -106,6 +106,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if authorized_keys::may_be(path) => Rule::Lines(|line, _| authorized_keys::redact(line)),
         packages::RELEASE => Rule::Lines(|line, _| packages::redact_release(line)),
         packages::STATUS => Rule::Bytes(|bytes, _| packages::redact(bytes)),
+        packages::APK => Rule::Bytes(|bytes, _| packages::redact_apk(bytes)),
         certificates::STAT => Rule::Lines(|line, _| certificates::redact_stat(line)),
         certificates::UPTIME => Rule::Lines(|line, _| keep_short_line(line)),
         _ if services::dovecot::is_file(path) => {

@@ -51,6 +51,7 @@ function line_of(class, line) {
     if (class == "modprobe") return modprobe(line)
     if (class == "release") return release(line)
     if (class == "packages") return packages(line)
+    if (class == "apk") return apk(line)
     if (class == "started") return (line ~ /^btime [0-9]+$/ && length(line) <= 24) ? line : ""
     if (class == "swaps") return swaps(line)
     if (class == "cron") return cron(line)
@@ -147,6 +148,14 @@ function packages(line,   value) {
     if (line ~ /^Status: /) return (asked && length(value) <= 60 && value ~ /^[a-z -]*$/) ? line : ""
     if (line ~ /^Version: /) return (asked && length(value) <= 80 && value ~ /^[A-Za-z0-9.+~^:_-]+$/) ? line : ""
     return ""
+}
+function apk(line,   value) {
+    value = substr(line, 3)
+    if (line ~ /^P:/) {
+        asked = ++others <= MOST_PACKAGES && length(value) <= 80 && value ~ /^[A-Za-z0-9._+-]+$/
+        return asked ? line : ""
+    }
+    return (line ~ /^V:/ && asked && length(value) <= 80 && value ~ /^[A-Za-z0-9.+~^:_-]+$/) ? line : ""
 }
 function swaps(line,   n, words, i, device, out) {
     n = split(line, words, " ")
@@ -1227,7 +1236,7 @@ function finish(class, path, n,   i, what, line, at, key, value, said, start) {
             at = index(text_of[i], "="); what = ""
             if (!at) continue
             key = trim(substr(text_of[i], 1, at - 1)); value = trim(substr(text_of[i], at + 1))
-            what = mail_kind(key, value == "" ? next_part(i + 1, n) : value)
+            what = key == "" ? "" : mail_kind(key, value == "" ? next_part(i + 1, n) : value)
             if (what != "") out[i] = key " = " mail_words(value, what, " ")
         }
     }

@@ -159,6 +159,7 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("vpn", "/etc/openvpn/server", VPN),
     Want::Files("vpn", "/etc/openvpn/client", VPN),
     Want::File("packages", &[packages::STATUS]),
+    Want::File("apk", &[packages::APK]),
     Want::Files("guest", "/etc/pve/qemu-server", CONF),
     Want::File("storage", &["/etc/pve/storage.cfg"]),
     Want::Dir(&["/etc/libvirt/qemu"]),

@@ -216,6 +216,14 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("mounts", "/proc/self/mountinfo", text(mounts)),
         ("cmdline", "/proc/cmdline", text(cmdline)),
         ("packages", "/var/lib/dpkg/status", text(dpkg)),
+        (
+            "apk",
+            "/lib/apk/db/installed",
+            text(
+                "C:Q1x=\nP:musl\nV:1.2.5-r0\nm:A <a@b>\nV:2\n\n\
+                 P:bad name\nV:1\nP:.build-deps\nV:20240101.1\nP:\nV:1\nP:a\nV:hunter2 x\n",
+            ),
+        ),
         ("samba", "/etc/samba/smb.conf", text(samba)),
         (
             "database",

@@ -1,4 +1,4 @@
-//! Compares all packages that dpkg or rpm list: added, removed, or with another version.
+//! Compares all packages that dpkg, rpm or apk list: added, removed, or with another version.
 
 use assay_facts::has_all_packages;
 use assay_model::drift::{Change, Kind};
@@ -42,7 +42,7 @@ pub(super) fn changes(
         title: None,
         before,
         after,
-        cause: Some("by the lists of dpkg and rpm".to_owned()),
+        cause: Some("by the list of the package manager".to_owned()),
     };
     let mut all: Vec<Change> = changed
         .iter()

@@ -22,6 +22,26 @@ pub(super) fn targets() -> Vec<ParserTarget> {
             },
         },
         ParserTarget {
+            name: "dups-other-writers",
+            seeds: [
+                DUCKDB,
+                DUCKDB_ZSTD,
+                PYARROW,
+                PYARROW_V2,
+                PYARROW_PAGES,
+                POLARS,
+            ]
+            .map(<[u8]>::to_vec)
+            .to_vec(),
+            run: |bytes| {
+                drop(count_rows(
+                    TableSource::memory(bytes.to_vec()),
+                    Path::new("it"),
+                    "",
+                ))
+            },
+        },
+        ParserTarget {
             name: "dups-wanted",
             seeds: vec![requested_hash_seed()],
             run: |bytes| {
@@ -49,6 +69,17 @@ pub(super) fn targets() -> Vec<ParserTarget> {
         },
     ]
 }
+
+/// Tables of other writers.
+const DUCKDB: &[u8] = include_bytes!("../../../dups/tests/fixtures/writers/duckdb-plain.parquet");
+const DUCKDB_ZSTD: &[u8] =
+    include_bytes!("../../../dups/tests/fixtures/writers/duckdb-zstd.parquet");
+const PYARROW: &[u8] = include_bytes!("../../../dups/tests/fixtures/writers/pyarrow-plain.parquet");
+const PYARROW_V2: &[u8] =
+    include_bytes!("../../../dups/tests/fixtures/writers/pyarrow-zstd-v2.parquet");
+const PYARROW_PAGES: &[u8] =
+    include_bytes!("../../../dups/tests/fixtures/writers/pyarrow-pages.parquet");
+const POLARS: &[u8] = include_bytes!("../../../dups/tests/fixtures/writers/polars.parquet");
 
 /// Every kind of column.
 const COLUMNS: [Column; 5] = [

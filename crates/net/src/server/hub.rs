@@ -49,6 +49,8 @@ pub enum Refused {
 
 struct Client {
     name: String,
+    /// Name that the device asked for; `name` has a number behind it if another client had that name.
+    asked: String,
     agent: String,
     address: IpAddr,
     key: [u8; KEY],
@@ -162,6 +164,7 @@ impl Hub {
             self.next,
             Client {
                 name: name.clone(),
+                asked: join.name.clone(),
                 agent: join.agent.clone(),
                 address,
                 key,
@@ -387,6 +390,7 @@ impl Hub {
                 "a run has one algorithm of congestion control".to_owned(),
             ));
         }
+        assign::replace_returned(&mut self.clients, now);
         let free: Vec<(u64, &Client)> = self
             .clients
             .iter()

@@ -44,14 +44,16 @@ pub struct Export {
 Examples:
   assay dups across hashes               what the machines have in common, and the largest of it
   assay dups across nas/ laptop/ --json  exports in several folders
+  assay dups across large.parquet        what DuckDB, pyarrow or another program wrote
 
 Each file is read once, a page at a time: memory does not grow with the number of files. Any program
-that reads Parquet answers other questions about the same files.
+that reads Parquet answers other questions about the same files. Tables of other programs need the
+columns machine, hash, size and count, in any order and with rows in any order.
 
 Exit status: 0 done, 2 error, 3 some of the exports are not whole.")]
 pub struct AcrossArgs {
-    /// Folders with exports
-    #[arg(required = true, value_name = "DIR")]
+    /// Folders with exports, or Parquet files
+    #[arg(required = true, value_name = "DIR|FILE")]
     dirs: Vec<PathBuf>,
     /// Show the N contents with most to gain
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]

@@ -132,9 +132,8 @@ pub fn ask_telling(
     let outcomes = round.ask(
         &|at, sent| {
             let session = &sessions[at];
-            let bundle = Bundle::read(&sent.bytes[..], "what it sent").map_err(|error| {
-                session.no_bundle(&error.to_string(), sent.complaint.as_deref())
-            })?;
+            let bundle = Bundle::read(&sent.bytes[..], "what it sent")
+                .map_err(|error| session.no_bundle(&error.to_string(), &sent))?;
             let judged = judge(&bundle, &pages);
             history
                 .keep(

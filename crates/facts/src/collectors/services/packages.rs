@@ -1,4 +1,4 @@
-//! Packages: versions of the packages of checks as facts, all packages for comparisons (dpkg and rpm), and the
+//! Packages: versions of the packages of checks as facts, all packages for comparisons (dpkg, rpm and apk), and the
 //! release of the system.
 
 use crate::gather::{Gather, LIMITS};
@@ -9,6 +9,9 @@ use std::ffi::OsStr;
 
 pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
+
+/// Database of apk (Alpine): `P:NAME` and `V:VERSION` of each installed package, among other lines.
+pub(crate) const APK: &str = "/lib/apk/db/installed";
 
 /// Lists all packages of rpm, one `NAME VERSION` per line.
 pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"];
@@ -165,7 +168,7 @@ fn all_installed(text: &str) -> Vec<Installed<'_>> {
     found
 }
 
-/// Returns the version of each installed package from dpkg and rpm; `None` if neither list can be
+/// Returns the version of each installed package from dpkg, rpm and apk; `None` if no list can be
 /// read.
 ///
 /// All versions are returned of a package for several architectures, and of one that rpm installed
@@ -177,6 +180,19 @@ pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
     for one in status.iter().flat_map(|text| all_installed(text)) {
         let versions = found.entry(one.name.to_owned()).or_default();
         versions.push(one.version.to_owned());
+    }
+    let apk = host.read_text(std::path::Path::new(APK)).ok();
+    let mut name = "";
+    for line in apk.iter().flat_map(|text| text.lines()) {
+        match line.split_once(':') {
+            Some(("P", value)) => name = value,
+            Some(("V", version)) if !name.is_empty() => {
+                let versions = found.entry(name.to_owned()).or_default();
+                versions.push(version.to_owned());
+                name = "";
+            }
+            _ => {}
+        }
     }
     let listed = host
         .run(&RPM.map(OsStr::new), LIMITS)
@@ -244,6 +260,28 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
                 }
                 Some(("Status", value)) => asked && state(value),
                 Some(("Version", value)) => asked && is_version(value),
+                _ => false,
+            };
+            if keep { line } else { "" }
+        })
+        .collect();
+    lines.join("\n").into_bytes()
+}
+
+/// Cleans the database of apk: keeps names and versions of the first packages, each on its line.
+pub(crate) fn redact_apk(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let (mut asked, mut count) = (false, 0);
+    let lines: Vec<&str> = text
+        .split('\n')
+        .map(|line| {
+            let keep = match line.split_once(':') {
+                Some(("P", name)) => {
+                    count += 1;
+                    asked = is_name(name) && count <= MOST;
+                    asked
+                }
+                Some(("V", version)) => asked && is_version(version),
                 _ => false,
             };
             if keep { line } else { "" }
@@ -323,6 +361,46 @@ Version: 1.0
             all,
             ["openssh-server 1:9.2p1-2+deb12u10", "secret-tool 1.0"]
         );
+    }
+
+    /// /lib/apk/db/installed of Alpine 3.20, shortened.
+    const ALPINE: &str = "\
+C:Q1QNGZ6jBWLMnHBQVXmPKTDNrLJ2E=
+P:alpine-baselayout
+V:3.6.5-r0
+A:x86_64
+S:8515
+o:alpine-baselayout
+m:Natanael Copa <ncopa@alpinelinux.org>
+D:alpine-baselayout-data=3.6.5-r0 /bin/sh
+F:dev
+
+C:Q1Jmo2hBCLUUUnFKXwb3JmSVzvXd8=
+P:musl
+V:1.2.5-r0
+p:so:libc.musl-x86_64.so.1=1
+
+";
+
+    #[test]
+    fn packages_of_alpine_are_compared_and_nothing_else_is_kept() {
+        let kept = String::from_utf8(redact_apk(ALPINE.as_bytes())).unwrap();
+        assert!(!kept.contains("Natanael") && !kept.contains("Q1"), "{kept}");
+        assert_eq!(redact_apk(kept.as_bytes()), kept.as_bytes());
+        for text in [ALPINE, &kept] {
+            let all = installed_packages(&Recorded::new().file(APK, text)).unwrap();
+            let all: Vec<(&str, &str)> = all
+                .iter()
+                .map(|(name, version)| (name.as_str(), version.as_str()))
+                .collect();
+            assert_eq!(
+                all,
+                [("alpine-baselayout", "3.6.5-r0"), ("musl", "1.2.5-r0")]
+            );
+        }
+        let text: String = (0..MOST + 7).map(|at| format!("P:p{at}\nV:1\n")).collect();
+        let kept = String::from_utf8(redact_apk(text.as_bytes())).unwrap();
+        assert_eq!(kept.matches("V:").count(), MOST);
     }
 
     #[test]

@@ -69,7 +69,8 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
         } else {
             value
         };
-        kind = kind_of(name, first, &classes);
+        // Without a name, the kept line would begin with a blank, and continue the line before it.
+        kind = kind_of(name, first, &classes).filter(|_| !name.is_empty());
         match kind {
             Some(kind) => format!("{name} = {}", clean_words(value, kind, " ", &classes))
                 .trim_end()

@@ -4,6 +4,39 @@ use super::{Client, Refused};
 use crate::plan::NetPlan;
 use std::collections::BTreeMap;
 
+/// Silence after which a client is gone if the same device joined again. Without a run, a client polls four times
+/// a second, a browser page once.
+const REPLACED: i64 = 2_000_000;
+
+/// Forgets clients whose device joined again under the same name from the same address, and gives the device its
+/// name back.
+pub(super) fn replace_returned(clients: &mut BTreeMap<u64, Client>, now: i64) {
+    let is_silent = |client: &Client| now - client.heard > REPLACED;
+    let returned = |number: u64, gone: &Client| {
+        let same = |client: &Client| client.asked == gone.asked && client.address == gone.address;
+        let mut later = clients.range(number + 1..);
+        later.any(|(_, client)| same(client) && !is_silent(client))
+    };
+    let gone: Vec<u64> = clients
+        .iter()
+        .filter(|(number, client)| is_silent(client) && returned(**number, client))
+        .map(|(number, _)| *number)
+        .collect();
+    for number in gone {
+        clients.remove(&number);
+    }
+    let numbers: Vec<u64> = clients.keys().copied().collect();
+    for number in numbers {
+        let Some(asked) = clients.get(&number).map(|client| client.asked.clone()) else {
+            continue;
+        };
+        let is_free = clients.values().all(|client| client.name != asked);
+        if let Some(client) = clients.get_mut(&number).filter(|_| is_free) {
+            client.name = asked;
+        }
+    }
+}
+
 /// Assigns a client to every person: the client that the plan names, else the client with the person's name,
 /// else the person's client in the previous run, else the next client in the order of joining. `free` is in
 /// that order; `before` maps each person to the client's name.

@@ -181,6 +181,43 @@ fn a_person_gets_the_device_of_the_same_name_and_keeps_it() {
     assert_eq!(clients(&hub, second, later), pairs("tablet", "tv"));
 }
 
+/// A device that joined again at once gets its person, not the connection that it left.
+#[test]
+fn a_device_that_joined_again_replaces_its_old_connection() {
+    let mut hub = Hub::default();
+    let (laptop, phone) = (join(&mut hub, "laptop", 0), join(&mut hub, "phone", 0));
+    let plan = people(&["anna", "ben"]);
+    let pairs = |names: [&str; 2]| {
+        let people = ["anna", "ben"].into_iter().zip(names);
+        let pairs = people.map(|(person, name)| (person.to_owned(), name.to_owned()));
+        pairs.collect::<Vec<_>>()
+    };
+    let first = hub.begin(&plan, 0).unwrap().run;
+    assert_eq!(clients(&hub, first, 0), pairs(["laptop", "phone"]));
+    let after = LEAD + 80_000_000;
+    poll(&mut hub, &laptop, after);
+    poll(&mut hub, &phone, after);
+    // Not yet silent: it may be another device of that name.
+    let back = join(&mut hub, "laptop", after + 1_000_000);
+    assert_eq!(back.name, "laptop-2");
+    let later = after + 3_500_000;
+    poll(&mut hub, &back, later);
+    poll(&mut hub, &phone, later);
+    let second = hub.begin(&plan, later).unwrap().run;
+    assert_eq!(clients(&hub, second, later), pairs(["laptop", "phone"]));
+    assert!(poll(&mut hub, &back, later + 1).order.is_some());
+    // Two devices of one name that both poll keep their names.
+    let after = later + LEAD + 80_000_000;
+    poll(&mut hub, &back, after);
+    let other = join(&mut hub, "laptop", after);
+    for joined in [&back, &phone, &other] {
+        poll(&mut hub, joined, after + 3_000_000);
+    }
+    let third = hub.begin(&plan, after + 3_000_000).unwrap().run;
+    assert_eq!(clients(&hub, third, after), pairs(["laptop", "phone"]));
+    assert_eq!(hub.clients(after + 3_000_000).clients.len(), 3);
+}
+
 #[test]
 fn a_device_is_told_its_verdict_when_the_run_is_over() {
     let mut hub = Hub::default();
