@@ -68,6 +68,9 @@ class Plant(contextlib.ExitStack):
     @staticmethod
     def kill(process):
         """Kills a program and all below it; those that left its process group as well."""
+        # A program that starts others faster than they are found starts none while it is stopped.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGSTOP)
         for pid in [*descendants(process.pid), process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

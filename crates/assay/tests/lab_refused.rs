@@ -65,7 +65,13 @@ fn no_space_and_no_permission_for_the_image() {
         &["lab", "build"],
     );
     refused(&home, &small, &["MiB free", "ASSAY_LAB_CACHE"]);
-    let fixed = with_small(&home, &cache, &cache, "ro,mode=700", &["lab", "up"]);
+    let fixed = with_small(
+        &home,
+        &cache,
+        &cache,
+        "ro,mode=700",
+        &["lab", "up", "--yes"],
+    );
     refused(&home, &fixed, &["Read-only file system", "ASSAY_LAB_CACHE"]);
 }
 
@@ -127,6 +133,29 @@ fn no_mirror_and_no_namespaces_for_the_image() {
     assert_eq!(entries(&cache), ["lock"]);
 }
 
+#[test]
+fn no_guest_builds_an_image_that_nobody_asked_for() {
+    if assay_host::Host::which(&assay_host::LiveHost, "qemu-system-x86_64".as_ref()).is_none() {
+        assay_testing::skipped("qemu", "qemu-system-x86_64 is not installed");
+        return;
+    }
+    let home = Home::new();
+    let cache = home.dir.path().join("cache");
+    let packed = home.dir.path().join("packed").display().to_string();
+    for words in [
+        &["up"][..],
+        &["run", "--", "true"],
+        &["measure"],
+        &["crypto"],
+        &["pack", &packed],
+    ] {
+        let mut command = home.command(&[&["lab"], words].concat());
+        command.env("ASSAY_LAB_CACHE", &cache);
+        refused(&home, &ended(command), &["`assay lab build`", "--yes"]);
+        assert!(!cache.exists(), "{words:?}: an image was begun");
+    }
+}
+
 /// Regression: a missing QEMU was detected only after the image was built, minutes later.
 #[test]
 fn an_image_is_not_built_for_an_emulator_that_is_missing() {
@@ -143,7 +172,7 @@ fn an_image_is_not_built_for_an_emulator_that_is_missing() {
     let cache = home.dir.path().join("cache");
     for args in [
         &["lab", "build"][..],
-        &["lab", "run", "--no-assay", "--", "true"],
+        &["lab", "run", "--yes", "--no-assay", "--", "true"],
     ] {
         let mut command = home.command(args);
         command.env("PATH", &tools).env("ASSAY_LAB_CACHE", &cache);

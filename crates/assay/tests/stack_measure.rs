@@ -90,6 +90,50 @@ fn check(document: &Value, target: &Path) {
 }
 
 #[test]
+fn file_systems_are_measured_on_the_host_without_a_guest() {
+    let tools = ["fio", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
+    if assay_testing::servers::skip(&tools, true) {
+        return;
+    }
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if !Path::new("/dev/loop-control").exists()
+        || !known.contains("xfs")
+        || !known.contains("btrfs")
+    {
+        assay_testing::skipped("loop", "no loop devices, or no XFS and btrfs in the kernel");
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let more = ["--layers", "ext4,xfs,btrfs", "--rounds", "2", "--json"];
+    let ran = measure(&home, target.path(), &more);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document = json(&ran);
+    let expected = [
+        "file",
+        "loop-ext4",
+        "loop-xfs",
+        "loop-btrfs",
+        "file-again",
+        "loop-ext4-again",
+    ];
+    assert_eq!(names(&document), expected);
+    check(&document, target.path());
+    let targets = document["run"]["targets"].as_array().unwrap();
+    let system = |name: &str| {
+        let of = targets.iter().find(|one| one["name"] == name).unwrap();
+        of["fs_type"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (system("loop-xfs"), system("loop-btrfs")),
+        ("xfs".into(), "btrfs".into())
+    );
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let place = target.path().display().to_string();
+    assert!(!mounts.contains(&place), "a mount is left");
+}
+
+#[test]
 fn raw_and_qcow2_without_a_guest() {
     if skip() {
         return;

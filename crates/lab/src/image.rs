@@ -145,6 +145,12 @@ impl Cache {
         image.missing().is_none().then_some(image)
     }
 
+    /// Returns how long a build takes: as the last one on this machine, else as one on two idle cores.
+    #[must_use]
+    pub fn usual_build_time(&self) -> Duration {
+        Steps::new(&self.root).usual_time()
+    }
+
     /// Returns the path of the current recipe's image, built or not.
     fn place(&self) -> Image {
         Image {

@@ -49,13 +49,18 @@ impl Steps {
         let known = fs::read(&record)
             .ok()
             .and_then(|text| serde_json::from_slice::<[f64; STEPS.len()]>(&text).ok())
-            .filter(|steps| steps.iter().all(|step| *step > 0.0));
+            .filter(|steps| steps.iter().all(|step| *step > 0.0 && *step < 1e6));
         Self {
             usual: known.unwrap_or(STEPS.map(|step| step.2)),
             began: vec![0.0],
             shown: 0.0,
             record,
         }
+    }
+
+    /// Returns the duration of a whole build.
+    pub(crate) fn usual_time(&self) -> Duration {
+        Duration::from_secs_f64(self.usual.iter().sum())
     }
 
     fn at(&self) -> usize {

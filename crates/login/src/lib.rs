@@ -14,6 +14,8 @@ pub mod concurrent_logins;
 pub mod failure;
 pub mod http;
 pub mod mail;
+pub mod motd_programs;
+pub mod pam_timing;
 mod pipe;
 pub mod ssh;
 pub mod startup;

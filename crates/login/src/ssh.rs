@@ -108,7 +108,7 @@ pub enum RemoteSession {
 }
 
 /// Remote command that prints [`MARK`]. The mark is split, so that a trace of the command does not contain it.
-const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
+pub(crate) const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
 /// Text that the remote side prints when the session is there and the interactive shell starts.
 const BEGINS: &str = "assay-shell-begins";
 /// Runs the user's own shell as an interactive shell. An interactive `-c` writes no history. `/bin/sh` does

@@ -106,6 +106,7 @@ pub fn judge_window(
     for page in pages {
         let mut found = find_candidates(page, window, thing, &things);
         found.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+        join_same(&mut found, page.same.as_deref());
         found.truncate(page.most);
         candidates.extend(found);
     }
@@ -251,6 +252,23 @@ fn find_candidates<'a>(
         }
     }
     found
+}
+
+/// Joins the suspects of a page that have the same cause: the first of them explains what all of them wait for.
+fn join_same(found: &mut Vec<Candidate<'_>>, key: Option<&str>) {
+    let Some(key) = key else { return };
+    let mut kept: Vec<Candidate<'_>> = Vec::new();
+    for candidate in found.drain(..) {
+        let cause = candidate.entity.texts.get(key);
+        let is_same =
+            |other: &&mut Candidate<'_>| cause.is_some() && other.entity.texts.get(key) == cause;
+        match kept.iter_mut().find(is_same) {
+            Some(first) => first.claims.extend(candidate.claims),
+            None => kept.push(candidate),
+        }
+    }
+    kept.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    *found = kept;
 }
 
 /// Limits the explanations: several suspects together explain at most the observed waiting.

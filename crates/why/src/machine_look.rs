@@ -11,6 +11,9 @@ pub type Numbers = BTreeMap<String, f64>;
 /// Ending of the name of a counter.
 pub const TOTAL: &str = "_total";
 
+/// Beginning of the names of texts of the machine that are facts: `fact.sysctl.vm.swappiness`.
+pub const FACT: &str = "fact.";
+
 /// What an entity is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,

@@ -9,8 +9,10 @@ mod file_locks;
 mod file_systems;
 mod groups;
 mod guests;
+mod inotify_users;
 mod memory;
 mod network;
+mod network_namespaces;
 mod packet_queues;
 mod processes;
 mod sleep_class;
@@ -25,8 +27,10 @@ use assay_render::text::escape_line;
 use descriptor_owners::DescriptorOwners;
 use groups::GroupDirs;
 use guests::GuestMonitors;
+use network_namespaces::NetworkNamespaces;
 use processes::ProcessTable;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,6 +57,7 @@ pub(crate) struct MachineReader {
     disks: disks::DiskTexts,
     owners: DescriptorOwners,
     guests: GuestMonitors,
+    networks: NetworkNamespaces,
     missing: BTreeSet<String>,
 }
 
@@ -71,6 +76,7 @@ impl MachineReader {
             disks: disks::DiskTexts::default(),
             owners: DescriptorOwners::default(),
             guests: GuestMonitors::default(),
+            networks: NetworkNamespaces::default(),
             missing: BTreeSet::new(),
         }
     }
@@ -116,6 +122,13 @@ impl MachineReader {
         let mut owners = std::mem::take(&mut self.owners);
         table.want(owners.complete(self, &mut look));
         self.owners = owners;
+        if self.is_thorough() {
+            let pids = table.list_busiest_first();
+            self.networks = NetworkNamespaces::find(self, &pids);
+        }
+        if self.looks == 1 {
+            inotify_users::read(self, &mut look);
+        }
         if self.is_second_look() {
             let mut guests = std::mem::take(&mut self.guests);
             guests.read(self, &mut look);
@@ -130,6 +143,11 @@ impl MachineReader {
         look.missing = std::mem::take(&mut self.missing).into_iter().collect();
         self.looks += 1;
         look
+    }
+
+    /// Folders of the tables of sockets, each with a process of that network; none for the network of assay itself.
+    fn list_networks(&self) -> Vec<(String, Option<String>)> {
+        self.networks.list()
     }
 
     /// Returns whether expensive and rarely changing sources are read in this look.
@@ -182,6 +200,15 @@ impl MachineReader {
         }
     }
 
+    /// Reads a file in pieces; see [`Host::scan`].
+    fn scan(&mut self, path: &Path, see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) {
+        if self.begin(path) {
+            // A process may have ended since.
+            let _ = self.host.scan(path, see);
+            self.end();
+        }
+    }
+
     /// Names in a directory.
     fn names(&mut self, path: &str) -> Vec<String> {
         let path = Path::new(path);
@@ -220,6 +247,16 @@ impl MachineReader {
         let stat = self.host.stat(path);
         self.end();
         Some(stat.ok()?.size)
+    }
+
+    /// User that owns a file; of a process, the user that it runs as.
+    fn owner(&self, path: &Path) -> Option<u32> {
+        if !self.begin(path) {
+            return None;
+        }
+        let found = rustix::fs::stat(path);
+        self.end();
+        Some(found.ok()?.st_uid)
     }
 
     fn number(&mut self, path: &str) -> Option<f64> {

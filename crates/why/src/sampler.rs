@@ -6,9 +6,13 @@
 )]
 
 use crate::WatchSubject;
-use crate::machine_look::MachineLook;
+use crate::machine_look::{FACT, MachineLook};
 use crate::read::{MachineReader, SharedProgress};
+use crate::suspect_page::list_used_facts;
+use assay_facts::CollectOptions;
 use assay_host::Host;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
@@ -72,12 +76,17 @@ pub fn watch(
     let mut last_look = Instant::now();
     let (mut looks, mut begun) = (0, 0);
     let mut last_read = Instant::now();
+    let mut facts = Some(start_fact_collection(host));
     loop {
         match worker.looks.recv_timeout(Duration::from_millis(50)) {
             Ok(mut look) => {
                 last_look = Instant::now();
                 look.missing.append(&mut missing);
                 look.set("self.cpu_total", own_cpu_seconds());
+                if let Some(found) = facts.as_ref().and_then(|facts| facts.try_recv().ok()) {
+                    look.texts.extend(found);
+                    facts = None;
+                }
                 let is_last = u128::from(look.at_ms) >= pace.length.as_millis();
                 see(look);
                 looks += 1;
@@ -115,6 +124,26 @@ pub fn watch(
             return;
         }
     }
+}
+
+/// Collects the facts that the pages use, as texts of the machine, in a thread of its own: what a source hangs in
+/// stops no look.
+fn start_fact_collection(host: &Arc<dyn Host>) -> Receiver<BTreeMap<String, String>> {
+    let (sender, receiver) = channel();
+    let host = Arc::clone(host);
+    std::thread::spawn(move || {
+        let facts = assay_facts::collect(&*host, &CollectOptions::default());
+        let known = list_used_facts().into_iter().filter_map(|key| {
+            let text = match facts.get(key)? {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            Some((format!("{FACT}{key}"), text))
+        });
+        // The watch may have ended.
+        let _ = sender.send(known.collect());
+    });
+    receiver
 }
 
 /// Returns the number of reads begun so far.

@@ -8,7 +8,7 @@ pub(crate) use sentence::Sentence;
 
 use crate::machine_look::EntityKind;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 /// A page as it is written.
@@ -30,6 +30,7 @@ struct WrittenPage {
     most: Option<usize>,
     #[serde(default)]
     machine_only: bool,
+    same: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +61,8 @@ pub struct SuspectPage {
     pub(crate) next: Vec<Sentence>,
     /// Whether it applies only to the machine, or to a part that waits for it.
     pub(crate) machine_only: bool,
+    /// Text of the cause: entities with the same text are shown as one suspect.
+    pub(crate) same: Option<String>,
     /// Largest number of entities that are shown.
     pub(crate) most: usize,
 }
@@ -114,6 +117,7 @@ impl SuspectPage {
                 .collect::<Result<_, _>>()?,
             next: page.next.iter().map(sentence).collect::<Result<_, _>>()?,
             machine_only: page.machine_only,
+            same: page.same,
             most: page.most.unwrap_or(2),
         })
     }
@@ -121,6 +125,15 @@ impl SuspectPage {
 
 /// Pages that are built in.
 const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/suspects.rs"));
+
+/// Returns the keys of the facts that the pages use, as in `facts['KEY']`.
+pub(crate) fn list_used_facts() -> BTreeSet<&'static str> {
+    let texts = BUILTIN.iter();
+    texts
+        .flat_map(|(_, text)| text.split("facts['").skip(1))
+        .filter_map(|rest| Some(rest.split_once("']")?.0))
+        .collect()
+}
 
 /// Returns all built-in suspects.
 ///

@@ -132,7 +132,12 @@ struct Level {
     most: f64,
     least: Option<f64>,
     last: f64,
+    /// How often it was lower than in the look before.
+    falls: f64,
 }
+
+/// Levels of which the number of falls matters: what only grows is a leak, or piles up.
+const GROWING: [&str; 2] = ["memory", "children"];
 
 /// How much a counter grew.
 struct Growth {
@@ -177,6 +182,9 @@ impl Gathered {
                     level.count += 1.0;
                     level.most = level.most.max(*value);
                     level.least = Some(level.least.map_or(*value, |least| least.min(*value)));
+                    if level.count > 1.0 && *value < level.last {
+                        level.falls += 1.0;
+                    }
                     level.last = *value;
                 }
             }
@@ -209,6 +217,13 @@ impl Gathered {
             numbers.insert(format!("{key}.max"), level.most);
             numbers.insert(format!("{key}.min"), level.least.unwrap_or(0.0));
             numbers.insert(format!("{key}.last"), level.last);
+            if GROWING.contains(&key.as_str()) {
+                numbers.insert(format!("{key}.falls"), level.falls);
+            }
+            if kind == EntityKind::Listener && key == "queue" {
+                let seen = level.count / looks.max(1) as f64;
+                numbers.insert("queue.seen".to_owned(), seen);
+            }
             numbers.insert(key, level.sum / count.max(1.0));
         }
         WatchedEntity {

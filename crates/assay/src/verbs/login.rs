@@ -1,5 +1,6 @@
 //! `assay login`: measures the parts of a login, and explains waits.
 
+mod each_module;
 mod server_knowledge;
 mod text;
 
@@ -9,7 +10,7 @@ use crate::input;
 use crate::progress::Meter;
 use crate::status::Status;
 use crate::verbs::web::header;
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use assay_http::{Method, Request, Tls, Trust, Url};
 use assay_login::cause::{Cause, LoginKind, ServerKnowledge, Unexplained, explain};
 use assay_login::concurrent_logins::Crowd;
@@ -19,6 +20,7 @@ use assay_login::{
     Login, LoginError, LoginPart, Summary, concurrent_logins, http, mail, ssh, startup, watch,
 };
 use assay_model::{Nanos, SCHEMA_VERSION};
+use each_module::{ModuleTimes, plan_modules};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +30,8 @@ Examples:
   assay login ssh me@server                   each part of a login, and which one waits
   assay login ssh server -o Port=2222 --many 1,5,20
                                               and how many get in at once
+  assay login ssh root@localhost --each-module
+                                              seconds of each PAM module, in one more login
   assay login imap localhost --user ann --password-file pw
   assay login imap mail.example.org:993 --tls --user ann --password-file pw
   assay login smtp localhost:587              up to the password
@@ -67,6 +71,12 @@ pub struct Args {
     /// Only run a command over ssh: no login shell, no control socket
     #[arg(long)]
     command_only: bool,
+    /// Also time each PAM module and motd program, in one more login
+    #[arg(long)]
+    each_module: bool,
+    /// Run what --each-module runs without asking
+    #[arg(long, short, requires = "each_module")]
+    yes: bool,
     /// Log in to mail as this user [default: stop before authentication]
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
@@ -136,6 +146,9 @@ pub(super) struct Measured {
     /// Waits without evidence for a cause.
     unexplained: Vec<Unexplained>,
     startup: Vec<StartupLine>,
+    /// Times of single modules of PAM; only with `--each-module`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    each_module: Option<ModuleTimes>,
     /// Logins over an existing connection.
     control: Vec<Nanos>,
     crowds: Vec<Crowd>,
@@ -169,12 +182,27 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let limit = Duration::from(args.limit);
     ensure!(args.limit.0 >= 1_000_000, "--limit must be at least 1ms");
     let way = Way::new(args.service, args.how()?);
+    let modules = match (args.each_module, &way.how) {
+        (false, _) => None,
+        (true, How::Ssh(target)) => {
+            let plan = plan_modules(&way.server, &way.watched, way.user.as_deref())?;
+            if !plan.is_agreed(args.yes)? {
+                eprintln!("nothing was run");
+                return Ok(Status::Ok);
+            }
+            Some((plan, target))
+        }
+        (true, _) => bail!("--each-module is for ssh: mail and HTTP servers are not started anew"),
+    };
     let mut meter = Meter::new(args.quiet, Nanos(0));
     let mut out = Measured {
         target: assay_model::secrets::withhold_in_text(&args.target),
         ..Measured::default()
     };
     let ended = measure(args, &way, limit, &stop, &mut meter, &mut out);
+    if let (Ok(()), Some((plan, target))) = (&ended, &modules) {
+        out.each_module = Some(plan.run(target, limit, &stop, &mut meter)?);
+    }
     meter.end();
     match ended {
         Ok(()) => {}

@@ -71,6 +71,9 @@ pub struct Args {
     /// Choose OpenZFS for guests: of Debian stable or of its backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
+    /// Build a missing guest image without asking
+    #[arg(long)]
+    yes: bool,
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,

@@ -460,3 +460,72 @@ fn a_page_that_comes_at_once_is_healthy() {
     let value = json(&out);
     assert_eq!((out.code, ids(&value)), (Some(0), vec![]), "{value}");
 }
+
+#[test]
+fn each_module_of_pam_and_each_program_of_motd_has_its_time() {
+    if skipped(&NEEDS) {
+        return;
+    }
+    // The jump over the slow module must reach as far as in the original.
+    let stack = "account [success=1 default=ignore] pam_permit.so\naccount optional pam_exec.so {dir}/slow\n\
+                 account required pam_permit.so\nsession optional pam_exec.so {dir}/hook\nsession required pam_permit.so\n\
+                 session optional pam_motd.so motd=/run/motd.dynamic\n";
+    let sshd = planted(WITH_PAM, Some(stack));
+    script(&sshd.dir().join("slow"), "sleep 5");
+    script(&sshd.dir().join("hook"), "sleep 2");
+    let programs = sshd.dir().join("motd");
+    std::fs::create_dir(&programs).unwrap();
+    script(&programs.join("10-quick"), "echo quick");
+    script(&programs.join("50-slow"), "sleep 1");
+    sshd.dns.replace("/etc/update-motd.d", &programs).unwrap();
+    let before = std::fs::read_to_string(sshd.dir().join("pam")).unwrap();
+    let home = Home::new();
+    let target = format!("root@{ADDRESS}");
+    let more = ["--rounds", "1", "--command-only", "--json", "--each-module"];
+    let refused = ssh_as(&home, &sshd, &target, &[], &more);
+    assert_eq!(
+        refused.code,
+        Some(2),
+        "nobody was asked: {}",
+        refused.stdout
+    );
+    let out = ssh_as(
+        &home,
+        &sshd,
+        &target,
+        &[],
+        &[&more[..], &["--yes"]].concat(),
+    );
+    assert_eq!(out.code, Some(0), "{}{}", out.stdout, out.stderr);
+    let value = json(&out);
+    let times = &value["each_module"];
+    let modules = times["modules"].as_array().unwrap();
+    let seconds = |one: &Value| one["took"].as_u64().unwrap() as f64 / 1e9;
+    let slow: Vec<&Value> = modules.iter().filter(|one| seconds(one) >= 1.9).collect();
+    let places: Vec<&str> = slow
+        .iter()
+        .map(|one| one["place"].as_str().unwrap())
+        .collect();
+    assert!(places.contains(&"/etc/pam.d/sshd:4"), "{value}");
+    let hook = slow
+        .iter()
+        .find(|one| one["place"] == "/etc/pam.d/sshd:4")
+        .unwrap();
+    assert_eq!(
+        (&hook["module"], &hook["kind"]),
+        (&"pam_exec".into(), &"session".into())
+    );
+    let is_there = |place: &str| modules.iter().any(|one| one["place"] == place);
+    assert!(
+        !is_there("/etc/pam.d/sshd:2") && is_there("/etc/pam.d/sshd:3"),
+        "{value}"
+    );
+    let motd = times["motd"].as_array().unwrap();
+    assert_eq!(motd.len(), 2, "{value}");
+    assert!(
+        seconds(&motd[1]) >= 1.0 && motd[1]["program"] == "/etc/update-motd.d/50-slow",
+        "{value}"
+    );
+    let after = std::fs::read_to_string(sshd.dir().join("pam")).unwrap();
+    assert_eq!(before, after);
+}

@@ -50,6 +50,9 @@ impl<'a> Bench<'a> {
     pub(super) fn load(&self, run: &Run, turn: Turn<'_>) -> Result<Sample, MeasureError> {
         let place = &self.places[turn.slot.target];
         self.settle.host(self.env.host, &self.home);
+        if let LoadTarget::File { dir: Some(dir), .. } = place {
+            self.settle.host(self.env.host, dir);
+        }
         let meter = self.env.meter(&self.work, &self.tools);
         let sources = &self.sources[turn.slot.target];
         let slot = turn.measured(place, sources, run.plan.file_size);

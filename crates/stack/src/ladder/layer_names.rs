@@ -32,6 +32,19 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Ext4, Self::Xfs, Self::Btrfs];
+
+    /// Options of mkfs without deferred work: neither inode tables that are written in the background, nor discarded
+    /// blocks that are allocated at the first write.
+    pub(super) fn eager_options(self) -> Vec<String> {
+        let options: &[&str] = match self {
+            Self::Ext4 => &["-Elazy_itable_init=0,lazy_journal_init=0,nodiscard"],
+            Self::Xfs | Self::Btrfs => &["-K"],
+        };
+        options.iter().map(|&word| word.to_owned()).collect()
+    }
+
     /// Returns its name for mount(8).
     #[must_use]
     pub fn name(self) -> &'static str {

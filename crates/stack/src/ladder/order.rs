@@ -53,6 +53,7 @@ mod tests {
             ground: &Ground::default(),
             no_image: None,
             no_guest: None,
+            no_loop: Err("needs root".to_owned()),
         });
         let spec = PlanSpec::from_toml(crate::ladder::DEFAULT_PLAN, "stack.toml").unwrap();
         let settings = Settings {

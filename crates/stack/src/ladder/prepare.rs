@@ -1,6 +1,6 @@
 //! Decides everything before anything is created.
 
-use super::layer_names::LadderPart;
+use super::layer_names::{FileSystem, LadderPart};
 use super::order::order;
 use super::pace::Paces;
 use super::rungs::{Choice, Recipe, settle};
@@ -19,7 +19,7 @@ use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, TargetInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of the user.
 #[derive(Clone, Debug)]
@@ -107,6 +107,7 @@ pub fn prepare<'a>(
         ground: &ground,
         no_image: no_image(host, &fio),
         no_guest: lab.as_ref().err().cloned(),
+        no_loop: find_loop_file_systems(host),
     });
     let mut plan = spec.resolve(&Settings {
         targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
@@ -144,7 +145,7 @@ pub fn prepare<'a>(
         let info = TargetInfo {
             name: rung.name.clone(),
             kind: match recipe {
-                Recipe::File | Recipe::Home(_) => TargetKind::Directory,
+                Recipe::File | Recipe::Home(_) | Recipe::Loop(_) => TargetKind::Directory,
                 _ => TargetKind::BlockDevice,
             },
             size: plan.file_size,
@@ -254,6 +255,37 @@ fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
         Some(real.file_name()?.to_str()?.to_owned())
     };
     ground.pool_devices.iter().filter_map(name).collect()
+}
+
+/// Returns the file systems that the host cannot make on a loop device with the reason of each, or why it makes none.
+fn find_loop_file_systems(host: &dyn Host) -> Result<BTreeMap<FileSystem, String>, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("file systems on loop devices need root".to_owned());
+    }
+    if host.stat(Path::new("/dev/loop-control")).is_err() {
+        return Err("this kernel has no loop devices".to_owned());
+    }
+    let read = |path: &str| host.read_text(Path::new(path)).unwrap_or_default();
+    let known = read("/proc/filesystems");
+    let release = read("/proc/sys/kernel/osrelease");
+    let modules = read(&format!("/lib/modules/{}/modules.dep", release.trim()));
+    let mut missing = BTreeMap::new();
+    for system in FileSystem::ALL {
+        let name = system.name();
+        let is_known = known.split_whitespace().any(|word| word == name);
+        let package = match system {
+            FileSystem::Ext4 => "e2fsprogs",
+            FileSystem::Xfs => "xfsprogs",
+            FileSystem::Btrfs => "btrfs-progs",
+        };
+        if host.which(OsStr::new(&format!("mkfs.{name}"))).is_none() {
+            let why = format!("mkfs.{name} is not installed: `apt install {package}`");
+            missing.insert(system, why);
+        } else if !is_known && !modules.contains(&format!("/{name}.ko")) {
+            missing.insert(system, format!("this kernel has no {name}"));
+        }
+    }
+    Ok(missing)
 }
 
 /// Returns the reason why images cannot be served here.

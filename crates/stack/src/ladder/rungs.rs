@@ -1,6 +1,7 @@
 //! Determines the rungs: pure.
 
 mod guest;
+mod host_file_systems;
 mod image;
 mod volumes;
 
@@ -33,6 +34,8 @@ pub(crate) enum Recipe {
     Volume(Volume),
     /// A scratch image, served over NBD.
     Image(ImageArm),
+    /// A file system of the host, in an image on a loop device.
+    Loop(FileSystem),
     /// A scratch disk of the guest with these layers.
     Disk { disk: Disk, on: Vec<On> },
     /// A second measurement of another rung.
@@ -52,6 +55,8 @@ pub(crate) struct Choice<'a> {
     pub no_image: Option<String>,
     /// Reason why there is no guest.
     pub no_guest: Option<String>,
+    /// Reason why the host makes no file systems on loop devices, and those that it cannot make.
+    pub no_loop: Result<BTreeMap<FileSystem, String>, String>,
 }
 
 /// Returns the ladder, and how each rung is created.
@@ -97,10 +102,20 @@ impl Building<'_> {
                 !matches!(part, LadderPart::File | LadderPart::Image) && self.wants(*part)
             })
             .collect();
-        if !in_guest.is_empty() {
-            match &self.choice.no_guest {
-                None => top = self.guest(file),
-                Some(why) => self.leave_out(&in_guest, why),
+        let is_file_system = |part: &LadderPart| matches!(part, LadderPart::FileSystem(_));
+        match &self.choice.no_guest {
+            // File systems alone need no guest.
+            _ if in_guest.is_empty() => {}
+            None if !in_guest.iter().all(is_file_system) || self.choice.no_loop.is_err() => {
+                top = self.guest(file);
+            }
+            no_guest => {
+                let (systems, others): (Vec<_>, Vec<_>) =
+                    in_guest.into_iter().partition(is_file_system);
+                if let (Some(why), false) = (no_guest, others.is_empty()) {
+                    self.leave_out(&others, why);
+                }
+                top = self.host_file_systems(file, &systems).unwrap_or(top);
             }
         }
         if top != bottom {
@@ -135,9 +150,11 @@ impl Building<'_> {
             layer: layer.to_owned(),
             kind,
             place: match recipe {
-                Recipe::File | Recipe::Home(_) | Recipe::Volume(_) | Recipe::Again(_) => {
-                    RungPlace::Host
-                }
+                Recipe::File
+                | Recipe::Home(_)
+                | Recipe::Volume(_)
+                | Recipe::Loop(_)
+                | Recipe::Again(_) => RungPlace::Host,
                 Recipe::Image(_) => RungPlace::Nbd,
                 Recipe::Disk { .. } => RungPlace::Guest,
             },

@@ -64,6 +64,10 @@ pub(super) fn plan_scratch(ladder: &Ladder, recipes: &[Recipe], size: Bytes) -> 
                     size.0 + size.0 / 32 + (4 << 20),
                 )
             }
+            Recipe::Loop(system) => (
+                format!("{} on a loop device", system.name()),
+                size.0 + size.0 / 16 + (128 << 20),
+            ),
             Recipe::Disk { disk, on } => {
                 let layers = on.iter().map(|on| match on {
                     On::Luks => "LUKS",

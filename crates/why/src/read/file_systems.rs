@@ -23,6 +23,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     let text = reader.text("/proc/self/mountinfo").unwrap_or_default();
     let mut seen = BTreeSet::new();
     let mut far: Vec<String> = Vec::new();
+    let mut sync_mounts = 0.0;
     for mount in mountinfo::parse(text.as_bytes()).unwrap_or_default() {
         let is_far = FAR.iter().any(|kind| mount.fs_type.starts_with(kind));
         if is_far && mount.fs_type != "fusectl" && far.len() < 8 {
@@ -46,6 +47,10 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
             continue;
         };
         let mut entity = Entity::new(EntityKind::FileSystem, mount.dev.to_string(), point);
+        let has_sync = |options: &str| options.split(',').any(|option| option == "sync");
+        let is_sync = has_sync(&mount.options) || has_sync(&mount.super_options);
+        entity.set("sync", f64::from(u8::from(is_sync)));
+        sync_mounts += f64::from(u8::from(is_sync));
         entity.texts.insert("type".to_owned(), mount.fs_type);
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize) as f64;
         entity.set("size", bytes(found.f_blocks));
@@ -56,6 +61,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
         }
         look.entities.push(entity);
     }
+    look.set("mounts.sync", sync_mounts);
     let far = match far.is_empty() {
         true => "none that is known".to_owned(),
         false => far.join(", "),

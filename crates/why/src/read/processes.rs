@@ -1,11 +1,13 @@
 //! Processes. If there are many, all of them are listed rarely; the busy and the waiting ones are read at each look,
 //! with threads, transfers, control group and cause of waiting.
 
+mod database_sessions;
 mod lasting;
 mod part_of_machine;
 mod quiet_processes;
 mod sampled_states;
 mod stat_line;
+mod user_tasks;
 mod users_of_path;
 
 use super::cpu::TICKS;
@@ -13,11 +15,12 @@ use super::{MachineReader, parse_pairs};
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use assay_facts::qemu;
 use lasting::{Lasting, read_lasting};
-use quiet_processes::QuietProcesses;
+use quiet_processes::{QuietProcesses, SleepingProcess};
 use sampled_states::SampledStates;
 pub(super) use sampled_states::read_wchan;
 use stat_line::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
+use user_tasks::UserTasks;
 
 /// Most processes of a look.
 const MOST: usize = 64;
@@ -65,6 +68,7 @@ pub(super) struct ProcessTable {
     uses: BTreeMap<u32, f64>,
     /// Processes that others wait for.
     wanted: BTreeSet<u32>,
+    users: UserTasks,
     children: BTreeMap<u32, Children>,
     groups: BTreeSet<String>,
 }
@@ -107,8 +111,13 @@ impl ProcessTable {
         }
     }
 
-    /// Notes whether the children of a process change between looks.
-    fn note_children(&mut self, reader: &mut MachineReader, pid: u32, ended_ticks: u64) -> bool {
+    /// Notes whether the children of a process change between looks; returns whether all are new, and their number.
+    fn note_children(
+        &mut self,
+        reader: &mut MachineReader,
+        pid: u32,
+        ended_ticks: u64,
+    ) -> (bool, usize) {
         let now = reader
             .text(&format!("/proc/{pid}/task/{pid}/children"))
             .unwrap_or_default();
@@ -122,13 +131,14 @@ impl ProcessTable {
                 && ended_ticks > before.ended_ticks
                 && !now.split_ascii_whitespace().any(is_left)
         });
+        let count = now.split_ascii_whitespace().count();
         let children = Children {
             list: now,
             changes,
             ended_ticks,
         };
         self.children.insert(pid, children);
-        turnover
+        (turnover, count)
     }
 
     /// Reads the processes for a look.
@@ -162,9 +172,10 @@ impl ProcessTable {
         let mut all = BTreeMap::new();
         let mut ranked: Vec<(u64, u32)> = Vec::new();
         let mut states: BTreeMap<char, f64> = BTreeMap::new();
-        let mut sleeping: Vec<(u32, u64)> = Vec::new();
+        let mut sleeping: Vec<SleepingProcess> = Vec::new();
         let mut zombies: BTreeMap<u32, u32> = BTreeMap::new();
         let own = std::process::id();
+        self.users.restart();
         let names = reader.names("/proc");
         let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         pids.sort_unstable();
@@ -179,6 +190,7 @@ impl ProcessTable {
             if stat.state == 'Z' {
                 *zombies.entry(stat.parent).or_default() += 1;
             }
+            self.users.count(reader, pid, stat.threads);
             let busy = stat.busy_ticks + stat.major_faults;
             let before = self.all.get(&pid).filter(|last| last.start == stat.start);
             let delta = busy.saturating_sub(before.map_or(0, |last| last.busy));
@@ -195,7 +207,12 @@ impl ProcessTable {
             let asked = self.is_asked(reader, pid, &stat) || self.wanted.contains(&pid);
             if stat.state == 'S' && !stat.is_kernel() && !self.tracked.contains(&pid) && pid != own
             {
-                sleeping.push((pid, stat.start));
+                let is_database = database_sessions::is_session(&stat.name);
+                sleeping.push(SleepingProcess {
+                    pid,
+                    start: stat.start,
+                    is_database,
+                });
             }
             if (rank > 0 || asked || qemu::is_qemu(&stat.name)) && pid != own {
                 ranked.push((rank | u64::from(asked) << 41, pid));
@@ -209,8 +226,9 @@ impl ProcessTable {
         }
         let is_first = self.all.is_empty();
         self.all = all;
-        sleeping.sort_unstable();
-        for pid in self.quiet.choose(reader, &sleeping) {
+        self.users.finish();
+        sleeping.sort_unstable_by_key(|one| one.pid);
+        for pid in self.quiet.choose(reader, &sleeping, &mut self.users) {
             ranked.push((1 << 30, pid));
         }
         let all = &self.all;
@@ -282,7 +300,7 @@ impl ProcessTable {
         entity
             .texts
             .insert("state".to_owned(), stat.state.to_string());
-        self.groups.extend(lasting.groups);
+        self.groups.extend(lasting.groups.iter().cloned());
         entity.set("cpu_total", stat.cpu_ticks as f64 / TICKS);
         entity.set("system_total", stat.system_ticks as f64 / TICKS);
         entity.set("children_cpu_total", stat.children_ticks as f64 / TICKS);
@@ -302,6 +320,8 @@ impl ProcessTable {
         if let Some(cpus) = lasting.cpus_allowed {
             entity.set("cpus_allowed", cpus);
         }
+        self.users.describe(&lasting, &mut entity);
+        database_sessions::describe(reader, pid, &mut entity);
         entity.set("started", stat.start as f64 / TICKS);
         entity.set(
             "stopped",
@@ -334,12 +354,13 @@ impl ProcessTable {
             if open > 0 {
                 entity.set("files.open", open as f64);
             }
-            if let Some(limit) = lasting.open_files_limit {
+            if let Some(limit) = lasting.limits.files {
                 entity.set("files.limit", limit);
             }
         }
         if !stat.is_kernel() {
-            let turnover = self.note_children(reader, pid, stat.children_ticks);
+            let (turnover, children) = self.note_children(reader, pid, stat.children_ticks);
+            entity.set("children", children as f64);
             entity.set("children.turnover", f64::from(u8::from(turnover)));
         }
         self.states.describe(pid, &mut entity);

@@ -2,13 +2,18 @@
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
-use assay_host::{CommandOutput, Limits};
+use assay_host::{CommandOutput, Limits, REPEATED};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Duration;
 
-/// With more sockets than this, reading the kernel's list takes too long.
-const MOST: f64 = 5000.0;
+/// Most bytes of the kernel's tables of sockets in one look, about 150 for each. Listening sockets come first in each
+/// table, so that a bound leaves out connections only.
+const MOST_BYTES: usize = 1 << 20;
+/// Tables of sockets of a network namespace.
+const TABLES: [&str; 4] = ["udp", "udp6", "tcp", "tcp6"];
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     let mut sockets = 0.0;
@@ -48,37 +53,35 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
             look.set("tcp.ports", last - first + 1.0);
         }
     }
-    if sockets > MOST {
-        reader.missing.insert(format!(
-            "queues of single sockets: there are more than {MOST}"
-        ));
-        return;
-    }
     if reader.is_second_look() {
         read_local_listeners(reader, look);
     }
     let mut seen = Seen::default();
-    for path in [
-        "/proc/net/tcp",
-        "/proc/net/tcp6",
-        "/proc/net/udp",
-        "/proc/net/udp6",
-    ] {
-        if let Some(text) = reader.text(path) {
-            text.lines()
-                .skip(1)
-                .for_each(|line| seen.add(line, path.contains("udp")));
+    let mut budget = MOST_BYTES;
+    for (net, owner) in reader.list_networks() {
+        seen.network = owner;
+        for table in TABLES {
+            scan_table(reader, &format!("{net}/{table}"), &mut seen, &mut budget);
         }
+    }
+    if budget == 0 {
+        reader.missing.insert(format!(
+            "connections beyond the first {} MB of the kernel's tables ({sockets:.0} sockets)",
+            MOST_BYTES >> 20
+        ));
     }
     look.set("tcp.connecting", seen.connecting);
     look.set("dns.open", seen.questions);
     look.set("tcp.zero_window", seen.zero_window);
-    for (port, (queue, inode)) in seen.listeners {
-        let mut entity = Entity::new(
-            EntityKind::Listener,
-            port.to_string(),
-            format!("port {port}"),
-        );
+    for ((port, network), (queue, inode)) in seen.listeners {
+        let (id, name) = match network {
+            None => (port.to_string(), format!("port {port}")),
+            Some(owner) => (
+                format!("{port} of {owner}"),
+                format!("port {port} in the network namespace of {owner}"),
+            ),
+        };
+        let mut entity = Entity::new(EntityKind::Listener, id, name);
         entity.set("queue", queue);
         if queue >= 1.0 {
             let link = format!("socket:[{inode}]");
@@ -89,6 +92,47 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     look.entities.append(&mut seen.stuck);
     if let Some((peer, _)) = seen.peers.iter().max_by_key(|(_, count)| **count) {
         look.texts.insert("connecting_to".to_owned(), peer.clone());
+    }
+}
+
+/// Adds the sockets of one table, as far as the bytes reach that are left.
+fn scan_table(reader: &mut MachineReader, path: &str, seen: &mut Seen, budget: &mut usize) {
+    let is_udp = path.contains("/udp");
+    let mut lines = WholeLines::default();
+    let (mut is_head, mut repeated) = (true, 0);
+    reader.scan(Path::new(path), &mut |piece| {
+        let new = &piece[repeated..];
+        repeated = piece.len().min(REPEATED);
+        let new = &new[..new.len().min(*budget)];
+        *budget -= new.len();
+        lines.add(new, &mut |line| {
+            if !std::mem::take(&mut is_head) {
+                seen.add(line, is_udp);
+            }
+        });
+        match *budget {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+}
+
+/// Joins pieces of a file to lines.
+#[derive(Default)]
+struct WholeLines {
+    rest: Vec<u8>,
+}
+
+impl WholeLines {
+    /// Passes on each line that ends in this piece.
+    fn add(&mut self, piece: &[u8], see: &mut dyn FnMut(&str)) {
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            self.rest.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                see(&String::from_utf8_lossy(&self.rest));
+                self.rest.clear();
+            }
+        }
     }
 }
 
@@ -135,7 +179,9 @@ struct Seen {
     /// UDP sockets that are connected to a name server: queries without an answer.
     questions: f64,
     /// Accept queues that are not empty, and the inode of a socket of each.
-    listeners: BTreeMap<u16, (f64, String)>,
+    listeners: BTreeMap<(u16, Option<String>), (f64, String)>,
+    /// A process in the network namespace that is being read; None for that of assay.
+    network: Option<String>,
     /// Connections whose other side takes no more data.
     zero_window: f64,
     /// Connections that do not move.
@@ -194,7 +240,8 @@ impl Seen {
                     && waiting > 0
                     && self.listeners.len() < 64
                 {
-                    let entry = self.listeners.entry(port).or_default();
+                    let key = (port, self.network.clone());
+                    let entry = self.listeners.entry(key).or_default();
                     entry.0 += f64::from(waiting);
                     entry.1 = inode.to_owned();
                 }
@@ -255,7 +302,17 @@ fn format_peer(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_local_listener;
+    use super::{WholeLines, parse_local_listener};
+
+    #[test]
+    fn pieces_are_joined_to_lines() {
+        let mut lines = WholeLines::default();
+        let mut seen = Vec::new();
+        for piece in ["a b\nc", "", " d\n", "e"] {
+            lines.add(piece.as_bytes(), &mut |line| seen.push(line.to_owned()));
+        }
+        assert_eq!(seen, ["a b\n", "c d\n"]);
+    }
 
     #[test]
     fn a_local_queue_that_is_not_empty_is_named() {

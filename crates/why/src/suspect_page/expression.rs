@@ -1,13 +1,13 @@
-//! CEL expressions over numbers and texts: `m` is the machine, `e` the entity, `texts` are texts of the entity, and
-//! `machine_texts` texts of the machine.
+//! CEL expressions over numbers and texts: `m` is the machine, `e` the entity, `texts` are texts of the entity,
+//! `machine_texts` texts of the machine, and `facts` settings of the machine as texts.
 
-use crate::machine_look::Numbers;
+use crate::machine_look::{FACT, Numbers};
 use crate::window::{WatchWindow, WatchedEntity};
 use cel::{Context, Program, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// Variables of expressions.
-const NAMES: [&str; 4] = ["m", "e", "texts", "machine_texts"];
+const NAMES: [&str; 5] = ["m", "e", "texts", "machine_texts", "facts"];
 
 /// An expression.
 #[derive(Debug)]
@@ -36,6 +36,11 @@ impl Scope {
         context.add_variable_from_value("e", numbers(&entity.numbers));
         context.add_variable_from_value("texts", texts(&entity.texts));
         context.add_variable_from_value("machine_texts", texts(&window.machine.texts));
+        let facts = window.machine.texts.iter();
+        let facts: BTreeMap<String, String> = facts
+            .filter_map(|(key, text)| Some((key.strip_prefix(FACT)?.to_owned(), text.clone())))
+            .collect();
+        context.add_variable_from_value("facts", texts(&facts));
         Self(context)
     }
 }

@@ -21,11 +21,14 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
     complete_guest_disks(window, thing);
     complete_processes(window);
     complete_group_waits(window);
+    add_memory_left(window);
     add_owners(window);
     add_waiting(window, thing);
     add_steadiness(window);
     let is_part = f64::from(u8::from(*thing != WatchSubject::Machine));
     set(&mut window.machine, "part", is_part);
+    let seconds = window.seconds;
+    set(&mut window.machine, "seconds", seconds);
     if let WatchSubject::Path {
         path,
         layers,
@@ -107,6 +110,13 @@ fn complete_machine(window: &mut WatchWindow) {
     for (key, value) in shares.into_iter().chain(extra) {
         set(machine, key, value);
     }
+    machine
+        .numbers
+        .entry("mounts.sync".to_owned())
+        .or_insert(0.0);
+    // What the hypervisor takes cannot be used here either.
+    let full = machine.number("cpu.busy") + machine.number("cpu.steal_share");
+    set(machine, "cpu.full", full.min(1.0));
     machine.numbers.retain(|key, _| !key.starts_with("percpu."));
     let ratio = |part: &str, whole: &str| {
         let whole = machine
@@ -256,6 +266,12 @@ fn complete_processes(window: &mut WatchWindow) {
         if let (Some(limit), Some(open)) = (limit, process.numbers.get("files.open.max").copied()) {
             set(process, "files.share", open / limit.max(1.0));
         }
+        let writes = process.number("io.writes").max(1.0);
+        set(
+            process,
+            "io.write_size",
+            process.number("io.write") / writes,
+        );
         let waits: f64 = process
             .numbers
             .iter()
@@ -285,6 +301,7 @@ fn complete_processes(window: &mut WatchWindow) {
             "local-socket",
             "file-lock",
             "user-lock",
+            "database-lock",
         ] {
             process
                 .numbers
@@ -301,6 +318,36 @@ fn complete_processes(window: &mut WatchWindow) {
         process.texts.insert("what".to_owned(), kind.to_owned());
     }
     set(&mut window.machine, "cpu.hogs_share", hogs.min(1.0));
+}
+
+/// Adds to each process how fast its memory grows, and the seconds until its groups or the machine have none left.
+fn add_memory_left(window: &mut WatchWindow) {
+    let seconds = window.seconds;
+    let machine = window.machine.numbers.get("mem.available.last").copied();
+    let groups: Vec<(String, f64)> = window
+        .of_kind(EntityKind::Group)
+        .filter_map(|group| {
+            let most = group.numbers.get("mem.max.last")?;
+            Some((group.id.clone(), most - group.number("mem.current.last")))
+        })
+        .collect();
+    let all = window.entities.iter_mut();
+    for process in all.filter(|entity| entity.kind == EntityKind::Process) {
+        let growth = process.number("memory.last") - process.number("memory.min");
+        let rate = growth / seconds.max(1.0);
+        let own = process.texts.get("groups").map_or("", String::as_str);
+        let is_above = |id: &str| own.lines().any(|path| is_below(path, id));
+        let left = groups
+            .iter()
+            .filter(|(id, _)| is_above(id))
+            .map(|(_, left)| *left)
+            .chain(machine)
+            .fold(f64::INFINITY, f64::min);
+        set(process, "memory.growth", rate);
+        if rate > 0.0 {
+            set(process, "memory.left_s", left.max(0.0) / rate);
+        }
+    }
 }
 
 /// Adds to each group what the processes in it and below it wait for.

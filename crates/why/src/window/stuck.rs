@@ -45,6 +45,8 @@ pub(super) fn add_owners(window: &mut WatchWindow) {
             Some((_, state)) => state.clone(),
             None => "what it does is not known".to_owned(),
         };
+        let is_known = f64::from(u8::from(found.is_some()));
+        set(entity, &format!("{key}.known"), is_known);
         for name in ["cpu", "stopped", "waits", "queue"] {
             let value = found.and_then(|(numbers, _)| numbers.get(name)).copied();
             set(entity, &format!("{key}.{name}"), value.unwrap_or(0.0));

@@ -4,6 +4,7 @@ use super::derived::{is_wait, set};
 use super::{WatchWindow, WatchedEntity};
 use crate::WatchSubject;
 use crate::machine_look::EntityKind;
+use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 
 /// Classes of waiting for storage.
@@ -114,6 +115,7 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "local-socket",
         "file-lock",
         "user-lock",
+        "database-lock",
     ] {
         window
             .machine
@@ -161,6 +163,19 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "cpu.queue_counts",
         f64::from(u8::from(counts)),
     );
+    // Of a part that competes for the CPUs, syncs count beside what it does when it gets one.
+    let own = part_cpu + window.machine.number("waiting") - queue;
+    let syncs = window.machine.number("waiting.flush");
+    let flush_counts = syncs >= 0.3
+        || (*thing != WatchSubject::Machine
+            && syncs >= 0.02
+            && syncs >= 0.25 * own
+            && own + queue >= 0.6);
+    set(
+        &mut window.machine,
+        "flush.counts",
+        f64::from(u8::from(flush_counts)),
+    );
     let least = match thing {
         WatchSubject::Machine => 0.1,
         _ => 0.02,
@@ -168,11 +183,31 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
     set(&mut window.machine, "storage_least", least);
 }
 
+/// Names the database sessions whose client sends nothing in a transaction.
+fn name_idle_transactions(window: &WatchWindow) -> String {
+    let titles: Vec<String> = window
+        .of_kind(EntityKind::Process)
+        .filter(|process| process.number("idle_in_transaction") > 0.0)
+        .filter_map(|process| {
+            let title = escape_line(process.texts.get("title")?);
+            Some(format!("{title} (process {})", process.texts.get("pid")?))
+        })
+        .take(3)
+        .collect();
+    match titles.is_empty() {
+        true => "none was seen".to_owned(),
+        false => titles.join(", "),
+    }
+}
+
 /// A text of the machine: its name, the number of a process that ranks, the least of it, and its form.
 type ConsumerList<'a> = (&'a str, &'a str, f64, &'a dyn Fn(f64) -> String);
 
 /// Names those that use most of each resource, in texts of the machine.
 pub(super) fn add_consumers(window: &mut WatchWindow) {
+    let idle = name_idle_transactions(window);
+    let texts = &mut window.machine.texts;
+    texts.insert("idle_transactions".to_owned(), idle);
     let percent = |value: f64| format!("{:.0} % of a CPU", value * 100.0);
     let bytes = |value: f64| format!("{:.1} MB/s", value / 1e6);
     let tasks = |value: f64| format!("{:.0} % of the time", value * 100.0);

@@ -33,6 +33,15 @@ pub(super) fn cases() -> Vec<Case> {
             &[],
             &[],
         ),
+        (
+            "cpu-governor",
+            &[("cpu.frequency", 0.4), ("cpu.user_total", 3.0)],
+            &[
+                ("fact.cpu.governor", "powersave"),
+                ("fact.cpu.frequency_driver", "acpi-cpufreq"),
+            ],
+            &[],
+        ),
         ("cpu-heat", &[("cpu.thermal_total", 0.3)], &[], &[]),
         (
             "cpu-frequency",

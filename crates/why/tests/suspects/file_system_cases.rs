@@ -26,6 +26,21 @@ pub(super) fn cases() -> Vec<Case> {
             leak(vec![waiter("network-share")]),
         ),
         (
+            "mount-sync",
+            &[("mounts.sync", 1.0)],
+            &[],
+            leak(vec![
+                waiter("flush"),
+                (Disk, "sda", BUSY_DISK, &[]),
+                (
+                    FileSystem,
+                    "/srv",
+                    &[("sync", 1.0), ("size", 1e9), ("available", 5e8)],
+                    &[("type", "ext4")],
+                ),
+            ]),
+        ),
+        (
             "raid-degraded",
             &[],
             &[],

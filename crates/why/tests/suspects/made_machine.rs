@@ -149,7 +149,7 @@ pub(super) fn waiter(class: &'static str) -> Part {
     )
 }
 
-/// Looks of ten seconds at a machine that is healthy but for the case.
+/// Looks of ten seconds, with levels whose name ends in `+` that grow by their number each second, at a machine that is healthy but for the case.
 pub(super) fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> Vec<MachineLook> {
     let value = |key: &str, rate: f64, at: f64| match key.ends_with("_total") {
         true => 1e6 + rate * at,
@@ -174,7 +174,10 @@ pub(super) fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> 
         for (kind, name, numbers, texts) in parts {
             let mut entity = Entity::new(*kind, *name, *name);
             for (key, rate) in *numbers {
-                entity.set(key, value(key, *rate, at));
+                match key.strip_suffix('+') {
+                    Some(level) => entity.set(level, 1.0 + rate * at),
+                    None => entity.set(key, value(key, *rate, at)),
+                }
             }
             entity.texts = texts_of(texts);
             look.entities.push(entity);

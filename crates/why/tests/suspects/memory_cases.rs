@@ -1,7 +1,7 @@
 //! Cases of memory and its limits.
 
 use super::made_machine::{Case, Part, waiter};
-use assay_why::EntityKind::Group;
+use assay_why::EntityKind::{Group, Process};
 
 pub(super) fn cases() -> Vec<Case> {
     let leak = |parts: Vec<Part>| -> &'static [Part] { Vec::leak(parts) };
@@ -36,6 +36,37 @@ pub(super) fn cases() -> Vec<Case> {
                 ],
                 &[],
             )],
+        ),
+        (
+            "memory-grows",
+            &[],
+            &[],
+            &[
+                (
+                    Process,
+                    "daemon",
+                    &[("memory+", 2e7)],
+                    &[("pid", "6"), ("groups", "/web")],
+                ),
+                (
+                    Group,
+                    "/web",
+                    &[("mem.current", 2e8), ("mem.max", 6e8)],
+                    &[],
+                ),
+            ],
+        ),
+        (
+            "swap-eager",
+            &[("swap.out_total", 80.0)],
+            &[("fact.sysctl.vm.swappiness", "100")],
+            &[],
+        ),
+        (
+            "zone-reclaim",
+            &[("mem.scan_direct_total", 5000.0)],
+            &[("fact.sysctl.vm.zone_reclaim_mode", "1")],
+            &[],
         ),
         ("out-of-memory", &[("mem.oom_kill_total", 0.1)], &[], &[]),
         (

@@ -21,6 +21,68 @@ pub(super) fn cases() -> Vec<Case> {
                 &[("pid", "6")],
             )],
         ),
+        (
+            "user-processes",
+            &[],
+            &[],
+            &[(
+                Process,
+                "worker",
+                &[("user.tasks", 40.0), ("user.tasks_limit", 40.0)],
+                &[("pid", "6"), ("uid", "1000")],
+            )],
+        ),
+        (
+            "processes-pile-up",
+            &[],
+            &[],
+            &[(Process, "cron", &[("children+", 5.0)], &[("pid", "6")])],
+        ),
+        (
+            "log-flood",
+            &[],
+            &[],
+            &[(
+                Process,
+                "daemon",
+                &[
+                    ("cpu_total", 0.9),
+                    ("queue_total", 0.0),
+                    ("io.writes_total", 1e5),
+                    ("io.write_total", 9e6),
+                ],
+                &[("pid", "6")],
+            )],
+        ),
+        (
+            "database-lock",
+            &[],
+            &[],
+            &[(
+                Process,
+                "postgres",
+                &[("wait.database-lock", 1.0)],
+                &[
+                    ("pid", "6"),
+                    ("title", "postgres: me shop [local] UPDATE waiting"),
+                ],
+            )],
+        ),
+        (
+            "inotify-limit",
+            &[
+                ("inotify.share", 1.0),
+                ("inotify.instances", 128.0),
+                ("inotify.most_instances", 128.0),
+                ("inotify.watches", 5.0),
+                ("inotify.most_watches", 65536.0),
+            ],
+            &[
+                ("inotify.user", "1000"),
+                ("inotify.process", "x (process 6)"),
+            ],
+            &[],
+        ),
         ("files-of-all", &[("files.open", 1e6)], &[], &[]),
         (
             "tasks-limit",

@@ -30,6 +30,64 @@ fn a_single_connection_that_no_server_accepts_names_its_port() {
 }
 
 #[test]
+fn a_server_that_accepts_nothing_is_named_beside_one_that_accepts_much() {
+    let busy: Values = &[("tcp.accepted_total", 500.0)];
+    let owner = |numbers| -> Part { (Process, "server", numbers, &[("pid", "5")]) };
+    let idle = owner(&[("cpu_total", 0.0), ("queue_total", 0.0)]);
+    assert_eq!(found_on_machine(busy, &[HANGING, idle]), ["accept-queue"]);
+    let working = owner(&[("cpu_total", 0.4), ("queue_total", 0.0)]);
+    assert_eq!(found_on_machine(busy, &[HANGING, working]), [""; 0]);
+}
+
+#[test]
+fn those_who_wait_for_one_holder_are_one_suspect() {
+    let waiter = |name, pid: &'static [(&str, &str)]| -> Part {
+        (Process, name, &[("wait.file-lock", 1.0)], pid)
+    };
+    let parts = [
+        waiter("a", &[("pid", "1"), ("peer_pid", "9"), ("peer", "x")]),
+        waiter("b", &[("pid", "2"), ("peer_pid", "9"), ("peer", "x")]),
+        waiter("c", &[("pid", "3"), ("peer_pid", "8"), ("peer", "y")]),
+    ];
+    assert_eq!(found_on_machine(&[], &parts), ["file-lock", "file-lock"]);
+}
+
+#[test]
+fn what_fills_once_or_rises_and_falls_is_no_leak() {
+    let seen = |memory: &dyn Fn(usize) -> f64| {
+        let group: Part = (
+            assay_why::EntityKind::Group,
+            "/web",
+            &[("mem.current", 2e8), ("mem.max", 6e8)],
+            &[],
+        );
+        let process: Part = (Process, "x", &[], &[("pid", "6"), ("groups", "/web")]);
+        let mut looks = looks(&[], &[], &[group, process]);
+        for (number, look) in looks.iter_mut().enumerate() {
+            look.entities[1].set("memory", memory(number));
+        }
+        suspected(&looks, &WatchSubject::Machine)
+    };
+    assert_eq!(seen(&|number| number as f64 * 2e7), ["memory-grows"]);
+    assert_eq!(seen(&|number| (number % 4) as f64 * 5e7), [""; 0]);
+    assert_eq!(seen(&|number| number.min(2) as f64 * 1e8), [""; 0]);
+}
+
+#[test]
+fn a_mount_that_syncs_comes_before_the_program_that_writes_to_it() {
+    let storage: Part = (
+        assay_why::EntityKind::FileSystem,
+        "/srv",
+        &[("sync", 1.0), ("size", 1e9), ("available", 5e8)],
+        &[("type", "ext4")],
+    );
+    let writer: Part = (Process, "cp", &[("wait.flush", 0.9)], &[("pid", "9")]);
+    let found = found_on_machine(&[("mounts.sync", 1.0)], &[storage, writer]);
+    assert_eq!(found, ["mount-sync", "fsync-storm"]);
+    assert_eq!(found_on_machine(&[], &[writer]), ["fsync-storm"]);
+}
+
+#[test]
 fn sockets_of_others_accuse_nobody_who_waits_for_no_data() {
     let part = |numbers, texts| -> Part { (Process, "job", numbers, texts) };
     let numbers: Values = &[("cpu_total", 0.1), ("queue_total", 0.0)];

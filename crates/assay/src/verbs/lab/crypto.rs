@@ -38,6 +38,9 @@ pub(super) struct Crypto {
     /// Run guests with kvm or tcg [default: detected]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     accel: Option<AccelArg>,
+    /// Build a missing guest image without asking
+    #[arg(long)]
+    yes: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -50,7 +53,7 @@ const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
 pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     let mut options = GuestOptions::new(&format!("crypto-{}", std::process::id()));
     options.accel = args.accel.map(Accel::from);
-    let image = lab.image(ZfsArg::Stable)?;
+    let image = lab.image(ZfsArg::Stable, args.yes)?;
     // Decided once for all guests.
     let choice = match options.accel {
         Some(accel) => Choice { accel, why: None },

@@ -90,7 +90,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
         args.room
     );
     let seed = crate::context::random_seed()?;
-    let image = lab.image(args.machine.zfs)?;
+    let image = lab.image(args.machine.zfs, args.machine.yes)?;
     let (place, (outcomes, early)) = match args.pool {
         true => {
             let trial = ZfsTrial {

@@ -6,10 +6,11 @@ use super::open::Lab;
 use super::progress;
 use crate::context::{print, unwritten};
 use crate::status::Status;
+use anyhow::ensure;
 use assay_host::OutputFile;
 use assay_lab::{Image, pack_image};
 use assay_model::Bytes;
-use std::io::BufWriter;
+use std::io::{BufRead as _, BufWriter, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -30,6 +31,9 @@ pub(super) struct Pack {
     /// Choose OpenZFS of the image: of Debian stable or its backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
+    /// Build a missing guest image without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(clap::Args)]
@@ -44,12 +48,12 @@ pub(super) struct Fetch {
 
 impl Lab {
     pub(super) fn build(&self, build: &Build) -> anyhow::Result<Status> {
-        print_image(&self.image(build.zfs)?, build.json)
+        print_image(&self.build_image(build.zfs)?, build.json)
     }
 
     pub(super) fn pack(&self, pack: &Pack) -> anyhow::Result<Status> {
         let mut output = OutputFile::create(&pack.file).map_err(unwritten)?;
-        let image = self.image(pack.zfs)?;
+        let image = self.image(pack.zfs, pack.yes)?;
         let shown = progress::spinner("packing the guest image");
         let packed = pack_image(&image, BufWriter::new(&mut output), &self.cancel);
         shown.finish_and_clear();
@@ -65,12 +69,44 @@ impl Lab {
         print_image(&installed?, fetch.json)
     }
 
-    /// Returns the image; builds it if missing.
-    pub(in crate::verbs) fn image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
+    /// Returns the image. If it is missing, builds it after the user has agreed; with `yes` without asking.
+    ///
+    /// # Errors
+    /// The user did not agree, or nobody can be asked; or the build failed.
+    pub(in crate::verbs) fn image(&self, zfs: ZfsArg, yes: bool) -> anyhow::Result<Image> {
         let cache = self.cache.with(zfs.into());
         if let Some(image) = cache.find() {
             return Ok(image);
         }
+        if !yes {
+            let minutes = cache.usual_build_time().as_secs().div_ceil(60);
+            let command = match zfs {
+                ZfsArg::Stable => "assay lab build",
+                ZfsArg::Backports => "assay lab build --zfs backports",
+            };
+            let way_out = format!(
+                "Build it with `{command}` (about {minutes} min, as root), install one with `assay lab fetch FILE`, \
+                 or use --yes."
+            );
+            ensure!(
+                std::io::stdin().is_terminal(),
+                "cannot start a guest: there is no guest image. {way_out}"
+            );
+            eprint!("There is no guest image. Build it now (about {minutes} min)? [y/N] ");
+            std::io::stderr().flush()?;
+            let mut answer = String::new();
+            std::io::stdin().lock().read_line(&mut answer)?;
+            ensure!(
+                matches!(answer.trim(), "y" | "Y" | "yes"),
+                "no guest image was built. {way_out}"
+            );
+        }
+        self.build_image(zfs)
+    }
+
+    /// Returns the image; builds it if it is missing.
+    fn build_image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
+        let cache = self.cache.with(zfs.into());
         let mut shown = progress::Progress::new();
         let built = cache.build(&mut |progress| shown.tell(&progress), &self.cancel);
         shown.end();

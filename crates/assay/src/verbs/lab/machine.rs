@@ -49,6 +49,9 @@ pub(super) struct Machine {
     /// Choose OpenZFS for the guest: from Debian stable or backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     pub(super) zfs: ZfsArg,
+    /// Build a missing guest image without asking
+    #[arg(long)]
+    pub(super) yes: bool,
     /// Set QEMU's CPU model, such as Haswell,-aes [default: the host's]
     #[arg(long, value_name = "MODEL")]
     pub(super) cpu: Option<String>,

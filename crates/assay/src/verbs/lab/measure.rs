@@ -100,7 +100,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     let disks = &options.disks;
     let seed = args.seed.map_or_else(context::random_seed, Ok)?;
     let plan = disks::plan(disks, args.workloads()?, args.rounds, seed)?;
-    let image = lab.image(args.machine.zfs)?;
+    let image = lab.image(args.machine.zfs, args.machine.yes)?;
     let ground = context::Ground::open()?;
     let env = ground.environment(None, &lab.cancel);
     let shown = super::progress::spinner("booting a guest");

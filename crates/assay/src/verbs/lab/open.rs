@@ -51,7 +51,7 @@ impl Lab {
             let us = std::env::current_exe().context("cannot find the program file of assay")?;
             options.assay = Some(us);
         }
-        let image = self.image(machine.zfs)?;
+        let image = self.image(machine.zfs, machine.yes)?;
         let shown = progress::spinner("booting a guest");
         let booted = Guest::boot(&image, &options, &self.state, &self.cancel);
         shown.finish_and_clear();

@@ -122,7 +122,7 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         unflushed: args.unflushed.into(),
         seed: crate::context::random_seed()?,
     };
-    let image = lab.image(args.machine.zfs)?;
+    let image = lab.image(args.machine.zfs, args.machine.yes)?;
     let what = match args.zvol {
         false => "disks written, then judged:",
         true => "pools imported after a cut:",

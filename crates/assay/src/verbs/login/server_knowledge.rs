@@ -116,9 +116,7 @@ fn sshd(
     address: &SocketAddr,
     user: Option<&str>,
 ) -> Option<Vec<(String, String)>> {
-    let config = listeners
-        .iter()
-        .find_map(|pid| argument(&title(*pid)?, "-f"));
+    let config = find_config(listeners).map(|file| file.display().to_string());
     let mut argv = vec!["sshd".to_owned(), "-T".to_owned()];
     argv.extend(config.into_iter().flat_map(|file| ["-f".to_owned(), file]));
     let ip = address.ip();
@@ -136,6 +134,17 @@ fn sshd(
             .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
             .collect(),
     )
+}
+
+/// Returns the configuration file that sshd was started with.
+pub fn find_config(listeners: &[u32]) -> Option<PathBuf> {
+    let named = |pid: &u32| argument(&title(*pid)?, "-f");
+    listeners.iter().find_map(named).map(PathBuf::from)
+}
+
+/// Returns the program of sshd on the search path.
+pub fn find_sshd() -> Option<PathBuf> {
+    LiveHost.which(OsStr::new("sshd"))
 }
 
 fn text(path: &str) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Formats measured logins for a terminal.
 
 use super::Measured;
+use super::each_module::ModuleTimes;
 use assay_login::concurrent_logins::Crowd;
 use assay_login::{LoginPart, WholeTime, share_of_time};
 use assay_model::Nanos;
@@ -22,7 +23,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
         out.push_str("Interrupted before a login had ended.\n");
         return out;
     }
-    if measured.healthy && measured.crowds.is_empty() {
+    if measured.healthy && measured.crowds.is_empty() && measured.each_module.is_none() {
         style.write_paragraph(&mut out, "", 0, &healthy(measured));
         return out;
     }
@@ -49,6 +50,9 @@ pub fn of(measured: &Measured, style: Style) -> String {
         style.write_paragraph(&mut out, "", 0, &text);
     }
     causes(&mut out, measured, style);
+    if let Some(times) = &measured.each_module {
+        module_times(&mut out, times);
+    }
     if let Some(middle) = middle(&measured.control) {
         let text = format!(
             "\nOver a control socket (ControlMaster) a command takes {} instead of {}.",
@@ -123,6 +127,46 @@ fn parts(measured: &Measured) -> String {
         heads.push("logins");
     }
     render_table(2, &"lrrrr"[..heads.len()], &heads, &rows)
+}
+
+/// Formats the modules of PAM and the programs of pam_motd, the slowest first.
+fn module_times(out: &mut String, times: &ModuleTimes) {
+    const SHOWN: usize = 12;
+    let mut modules: Vec<_> = times.modules.iter().collect();
+    modules.sort_by_key(|one| std::cmp::Reverse(one.took));
+    let _ = writeln!(
+        out,
+        "\nModules of PAM in one login, in steps of 10 ms ({} ran)",
+        times.modules.len()
+    );
+    let rows = modules.iter().take(SHOWN).map(|one| {
+        let place = escape_line(&one.place);
+        vec![
+            one.kind.clone(),
+            escape_line(&one.module),
+            place,
+            nanos(one.took),
+        ]
+    });
+    let head = ["type", "module", "place", "time"];
+    out.push_str(&render_table(2, "lllr", &head, &rows.collect::<Vec<_>>()));
+    if times.motd.is_empty() {
+        return;
+    }
+    let mut motd: Vec<_> = times.motd.iter().collect();
+    motd.sort_by_key(|one| std::cmp::Reverse(one.took));
+    out.push_str("\nPrograms of pam_motd, run one by one\n");
+    let rows = motd.iter().take(SHOWN).map(|one| {
+        let least = if one.is_cut { "over " } else { "" };
+        let program = escape_line(&one.program.display().to_string());
+        vec![program, format!("{least}{}", nanos(one.took))]
+    });
+    out.push_str(&render_table(
+        2,
+        "lr",
+        &["program", "time"],
+        &rows.collect::<Vec<_>>(),
+    ));
 }
 
 /// Formats each cause with its seconds and evidence, then the time without evidence.

@@ -157,7 +157,7 @@ fn carry_out(
         );
     }
     if outline.guest {
-        place.image = Some(lab.image(args.zfs)?);
+        place.image = Some(lab.image(args.zfs, args.yes)?);
     }
     let mut store = context::open_store(global)?;
     let mut id = store.put_study(&run)?;

@@ -8,7 +8,7 @@ use crate::ladder::{
     Environment, Lab, MeasureError, MeasureEvent, PreparedLadder, Tell, guest, volume,
 };
 use assay_changes::ChangeSession;
-use assay_changes::side_by_side::{Built, Endpoint};
+use assay_changes::side_by_side::{ArmError, Built, Endpoint};
 use assay_lab::{Disk, Guest, GuestOptions};
 use assay_loads::counters::Sources;
 use assay_loads::layout;
@@ -81,6 +81,19 @@ impl<'a> Bench<'a> {
                         env.host, session, &arm, &place, env.cancel,
                     );
                     bench.image(rung, built)?
+                }
+                Recipe::Loop(system) => {
+                    let arm = Arm::FileSystem {
+                        fstype: system.name().to_owned(),
+                        // What mkfs leaves for later would be charged to the samples.
+                        mkfs: system.eager_options(),
+                        mount: Vec::new(),
+                    };
+                    let place = place(&bench.home);
+                    let built = assay_changes::side_by_side::build(
+                        env.host, session, &arm, &place, env.cancel,
+                    );
+                    bench.loop_file(env, index, rung, built)?
                 }
                 Recipe::Disk { disk, on } => {
                     let guest = bench.guest()?;
@@ -170,13 +183,31 @@ impl<'a> Bench<'a> {
         Ok(made)
     }
 
+    /// Takes over the file in a file system on a loop device.
+    fn loop_file(
+        &mut self,
+        env: &Environment<'a>,
+        index: usize,
+        rung: &str,
+        built: Result<Built<'a>, ArmError>,
+    ) -> Result<LoadTarget, MeasureError> {
+        let mut made = self.image(rung, built)?;
+        let built = self.images.last().map(Built::endpoint);
+        if let (Some(Endpoint::Path(path)), LoadTarget::File { dir, .. }) = (built, &mut made) {
+            *dir = path.parent().map(Path::to_owned);
+            let found = assay_facts::target(env.host, &path)?;
+            self.learnt.push((index, found));
+        }
+        Ok(made)
+    }
+
     fn image(
         &mut self,
         rung: &str,
-        built: Result<Built<'a>, assay_changes::side_by_side::ArmError>,
+        built: Result<Built<'a>, ArmError>,
     ) -> Result<LoadTarget, MeasureError> {
         let built = built.map_err(|source| match source {
-            assay_changes::side_by_side::ArmError::Cancelled => MeasureError::Interrupted,
+            ArmError::Cancelled => MeasureError::Interrupted,
             source => MeasureError::Image {
                 rung: rung.to_owned(),
                 source,

@@ -19,6 +19,7 @@ fn choice<'a>(parts: &'a BTreeSet<LadderPart>, disk: &'a Disk) -> Choice<'a> {
         ground: &NONE,
         no_image: None,
         no_guest: None,
+        no_loop: Err("needs root".to_owned()),
     }
 }
 
@@ -90,7 +91,14 @@ fn what_is_not_wanted_or_cannot_be_had_is_left_out() {
     };
     let (ladder, recipes) = settle(&none);
     assert_eq!(recipes, [Recipe::File]);
-    assert_eq!(ladder.left_out, ["image: no QEMU", "luks, xfs: no image"]);
+    assert_eq!(
+        ladder.left_out,
+        [
+            "image: no QEMU",
+            "luks: no image",
+            "xfs: needs root; no image"
+        ]
+    );
     // Through the page cache, in contrast to the disk of the other test.
     let (ladder, _) = settle(&choice(&parts, &disk));
     assert!(
@@ -170,4 +178,39 @@ fn volumes_lie_below_the_file_or_beside_it() {
     ];
     assert_eq!(shown(&ladder), expected);
     assert_eq!(recipes[0], Recipe::Home(dataset));
+}
+
+#[test]
+fn file_systems_are_made_on_the_host_where_nothing_else_needs_a_guest() {
+    let disk = Disk::scratch("d", 64 << 20);
+    let (ext4, xfs) = (FileSystem::Ext4, FileSystem::Xfs);
+    let parts: BTreeSet<LadderPart> = [
+        LadderPart::Luks,
+        LadderPart::FileSystem(ext4),
+        LadderPart::FileSystem(xfs),
+    ]
+    .into();
+    let no_xfs = BTreeMap::from([(xfs, "no mkfs".to_owned())]);
+    let without = Choice {
+        no_guest: Some("no image".to_owned()),
+        no_loop: Ok(no_xfs),
+        ..choice(&parts, &disk)
+    };
+    let (ladder, recipes) = settle(&without);
+    assert_eq!(ladder.left_out, ["luks: no image", "xfs: no mkfs"]);
+    assert_eq!(recipes[..2], [Recipe::File, Recipe::Loop(FileSystem::Ext4)]);
+    assert_eq!(ladder.rungs[1].parent, Some(0));
+    // With a guest, the layers stand on each other in it.
+    let with = Choice {
+        no_loop: Ok(BTreeMap::new()),
+        ..choice(&parts, &disk)
+    };
+    let (_, recipes) = settle(&with);
+    assert!(!recipes.iter().any(|one| matches!(one, Recipe::Loop(_))));
+    let alone: BTreeSet<LadderPart> = [LadderPart::FileSystem(ext4)].into();
+    let (_, recipes) = settle(&Choice {
+        parts: &alone,
+        ..with
+    });
+    assert_eq!(recipes[1], Recipe::Loop(ext4));
 }

@@ -4,6 +4,7 @@ use super::MachineReader;
 use super::stat_line::StatLine;
 use assay_facts::qemu;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Properties of a process that do not change.
 #[derive(Clone, Debug, Default)]
@@ -11,7 +12,9 @@ pub(super) struct Lasting {
     pub(super) start: u64,
     pub(super) texts: BTreeMap<String, String>,
     pub(super) groups: Vec<String>,
-    pub(super) open_files_limit: Option<f64>,
+    pub(super) limits: ProcessLimits,
+    /// The user that it runs as.
+    pub(super) uid: Option<u32>,
     /// CPUs that its affinity and its cpuset leave.
     pub(super) cpus_allowed: Option<f64>,
 }
@@ -38,7 +41,8 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     if let Some(longest) = lasting.groups.iter().max_by_key(|path| path.len()) {
         lasting.texts.insert("group".to_owned(), longest.clone());
     }
-    lasting.open_files_limit = read_open_files_limit(reader, pid);
+    lasting.limits = ProcessLimits::read(reader, pid);
+    lasting.uid = reader.owner(Path::new(&format!("/proc/{pid}")));
     let status = reader.text(&format!("/proc/{pid}/status"));
     let status = status.unwrap_or_default();
     let mask = status
@@ -56,12 +60,28 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     lasting
 }
 
-/// Reads the soft limit of open files; none for "unlimited".
-pub(super) fn read_open_files_limit(reader: &mut MachineReader, pid: u32) -> Option<f64> {
-    let text = reader.text(&format!("/proc/{pid}/limits"))?;
-    let mut lines = text.lines();
-    let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+/// Soft limits of a process; none for "unlimited".
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProcessLimits {
+    /// Open files.
+    pub(super) files: Option<f64>,
+    /// Tasks of its user.
+    pub(super) processes: Option<f64>,
+}
+
+impl ProcessLimits {
+    pub(super) fn read(reader: &mut MachineReader, pid: u32) -> Self {
+        let text = reader.text(&format!("/proc/{pid}/limits"));
+        let text = text.unwrap_or_default();
+        let limit = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_ascii_whitespace().next()?.parse().ok()
+        };
+        Self {
+            files: limit("Max open files"),
+            processes: limit("Max processes"),
+        }
+    }
 }
 
 /// Bits that are set in a mask such as `ff,00000003`.

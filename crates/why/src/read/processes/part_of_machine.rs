@@ -18,6 +18,12 @@ impl ProcessTable {
         }
     }
 
+    /// Numbers of all processes, those that are looked at closely first.
+    pub(in super::super) fn list_busiest_first(&self) -> Vec<u32> {
+        let others = self.all.keys().filter(|pid| !self.tracked.contains(pid));
+        self.tracked.iter().chain(others).copied().collect()
+    }
+
     /// Whether a process belongs to the part of the machine that is asked about.
     pub(super) fn is_asked(
         &mut self,

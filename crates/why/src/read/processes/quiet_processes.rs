@@ -1,9 +1,12 @@
-//! Processes that use no CPU and yet may be a cause or wait: all their files are open, or they sleep where they cannot
-//! go on by themselves. A part of all processes is looked at in each list.
+//! Processes that use no CPU and yet may be a cause or wait: they are at a limit, or sleep where they cannot go on by
+//! themselves. A part of all processes is looked at in each list.
 
 use super::super::MachineReader;
 use super::super::sleep_class::{FUTEX, classify_sleep};
+use super::database_sessions::read_state;
+use super::lasting::ProcessLimits;
 use super::sampled_states::read_wchan;
+use super::user_tasks::UserTasks;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,27 +15,44 @@ const MOST: usize = 250;
 /// With fewer open files than this, no limit is near.
 const FEW_FILES: u64 = 16;
 
+/// A process that sleeps.
+#[derive(Clone, Copy)]
+pub(super) struct SleepingProcess {
+    pub(super) pid: u32,
+    pub(super) start: u64,
+    /// It may be a session of a database.
+    pub(super) is_database: bool,
+}
+
 /// Which quiet processes were looked at.
 #[derive(Default)]
 pub(super) struct QuietProcesses {
     /// The last one of the last list.
     last: u32,
-    /// Limit of open files by process number and start.
-    limits: BTreeMap<(u32, u64), Option<f64>>,
+    /// Limits by process number and start.
+    limits: BTreeMap<(u32, u64), ProcessLimits>,
 }
 
 impl QuietProcesses {
-    /// Returns those of these sleeping processes (number and start) that are to be looked at closely.
-    pub(super) fn choose(&mut self, reader: &mut MachineReader, all: &[(u32, u64)]) -> Vec<u32> {
-        let first = all.partition_point(|(pid, _)| *pid <= self.last);
+    /// Returns those of these sleeping processes that are to be looked at closely.
+    pub(super) fn choose(
+        &mut self,
+        reader: &mut MachineReader,
+        all: &[SleepingProcess],
+        users: &mut UserTasks,
+    ) -> Vec<u32> {
+        let first = all.partition_point(|one| one.pid <= self.last);
         let order = all.iter().cycle().skip(first).take(all.len().min(MOST));
         let mut chosen = Vec::new();
-        for (pid, start) in order {
-            self.last = *pid;
-            let wchan = read_wchan(reader, &format!("/proc/{pid}"));
+        for one in order {
+            self.last = one.pid;
+            let wchan = read_wchan(reader, &format!("/proc/{}", one.pid));
             let waits = classify_sleep(&wchan).is_some_and(|class| class != FUTEX);
-            if waits || self.has_no_free_file(reader, *pid, *start) {
-                chosen.push(*pid);
+            if waits
+                || (one.is_database && read_state(reader, one.pid).is_some())
+                || self.is_at_limit(reader, one, users)
+            {
+                chosen.push(one.pid);
             }
         }
         if self.limits.len() > 4 * MOST {
@@ -41,22 +61,28 @@ impl QuietProcesses {
         chosen
     }
 
-    fn has_no_free_file(&mut self, reader: &mut MachineReader, pid: u32, start: u64) -> bool {
-        // The size of this directory is the number of open files since Linux 6.2, and 0 before.
-        let Some(open) = reader.file_size(Path::new(&format!("/proc/{pid}/fd"))) else {
-            return false;
-        };
-        if open < FEW_FILES {
-            return false;
+    /// Whether it can open no more files, or its user start no more tasks.
+    fn is_at_limit(
+        &mut self,
+        reader: &mut MachineReader,
+        one: &SleepingProcess,
+        users: &mut UserTasks,
+    ) -> bool {
+        let dir = format!("/proc/{}", one.pid);
+        let limits = *self
+            .limits
+            .entry((one.pid, one.start))
+            .or_insert_with(|| ProcessLimits::read(reader, one.pid));
+        if let Some(most) = limits.processes
+            && let Some(uid) = reader.owner(Path::new(&dir))
+            && users.is_at_limit(uid, most)
+        {
+            return true;
         }
-        let limit = match self.limits.get(&(pid, start)) {
-            Some(limit) => *limit,
-            None => {
-                let limit = super::lasting::read_open_files_limit(reader, pid);
-                self.limits.insert((pid, start), limit);
-                limit
-            }
-        };
-        limit.is_some_and(|limit| open as f64 >= 0.98 * limit)
+        // The size of this directory is the number of open files since Linux 6.2, and 0 before.
+        let open = reader.file_size(Path::new(&format!("{dir}/fd")));
+        let open = open.filter(|open| *open >= FEW_FILES);
+        let share = open.zip(limits.files);
+        share.is_some_and(|(open, most)| open as f64 >= 0.98 * most)
     }
 }
