@@ -43,9 +43,11 @@ struct RankedFigure<'a> {
     of_rounds: &'a dyn Fn(&[&Step]) -> Option<Estimate>,
 }
 
+/// A target at the concurrency of its capacity: its index, the figure of all rounds, and each round with its figure.
+type RankedTarget = (usize, Estimate, Vec<(u32, f64)>);
+
 fn rank_places(steps: &[Step], capacity: &[Option<Capacity>], figure: &RankedFigure) -> Vec<Place> {
-    // For each target, at the concurrency of its capacity: the figure of all rounds, and each round with its figure.
-    let mut ranked: Vec<(usize, Estimate, Vec<(u32, f64)>)> = Vec::new();
+    let mut ranked: Vec<RankedTarget> = Vec::new();
     for (target, capacity) in capacity.iter().enumerate() {
         let Some(capacity) = capacity else { continue };
         let at = steps.iter().filter(|step| {
