@@ -38,9 +38,14 @@ struct Ran {
 
 /// Runs a call beside a download on 10 Mbit/s with these options.
 fn ran(options: &[&str]) -> Ran {
+    ran_plan(PLAN, options)
+}
+
+/// Runs a plan on 10 Mbit/s with these options.
+fn ran_plan(text: &str, options: &[&str]) -> Ran {
     let home = Home::new();
     let plan = home.dir.path().join("two.toml");
-    std::fs::write(&plan, PLAN).unwrap();
+    std::fs::write(&plan, text).unwrap();
     let mut words = vec!["lab", "net", plan.to_str().unwrap(), "--down", "10mbit"];
     words.extend(["--buffer", "200ms", "-q", "--json"]);
     words.extend(options);
@@ -109,6 +114,30 @@ fn a_plain_queue_is_named_with_who_filled_it_and_a_fair_one_is_not() {
     let download = &fair.value["judged"][1]["roles"][0];
     assert_eq!(download["lost"]["what"], "segments");
     assert!(download["lost"]["of"].as_u64().unwrap() > 100);
+}
+
+/// Pages, a call and a download on one device: TCP fills the queue and loses packets in it. The queue is the cause,
+/// not the losses.
+#[test]
+fn a_queue_that_one_device_fills_is_no_loss() {
+    if !can() {
+        return;
+    }
+    let plan = "name = 'one'\nseconds = 10\n[[person]]\nname = 'Anna'\n\
+                roles = ['browsing', 'call', 'download']\n";
+    let one = ran_plan(plan, &["--queue", "fifo", "--congestion", "cubic"]);
+    let anna = &one.value["judged"][0];
+    assert!(added(&one) > 30_000, "{anna}");
+    let fillers = anna["queue"]["filled_by"].as_array().unwrap();
+    let own = |filler: &Value| filler["person"] == "Anna";
+    assert!(!fillers.is_empty() && fillers.iter().all(own), "{anna}");
+    for role in anna["roles"].as_array().unwrap() {
+        assert_ne!(role["cause"]["kind"], "loss", "{role}");
+    }
+    assert_eq!(anna["roles"][1]["cause"]["kind"], "queue", "{anna}");
+    // What TCP sent again is counted beside it.
+    assert_eq!(anna["roles"][2]["lost"]["what"], "segments");
+    assert_eq!(algorithms(&one), [("cubic".into(), "cubic".into())]);
 }
 
 #[test]
