@@ -111,6 +111,7 @@ fn file_systems_are_measured_on_the_host_without_a_guest() {
     let document = json(&ran);
     let expected = [
         "file",
+        "loop",
         "loop-ext4",
         "loop-xfs",
         "loop-btrfs",

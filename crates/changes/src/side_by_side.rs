@@ -12,6 +12,7 @@ mod endpoint;
 mod error;
 mod filesystem;
 mod image;
+mod loop_volume;
 mod lvm;
 mod nbd;
 mod sshd;
@@ -22,6 +23,7 @@ mod zfs;
 
 pub use endpoint::{ArmSite, Endpoint};
 pub use error::ArmError;
+pub use loop_volume::{LoopLayer, LoopVolume, loop_volume};
 pub use lvm::{LogicalVolume, logical_volume};
 
 use crate::ChangeSession;

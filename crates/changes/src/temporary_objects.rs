@@ -3,7 +3,10 @@
 //! damaged nor a forged journal can remove an object of another program.
 
 mod dataset;
+mod mapping;
 mod volume;
+
+pub(crate) use mapping::find_mapping;
 
 pub use volume::is_lvm_name;
 
@@ -72,6 +75,11 @@ pub enum Made {
         /// Name, which contains the tag.
         name: String,
     },
+    /// A device of the device mapper (dmsetup(8)).
+    Mapping {
+        /// Name, which contains the tag.
+        name: String,
+    },
 }
 
 impl Made {
@@ -99,6 +107,7 @@ impl std::fmt::Display for Made {
             Self::Netns { name } => write!(f, "network namespace {name}"),
             Self::Dataset { name } => write!(f, "ZFS dataset {name}"),
             Self::LogicalVolume { group, name } => write!(f, "logical volume {group}/{name}"),
+            Self::Mapping { name } => write!(f, "device-mapper device {name}"),
             Self::Known { thing, .. } => thing.fmt(f),
         }
     }
@@ -121,7 +130,7 @@ impl Made {
             Self::Netns { name } => Path::new(name),
             // Only the object's own name counts, not the names above it.
             Self::Dataset { name } => Path::new(name.rsplit('/').next().unwrap_or_default()),
-            Self::LogicalVolume { name, .. } => Path::new(name),
+            Self::LogicalVolume { name, .. } | Self::Mapping { name } => Path::new(name),
         };
         let plain = |name: &OsStr| name != ".." && name != ".";
         let rooted = match self {
@@ -130,6 +139,7 @@ impl Made {
             Self::LogicalVolume { group, name } => [group, name]
                 .into_iter()
                 .all(|name| volume::is_lvm_name(name)),
+            Self::Mapping { name } => volume::is_lvm_name(name),
             _ => path.is_absolute() && path.iter().all(plain),
         };
         let holds = |name: &OsStr| {
@@ -153,9 +163,11 @@ impl Made {
             | Self::Dataset { .. }
             | Self::LogicalVolume { .. } => true,
             Self::Known { thing, .. } => thing.survives_reboot(),
-            Self::Process { .. } | Self::Loop { .. } | Self::Mount { .. } | Self::Netns { .. } => {
-                false
-            }
+            Self::Process { .. }
+            | Self::Loop { .. }
+            | Self::Mount { .. }
+            | Self::Mapping { .. }
+            | Self::Netns { .. } => false,
         }
     }
 
@@ -169,6 +181,7 @@ impl Made {
             Self::Netns { name } => path_exists(host, &Path::new("/run/netns").join(name))?,
             Self::Dataset { name } => dataset::is_there(host, name)?,
             Self::LogicalVolume { group, name } => volume::find(host, group, name)?.is_some(),
+            Self::Mapping { name } => find_mapping(host, name)?.is_some(),
             Self::Known { thing, known } => match &**thing {
                 Self::Loop { .. } => !host.loops(known.identity)?.is_empty(),
                 thing => thing.is_there(host)?,
@@ -228,6 +241,14 @@ impl Made {
                     // udev may still have a new volume open.
                     let argv = ["zfs", "destroy", name].map(OsStr::new);
                     self.retried(host, &argv)?;
+                }
+            }
+            Self::Mapping { name } => {
+                if self.is_there(host)? {
+                    // udev may still have a new device open.
+                    let argv = ["dmsetup", "remove", "--", name].map(OsStr::new);
+                    self.retried(host, &argv)?;
+                    self.wait(host)?;
                 }
             }
             Self::LogicalVolume { group, name } => {

@@ -328,10 +328,28 @@ impl Held {
         Self::new(fd, path.to_owned())
     }
 
+    /// Opens a block device. Follows links, because names of volumes are links of udev.
+    ///
+    /// # Errors
+    /// The device does not exist, is not permitted, or is not a block device.
+    pub fn open_device(path: &Path, access: Access) -> Result<Self, HostError> {
+        let flags = access.flags().difference(OFlags::NOFOLLOW);
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
+        Self::of_type(fd, path.to_owned(), FileType::BlockDevice)
+    }
+
     fn new(fd: OwnedFd, shown: PathBuf) -> Result<Self, HostError> {
+        Self::of_type(fd, shown, FileType::RegularFile)
+    }
+
+    fn of_type(fd: OwnedFd, shown: PathBuf, wanted: FileType) -> Result<Self, HostError> {
         let found = rustix::fs::fstat(&fd).map_err(fail(&shown))?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(HostError::path(&shown, "not a regular file"));
+        if FileType::from_raw_mode(found.st_mode) != wanted {
+            let what = match wanted {
+                FileType::BlockDevice => "not a block device",
+                _ => "not a regular file",
+            };
+            return Err(HostError::path(&shown, what));
         }
         Ok(Self {
             file: File::from(fd),

@@ -5,6 +5,7 @@ mod curves;
 mod derived;
 mod disk_numbers;
 mod guest_disks;
+mod memory_growth;
 mod stuck;
 mod waiting;
 

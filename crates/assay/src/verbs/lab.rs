@@ -47,8 +47,9 @@ Examples:
   assay lab net four              four people behind a long queue, without a guest
 
 The image is Debian with ZFS, fio, cryptsetup, LVM, XFS and btrfs. `assay lab build` builds it, as
-root, in some minutes; other verbs ask before they build it, or need --yes. It is kept in $XDG_CACHE_HOME/assay/lab (ASSAY_LAB_CACHE names another place). Guests
-have no network. `assay lab` needs qemu-system-x86 and qemu-utils, and mmdebstrap for the image.")]
+root, in some minutes; other verbs ask before they build it, or need --yes. It is kept in
+$XDG_CACHE_HOME/assay/lab (ASSAY_LAB_CACHE names another place). Guests have no network.
+`assay lab` needs qemu-system-x86 and qemu-utils, and mmdebstrap for the image.")]
 pub struct Args {
     #[command(subcommand)]
     verb: LabVerb,

@@ -468,7 +468,8 @@ fn each_module_of_pam_and_each_program_of_motd_has_its_time() {
     }
     // The jump over the slow module must reach as far as in the original.
     let stack = "account [success=1 default=ignore] pam_permit.so\naccount optional pam_exec.so {dir}/slow\n\
-                 account required pam_permit.so\nsession optional pam_exec.so {dir}/hook\nsession required pam_permit.so\n\
+                 account required pam_permit.so\nsession optional pam_exec.so {dir}/hook\n\
+                 session required pam_permit.so\n\
                  session optional pam_motd.so motd=/run/motd.dynamic\n";
     let sshd = planted(WITH_PAM, Some(stack));
     script(&sshd.dir().join("slow"), "sleep 5");

@@ -12,8 +12,8 @@ use assay_host::held::{Access, Held};
 use assay_loads::{Cancel, layout};
 use assay_model::Bytes;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 const UTIL_LINUX: Package = Package {
@@ -121,9 +121,13 @@ pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
     Ok(())
 }
 
-/// Writes every byte of the file with data that neither compress nor repeat.
+/// Writes every byte of the file or block device with data that neither compress nor repeat.
 pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
-    let held = Held::open(path, Access::ReadWrite)?;
+    let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    let held = match is_device {
+        true => Held::open_device(path, Access::ReadWrite)?,
+        false => Held::open(path, Access::ReadWrite)?,
+    };
     layout::fill(&held, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
         layout::LayoutError::Cancelled => ArmError::Cancelled,
         layout::LayoutError::Open(source) => ArmError::Host(source),

@@ -6,7 +6,7 @@ use super::MeasureError;
 use super::flush_writeback::Settle;
 use super::guest;
 use super::volume::Held;
-use assay_changes::side_by_side::Built;
+use assay_changes::side_by_side::{Built, LoopVolume};
 use assay_lab::{Accel, Guest};
 use assay_loads::counters::Sources;
 use assay_measure::engine::{Environment, LoadTarget, Tools, Turn};
@@ -32,6 +32,7 @@ pub(super) struct Bench<'a> {
     // Dropped in this order: the guest uses the targets below.
     guest: Option<Guest>,
     images: Vec<Built<'a>>,
+    loops: Vec<LoopVolume<'a>>,
     volumes: Vec<Held<'a>>,
 }
 

@@ -107,7 +107,7 @@ pub fn prepare<'a>(
         ground: &ground,
         no_image: no_image(host, &fio),
         no_guest: lab.as_ref().err().cloned(),
-        no_loop: find_loop_file_systems(host),
+        no_loop: find_missing_loop_layers(host),
     });
     let mut plan = spec.resolve(&Settings {
         targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
@@ -257,10 +257,10 @@ fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
     ground.pool_devices.iter().filter_map(name).collect()
 }
 
-/// Returns the file systems that the host cannot make on a loop device with the reason of each, or why it makes none.
-fn find_loop_file_systems(host: &dyn Host) -> Result<BTreeMap<FileSystem, String>, String> {
+/// Returns the layers that the host cannot make on a loop device with the reason of each, or why it makes none.
+fn find_missing_loop_layers(host: &dyn Host) -> Result<BTreeMap<LadderPart, String>, String> {
     if !rustix::process::geteuid().is_root() {
-        return Err("file systems on loop devices need root".to_owned());
+        return Err("layers on loop devices need root".to_owned());
     }
     if host.stat(Path::new("/dev/loop-control")).is_err() {
         return Err("this kernel has no loop devices".to_owned());
@@ -268,8 +268,23 @@ fn find_loop_file_systems(host: &dyn Host) -> Result<BTreeMap<FileSystem, String
     let read = |path: &str| host.read_text(Path::new(path)).unwrap_or_default();
     let known = read("/proc/filesystems");
     let release = read("/proc/sys/kernel/osrelease");
-    let modules = read(&format!("/lib/modules/{}/modules.dep", release.trim()));
+    let list = |name: &str| read(&format!("/lib/modules/{}/{name}", release.trim()));
+    let modules = list("modules.dep") + &list("modules.builtin");
     let mut missing = BTreeMap::new();
+    let has_mapper = read("/proc/misc").contains("device-mapper") || modules.contains("/dm-mod.ko");
+    let has_crypt = modules.contains("/dm-crypt.ko");
+    for (part, is_there) in [
+        (LadderPart::Luks, has_mapper && has_crypt),
+        (LadderPart::Lvm, has_mapper),
+    ] {
+        if !is_there {
+            let why = "this kernel has no device mapper for it; a guest has one: `assay lab build`";
+            missing.insert(part, why.to_owned());
+        } else if host.which(OsStr::new("dmsetup")).is_none() {
+            let why = "dmsetup is not installed: `apt install dmsetup`";
+            missing.insert(part, why.to_owned());
+        }
+    }
     for system in FileSystem::ALL {
         let name = system.name();
         let is_known = known.split_whitespace().any(|word| word == name);
@@ -280,9 +295,10 @@ fn find_loop_file_systems(host: &dyn Host) -> Result<BTreeMap<FileSystem, String
         };
         if host.which(OsStr::new(&format!("mkfs.{name}"))).is_none() {
             let why = format!("mkfs.{name} is not installed: `apt install {package}`");
-            missing.insert(system, why);
+            missing.insert(LadderPart::FileSystem(system), why);
         } else if !is_known && !modules.contains(&format!("/{name}.ko")) {
-            missing.insert(system, format!("this kernel has no {name}"));
+            let why = format!("this kernel has no {name}");
+            missing.insert(LadderPart::FileSystem(system), why);
         }
     }
     Ok(missing)

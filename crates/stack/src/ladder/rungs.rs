@@ -1,12 +1,13 @@
 //! Determines the rungs: pure.
 
 mod guest;
-mod host_file_systems;
 mod image;
+mod loop_devices;
 mod volumes;
 
 use super::layer_names::{FileSystem, LadderPart};
 use super::sibling_layers::{Ground, Volume};
+use assay_changes::side_by_side::LoopLayer;
 use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
@@ -34,6 +35,8 @@ pub(crate) enum Recipe {
     Volume(Volume),
     /// A scratch image, served over NBD.
     Image(ImageArm),
+    /// A loop device of the host, with a layer of the device mapper or none.
+    LoopDevice(LoopLayer),
     /// A file system of the host, in an image on a loop device.
     Loop(FileSystem),
     /// A scratch disk of the guest with these layers.
@@ -55,8 +58,8 @@ pub(crate) struct Choice<'a> {
     pub no_image: Option<String>,
     /// Reason why there is no guest.
     pub no_guest: Option<String>,
-    /// Reason why the host makes no file systems on loop devices, and those that it cannot make.
-    pub no_loop: Result<BTreeMap<FileSystem, String>, String>,
+    /// Layers that the host cannot make on loop devices, with the reasons; or why it makes none.
+    pub no_loop: Result<BTreeMap<LadderPart, String>, String>,
 }
 
 /// Returns the ladder, and how each rung is created.
@@ -110,12 +113,13 @@ impl Building<'_> {
                 top = self.guest(file);
             }
             no_guest => {
-                let (systems, others): (Vec<_>, Vec<_>) =
-                    in_guest.into_iter().partition(is_file_system);
+                let (on_host, others): (Vec<_>, Vec<_>) = in_guest
+                    .into_iter()
+                    .partition(|part| *part != LadderPart::Guest);
                 if let (Some(why), false) = (no_guest, others.is_empty()) {
                     self.leave_out(&others, why);
                 }
-                top = self.host_file_systems(file, &systems).unwrap_or(top);
+                top = self.loop_rungs(file, &on_host).unwrap_or(top);
             }
         }
         if top != bottom {
@@ -153,6 +157,7 @@ impl Building<'_> {
                 Recipe::File
                 | Recipe::Home(_)
                 | Recipe::Volume(_)
+                | Recipe::LoopDevice(_)
                 | Recipe::Loop(_)
                 | Recipe::Again(_) => RungPlace::Host,
                 Recipe::Image(_) => RungPlace::Nbd,

@@ -2,6 +2,7 @@
 
 use super::rungs::{On, Recipe};
 use super::sibling_layers::Volume;
+use assay_changes::side_by_side::LoopLayer;
 use assay_model::Bytes;
 use assay_model::change::ImageFormat;
 use assay_model::ladder::{Ladder, Rung};
@@ -63,6 +64,14 @@ pub(super) fn plan_scratch(ladder: &Ladder, recipes: &[Recipe], size: Bytes) -> 
                     format!("{format} image over NBD"),
                     size.0 + size.0 / 32 + (4 << 20),
                 )
+            }
+            Recipe::LoopDevice(layer) => {
+                let what = match layer {
+                    LoopLayer::Plain => "raw image on a loop device",
+                    LoopLayer::Linear => "dm-linear on a loop device",
+                    LoopLayer::Crypt => "dm-crypt on a loop device",
+                };
+                (what.to_owned(), size.0 + (1 << 20))
             }
             Recipe::Loop(system) => (
                 format!("{} on a loop device", system.name()),

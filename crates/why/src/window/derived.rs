@@ -3,6 +3,7 @@
 use super::asked_part::mark_asked;
 use super::disk_numbers::{add_steadiness, complete_disks};
 use super::guest_disks::complete_guest_disks;
+use super::memory_growth::add_memory_left;
 use super::stuck::add_owners;
 use super::waiting::{add_consumers, add_waiting};
 use super::{WatchWindow, WatchedEntity};
@@ -318,36 +319,6 @@ fn complete_processes(window: &mut WatchWindow) {
         process.texts.insert("what".to_owned(), kind.to_owned());
     }
     set(&mut window.machine, "cpu.hogs_share", hogs.min(1.0));
-}
-
-/// Adds to each process how fast its memory grows, and the seconds until its groups or the machine have none left.
-fn add_memory_left(window: &mut WatchWindow) {
-    let seconds = window.seconds;
-    let machine = window.machine.numbers.get("mem.available.last").copied();
-    let groups: Vec<(String, f64)> = window
-        .of_kind(EntityKind::Group)
-        .filter_map(|group| {
-            let most = group.numbers.get("mem.max.last")?;
-            Some((group.id.clone(), most - group.number("mem.current.last")))
-        })
-        .collect();
-    let all = window.entities.iter_mut();
-    for process in all.filter(|entity| entity.kind == EntityKind::Process) {
-        let growth = process.number("memory.last") - process.number("memory.min");
-        let rate = growth / seconds.max(1.0);
-        let own = process.texts.get("groups").map_or("", String::as_str);
-        let is_above = |id: &str| own.lines().any(|path| is_below(path, id));
-        let left = groups
-            .iter()
-            .filter(|(id, _)| is_above(id))
-            .map(|(_, left)| *left)
-            .chain(machine)
-            .fold(f64::INFINITY, f64::min);
-        set(process, "memory.growth", rate);
-        if rate > 0.0 {
-            set(process, "memory.left_s", left.max(0.0) / rate);
-        }
-    }
 }
 
 /// Adds to each group what the processes in it and below it wait for.

@@ -149,7 +149,8 @@ pub(super) fn waiter(class: &'static str) -> Part {
     )
 }
 
-/// Looks of ten seconds, with levels whose name ends in `+` that grow by their number each second, at a machine that is healthy but for the case.
+/// Looks of ten seconds at a machine that is healthy but for the case. A level whose name ends in `+` grows by its
+/// number each second.
 pub(super) fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> Vec<MachineLook> {
     let value = |key: &str, rate: f64, at: f64| match key.ends_with("_total") {
         true => 1e6 + rate * at,

@@ -8,7 +8,7 @@ use crate::ladder::{
     Environment, Lab, MeasureError, MeasureEvent, PreparedLadder, Tell, guest, volume,
 };
 use assay_changes::ChangeSession;
-use assay_changes::side_by_side::{ArmError, Built, Endpoint};
+use assay_changes::side_by_side::{ArmError, ArmSite, Built, Endpoint, LoopLayer, loop_volume};
 use assay_lab::{Disk, Guest, GuestOptions};
 use assay_loads::counters::Sources;
 use assay_loads::layout;
@@ -41,6 +41,7 @@ impl<'a> Bench<'a> {
             settle: Settle::new(prepared),
             guest: None,
             images: Vec::new(),
+            loops: Vec::new(),
             volumes: Vec::new(),
         };
         for (index, recipe) in prepared.recipes.iter().enumerate() {
@@ -81,6 +82,10 @@ impl<'a> Bench<'a> {
                         env.host, session, &arm, &place, env.cancel,
                     );
                     bench.image(rung, built)?
+                }
+                Recipe::LoopDevice(layer) => {
+                    let place = place(&bench.home);
+                    bench.loop_device(env, session, *layer, &place, index)?
                 }
                 Recipe::Loop(system) => {
                     let arm = Arm::FileSystem {
@@ -181,6 +186,30 @@ impl<'a> Bench<'a> {
         let made = LoadTarget::held(&self.work, "file", scratch.held())?;
         files.push(scratch);
         Ok(made)
+    }
+
+    /// Creates a block device on a loop device.
+    fn loop_device(
+        &mut self,
+        env: &Environment<'a>,
+        session: &'a ChangeSession,
+        layer: LoopLayer,
+        place: &ArmSite,
+        index: usize,
+    ) -> Result<LoadTarget, MeasureError> {
+        let made = loop_volume(env.host, session, layer, place, env.cancel);
+        let made = made.map_err(|source| match source {
+            ArmError::Cancelled => MeasureError::Interrupted,
+            source => MeasureError::Image {
+                rung: place.name.clone(),
+                source,
+            },
+        })?;
+        let path = made.path().to_owned();
+        self.loops.push(made);
+        let found = assay_facts::target(env.host, &path)?;
+        self.learnt.push((index, found));
+        Ok(LoadTarget::at(&self.work, &place.name, &path)?)
     }
 
     /// Takes over the file in a file system on a loop device.
