@@ -109,7 +109,8 @@ pub struct Args {
     confirm: Option<String>,
     /// Revert what a trial with --keep kept: the newest, or the named one
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last",
-          conflicts_with_all = ["words", "aa", "dry_run", "resume", "confirm", "recover", "list", "show", "keep", "set"])]
+          conflicts_with_all = ["words", "aa", "dry_run", "resume", "confirm", "recover", "list", "show", "keep",
+                                "set"])]
     undo: Option<String>,
     /// Undo changes and remove files left by a crash
     #[arg(long, conflicts_with_all = ["words", "resume", "list", "show"])]
