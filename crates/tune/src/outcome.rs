@@ -101,8 +101,8 @@ that of the last proof and not of the search.";
 
 /// States the error probability of a session that proves all changes together only.
 pub const TOGETHER_STATEMENT: &str = "The changes were proved together, against the machine as it was, in fresh pairs \
-in randomised order whose number was fixed before. Of sessions on a machine that they do not help at most one in twenty \
-keeps them. A single change among them may do nothing.";
+in randomised order whose number was fixed before. Of sessions on a machine that they do not help at most one in \
+twenty keeps them. A single change among them may do nothing.";
 
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

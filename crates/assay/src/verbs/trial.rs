@@ -3,9 +3,9 @@
 mod begin;
 mod carry;
 mod live;
+mod pages_together;
 pub(super) mod past_trials;
 mod remote;
-mod several;
 mod undo;
 
 #[cfg(feature = "schemas")]
@@ -108,7 +108,9 @@ pub struct Args {
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run", "resume", "recover", "list", "show", "keep", "set"])]
     confirm: Option<String>,
     /// Revert what a trial with --keep kept: the newest, or the named one
-    #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run", "resume", "confirm", "recover", "list", "show", "keep", "set"])]
+    #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last",
+          conflicts_with_all = ["words", "aa", "dry_run", "resume", "confirm", "recover", "list", "show", "keep",
+                                "set"])]
     undo: Option<String>,
     /// Undo changes and remove files left by a crash
     #[arg(long, conflicts_with_all = ["words", "resume", "list", "show"])]

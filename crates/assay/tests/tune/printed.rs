@@ -59,7 +59,12 @@ fn a_printed_figure_is_tuned_for_and_a_missing_one_is_named() {
     let met = tune(&["--goal", file.to_str().unwrap()]);
     let document = json(&met);
     assert_eq!(met.code, Some(0), "{}\n{document:#}", met.stderr);
-    assert_eq!(first_figures(&document), [1000.0; 8]);
+    let figures = first_figures(&document);
+    let is_read = |figure: &f64| (figure - 1000.0).abs() < 1e-6;
+    assert!(
+        figures.len() == 8 && figures.iter().all(is_read),
+        "{figures:?}"
+    );
     assert!(planted.is_as_before(), "{}", planted.text());
 }
 

@@ -75,7 +75,8 @@ Latency (ms):
          95th percentile:                        8.13
 ";
 
-const REDIS: &str = "SET: 74626.87 requests per second, p50=0.335 msec\nGET: 81967.21 requests per second, p50=0.311 msec\n";
+const REDIS: &str = "SET: 74626.87 requests per second, p50=0.335 msec\n\
+GET: 81967.21 requests per second, p50=0.311 msec\n";
 
 #[test]
 fn load_generators_are_read_by_the_names_that_they_print() {

@@ -3,7 +3,7 @@
 use super::super::advice::catalogue;
 use super::super::pool;
 use super::carry::{Begun, carry_out};
-use super::{Args, past_trials, several};
+use super::{Args, pages_together, past_trials};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (pages, target) = advice_and_target(args)?;
     if pages.len() > 1 {
         let first = choose_first(args, &pages, target.as_deref(), &env)?;
-        return several::run(args, &pages, first, global);
+        return pages_together::run(args, &pages, first, global);
     }
     let candidate = settle(args, &pages[0], target.as_deref(), &env)?;
     // A trial that is not applicable has no plan, so this comes first.
