@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first words of the facts that speak of it. Facts of a service that stand further up
 /// decide for a rule that asks about several.
-const SERVICES: [(&str, &[&str]); 66] = [
+const SERVICES: [(&str, &[&str]); 67] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -55,20 +55,27 @@ const SERVICES: [(&str, &[&str]); 66] = [
     ("logins without SSH", &["hosts_equiv", "inetd"]),
     (
         "rights of files",
-        &["secret_file", "shell_file", "root_program", "search_path"],
+        &[
+            "secret_file",
+            "shell_file",
+            "root_program",
+            "search_path",
+            "mask",
+        ],
     ),
     ("OpenSSL", &["openssl_cnf"]),
     ("journal", &["journald"]),
     ("firewall", &["firewall"]),
     ("network cards", &["network_card"]),
     ("Docker", &["docker"]),
+    ("chrony", &["chrony"]),
     ("ZFS", &["zfs", "zfs_boot"]),
     ("btrfs", &["btrfs"]),
     ("LVM", &["lvm"]),
     ("software RAID", &["md", "mdadm", "mdadm_check"]),
     (
         "virtual machines",
-        &["proxmox", "libvirt", "vm", "guest_device"],
+        &["proxmox", "libvirt", "vm", "guest_device", "container"],
     ),
     (
         "certificates and keys",
@@ -83,6 +90,7 @@ const SERVICES: [(&str, &[&str]); 66] = [
         &[
             "mount",
             "fstab",
+            "fstab_line",
             "swap",
             "fstab_swap",
             "network_mount",

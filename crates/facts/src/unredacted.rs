@@ -21,6 +21,7 @@ mod haproxy;
 mod ignored_files;
 mod lines_of_files;
 mod mail_limits;
+mod misuse;
 mod network_cards;
 mod nfs_exports;
 mod nginx_blocks;
@@ -31,6 +32,7 @@ mod openssl_copies;
 mod pam_lines;
 mod pfsense;
 mod resume;
+mod search_paths;
 mod served_files;
 mod settings_elsewhere;
 mod sites;
@@ -63,6 +65,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     sudo_rules::collect(g);
     ignored_files::collect(g);
     file_modes::collect(g);
+    search_paths::collect(g);
     container_files::collect(g);
     backup_schedules::collect(g);
     open_ports::collect(g);
@@ -75,4 +78,5 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     backup_ages::collect(g);
     ups_times::collect(g);
     mail_limits::collect(g);
+    misuse::collect(g);
 }

@@ -87,6 +87,9 @@ impl<H: Host + ?Sized> Host for Faulty<'_, H> {
     fn modified(&self, path: &Path) -> Option<i64> {
         self.inner.modified(path)
     }
+    fn tree_mode(&self, path: &Path) -> Option<u32> {
+        self.inner.tree_mode(path)
+    }
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         self.path(path, || self.inner.statfs(path))
     }

@@ -234,6 +234,12 @@ pub trait Host: Send + Sync {
         None
     }
 
+    /// Returns the permission bits of a file in a tree of files; `None` for other hosts, which have the
+    /// command `stat`.
+    fn tree_mode(&self, _path: &Path) -> Option<u32> {
+        None
+    }
+
     /// Returns size and free space of the file system of a path.
     ///
     /// # Errors

@@ -133,6 +133,16 @@ impl Host for Root {
             .ok()?
     }
 
+    fn tree_mode(&self, path: &Path) -> Option<u32> {
+        let mode = |place: &Path| {
+            let flags = rustix::fs::AtFlags::NO_AUTOMOUNT;
+            let found =
+                rustix::fs::statx(rustix::fs::CWD, place, flags, rustix::fs::StatxFlags::MODE);
+            Ok(found.ok().map(|found| u32::from(found.stx_mode) & 0o7777))
+        };
+        self.answer(path, true, mode).ok()?
+    }
+
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         self.index.statfs(path)
     }

@@ -10,6 +10,7 @@ mod network;
 mod power;
 mod smb;
 mod ssh;
+mod system;
 mod tls;
 mod web;
 
@@ -62,6 +63,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         power::CASES,
         smb::CASES,
         ssh::CASES,
+        system::CASES,
         tls::CASES,
         web::CASES,
     ]

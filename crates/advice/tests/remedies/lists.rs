@@ -1,7 +1,7 @@
 //! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
 
 /// Programs that a remedy may contain, with the Debian package of each, or another source.
-pub const PROGRAMS: [(&str, &str); 103] = [
+pub const PROGRAMS: [(&str, &str); 104] = [
     ("borg", "borgbackup"),
     ("restic", "restic"),
     ("df", "coreutils"),
@@ -100,6 +100,7 @@ pub const PROGRAMS: [(&str, &str); 103] = [
     ("vgextend", "lvm2"),
     ("vgreduce", "lvm2"),
     ("vgs", "lvm2"),
+    ("usermod", "passwd"),
     ("vipw", "passwd"),
     ("virsh", "libvirt-clients"),
     ("visudo", "sudo"),
@@ -108,8 +109,12 @@ pub const PROGRAMS: [(&str, &str); 103] = [
 ];
 
 /// Lines and words of configurations that look like a program.
-pub const SETTINGS: [&str; 58] = [
+pub const SETTINGS: [&str; 62] = [
     "deb",
+    "driver",
+    "ldap",
+    "return",
+    "umask",
     "dnssec-validation",
     "validate-except",
     "devices",
@@ -170,7 +175,7 @@ pub const SETTINGS: [&str; 58] = [
 ];
 
 /// Words in a command that the reader replaces: in upper case, and clear from the step.
-pub const PLACEHOLDERS: [&str; 34] = [
+pub const PLACEHOLDERS: [&str; 35] = [
     "USER",
     "BRIDGE",
     "MAC",
@@ -195,6 +200,7 @@ pub const PLACEHOLDERS: [&str; 34] = [
     "NAME",
     "NEW",
     "NEWDEVICE",
+    "NUMBER",
     "OLD",
     "OTHER_NAME",
     "PARTITION",
@@ -310,6 +316,7 @@ pub const TREES_LEFT: &[(&str, &str, &str)] = &[
         "mounted",
         "a real one is mounted anew in `conversions`",
     ),
+    ("swap-on-zvol", "linux-6.1", POOL),
     ("cache-unsafe", "libvirt-9.0", INCOMPLETE),
     ("cache-unsafe", "libvirt-web", INCOMPLETE),
     ("cache-unsafe", "proxmox-8", PROXMOX),
@@ -369,10 +376,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
     (
         "account-old-hash",
         "passwd asks for the new password on a terminal; the page has no other step",
-    ),
-    (
-        "account-without-password",
-        "the user chooses between a lock and a password",
     ),
     ("clock-alone", "needs the archive of Debian"),
     (
@@ -464,7 +467,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
     ),
     ("memory-errors", "a memory module is replaced"),
     ("zfs-on-raid", "a controller is replaced"),
-    ("swap-on-zvol", POOL),
     ("zfs-arc-max-below-min", POOL),
     ("zfs-ashift-small", POOL),
     ("zfs-compression-off-set", POOL),

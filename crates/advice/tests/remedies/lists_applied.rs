@@ -1,10 +1,42 @@
 //! Pages whose remedies `remedies_applied` executes, and pages of the same groups that no test can execute.
 
 const DAEMONS: &str = "crates/advice/tests/remedies_applied/daemons.rs";
+const MISUSE: &str = "crates/advice/tests/remedies_applied/misuse.rs";
 const SYSTEM: &str = "crates/advice/tests/remedies_applied/system.rs";
 
 /// Remedies that a test executes on a copy of a tree: page, file, and how the test names the page.
 pub const APPLIED: &[(&str, &str, &str)] = &[
+    ("nginx-return-before-deny", MISUSE, "\"@\""),
+    ("nginx-allow-without-deny", MISUSE, "\"@\""),
+    ("nginx-origin-reflected", MISUSE, "\"@\""),
+    ("nginx-files-below-connections", MISUSE, "\"@\""),
+    ("nginx-rewrite-without-scheme", MISUSE, "\"@\""),
+    ("nginx-if-beside-try-files", MISUSE, "\"@\""),
+    ("apache-limit-leaves-methods", MISUSE, "\"@\""),
+    ("apache-home-of-root", MISUSE, "\"@\""),
+    ("apache-trace-on", MISUSE, "\"@\""),
+    ("lighttpd-listing", MISUSE, "\"@\""),
+    ("postfix-sender-before-relay", MISUSE, "\"@\""),
+    ("dovecot-passwords-logged", MISUSE, "\"@\""),
+    ("dovecot-without-password", MISUSE, "\"@\""),
+    ("mariadb-binlog-unsynced", MISUSE, "\"@\""),
+    ("mariadb-binlogs-forever", MISUSE, "\"@\""),
+    ("mariadb-old-passwords", MISUSE, "\"@\""),
+    ("mariadb-files-everywhere", MISUSE, "\"@\""),
+    ("mariadb-pool-above-memory", MISUSE, "\"@\""),
+    ("postgresql-name-of-client", MISUSE, "\"@\""),
+    ("postgresql-archive-nothing", MISUSE, "\"@\""),
+    ("postgresql-old-hash", MISUSE, "\"@\""),
+    ("account-line-of-nis", MISUSE, "\"@\""),
+    ("account-same-number", MISUSE, "\"@\""),
+    ("mask-lets-all-write", MISUSE, "\"@\""),
+    ("fstab-same-point", MISUSE, "\"@\""),
+    ("fstab-option-misspelt", MISUSE, "\"@\""),
+    ("chrony-commands-open", MISUSE, "\"@\""),
+    ("container-unconfined", MISUSE, "\"@\""),
+    ("sysctl-fifos-unprotected", MISUSE, "\"@\""),
+    ("sysctl-router-takes-redirects", MISUSE, "\"@\""),
+    ("ssh-weak-everywhere", MISUSE, "\"@\""),
     ("redis-open", DAEMONS, "\"@\""),
     ("redis-save-errors-ignored", DAEMONS, "\"@\""),
     ("redis-append-unsynced", DAEMONS, "\"@\""),
@@ -105,18 +137,6 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
     (
         "encrypted-disk-without-aes",
         "the processor of a guest is chosen on its host",
-    ),
-    (
-        "cron-file-ignored",
-        "the name of the file is the fault, and the harness replaces text",
-    ),
-    (
-        "sudoers-file-ignored",
-        "the name of the file is the fault, and the harness replaces text",
-    ),
-    (
-        "kernel-file-ignored",
-        "the name of the file is the fault, and the harness replaces text",
     ),
     (
         "secret-file-readable",

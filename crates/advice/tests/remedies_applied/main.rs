@@ -7,6 +7,7 @@
 )]
 
 mod daemons;
+mod misuse;
 mod system;
 
 use assay_advice::{Catalogue, findings};
@@ -381,6 +382,7 @@ fn remedies_clear_their_findings_and_open_none() {
     let all = REMEDIES
         .iter()
         .chain(daemons::REMEDIES)
+        .chain(misuse::REMEDIES)
         .chain(system::REMEDIES);
     for &(id, tree, file, replaced) in all {
         let page = catalogue.get(id).unwrap();

@@ -7,7 +7,7 @@ pub type Planted = (&'static str, fn(String) -> String);
 pub type Case = (&'static str, &'static [Planted]);
 
 /// Every page whose remedy is a change of a file.
-pub const CASES: [Case; 23] = [
+pub const CASES: [Case; 42] = [
     (
         "ssh-usedns",
         &[
@@ -162,6 +162,125 @@ pub const CASES: [Case; 23] = [
         "smb-guest-is-root",
         &[("samba/smb.conf", |text| {
             text.replacen("[global]\n", "[global]\n   guest account = root\n", 1)
+        })],
+    ),
+    (
+        "sshd-gateway-ports",
+        &[("ssh/sshd_config.d/own.conf", |_| {
+            "GatewayPorts yes\n".to_owned()
+        })],
+    ),
+    (
+        "sshd-max-auth-tries",
+        &[("ssh/sshd_config", |text| {
+            format!("MaxAuthTries 100\n{text}")
+        })],
+    ),
+    (
+        "sshd-user-environment",
+        &[("ssh/sshd_config.d/own.conf", |_| {
+            "Match User bob\n  X11Forwarding no\nMatch all\nPermitUserEnvironment yes\n".to_owned()
+        })],
+    ),
+    (
+        "sshd-log-quiet",
+        &[("ssh/sshd_config", |text| {
+            format!("LogLevel QUIET # less\n{text}")
+        })],
+    ),
+    (
+        "sshd-x11-all-addresses",
+        &[("ssh/sshd_config", |text| {
+            format!("X11UseLocalhost no\n{text}")
+        })],
+    ),
+    (
+        "ssh-agent-to-all",
+        &[("ssh/ssh_config", |text| {
+            format!("{text}    ForwardAgent yes\n")
+        })],
+    ),
+    (
+        "ssh-host-keys-unchecked",
+        &[("ssh/ssh_config", |text| {
+            format!("{text}    StrictHostKeyChecking no\n")
+        })],
+    ),
+    (
+        "nginx-autoindex",
+        &[("nginx/sites-available/default", |text| {
+            text.replacen("\troot ", "\tautoindex on;\n\troot ", 1)
+        })],
+    ),
+    (
+        "nginx-tls-1-0",
+        &[("nginx/conf.d/tls.conf", |_| {
+            "server {\n    listen 127.0.0.1:4431;\n    ssl_protocols TLSv1 TLSv1.2;\n    listen 127.0.0.1:4432 ssl;\n    ssl_reject_handshake on;\n}\n".to_owned()
+        })],
+    ),
+    (
+        "nginx-error-log-off",
+        &[("nginx/conf.d/own.conf", |_| "error_log off;\n".to_owned())],
+    ),
+    (
+        "postfix-anonymous-login",
+        &[("postfix/main.cf", |text| {
+            format!(
+                "{text}smtpd_sasl_auth_enable = yes\nsmtpd_tls_auth_only = yes\nsmtpd_sasl_security_options =\n"
+            )
+        })],
+    ),
+    (
+        "postfix-unknown-recipients",
+        &[("postfix/main.cf", |text| {
+            format!("{text}local_recipient_maps =\n")
+        })],
+    ),
+    (
+        "postfix-trusts-class",
+        &[("postfix/main.cf", |text| {
+            let kept: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with("mynetworks"))
+                .collect();
+            format!("{}\nmynetworks_style = class\n", kept.join("\n"))
+        })],
+    ),
+    (
+        "dovecot-trusts-everybody",
+        &[("dovecot/conf.d/99-own.conf", |_| {
+            "login_trusted_networks = 0.0.0.0/0\n".to_owned()
+        })],
+    ),
+    (
+        "dovecot-anonymous-login",
+        &[("dovecot/conf.d/99-own.conf", |_| {
+            "auth_mechanisms = plain anonymous\n".to_owned()
+        })],
+    ),
+    (
+        "smb-wrong-password-is-guest",
+        &[("samba/smb.conf", |text| {
+            text.replace("map to guest = bad user", "map to guest = Bad Password")
+        })],
+    ),
+    (
+        "smb-group-is-root",
+        &[("samba/smb.conf", |text| {
+            format!("{text}\n[data]\n   path = /srv\n   admin users = @users\n")
+        })],
+    ),
+    (
+        "smb-writers-are-root",
+        &[("samba/smb.conf", |text| {
+            format!("{text}\n[data]\n   path = /srv\n   read only = no\n   force user = root\n")
+        })],
+    ),
+    (
+        "smb-directory-in-the-clear",
+        &[("samba/smb.conf", |text| {
+            let lines = "[global]\n   passdb backend = ldapsam:ldap://ldap.example.org\n   ldap ssl = off\n";
+            text.replacen("[global]\n", lines, 1)
         })],
     ),
 ];

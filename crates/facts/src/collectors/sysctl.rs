@@ -7,7 +7,7 @@ use assay_config::effective::{Program, ScopeId, Trouble, read_effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const NAMES: [&str; 45] = [
+pub(crate) const NAMES: [&str; 49] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -53,6 +53,10 @@ pub(crate) const NAMES: [&str; 45] = [
     "kernel.numa_balancing",
     "kernel.sched_autogroup_enabled",
     "vm.watermark_scale_factor",
+    "fs.protected_fifos",
+    "fs.protected_regular",
+    "net.ipv4.conf.all.accept_redirects",
+    "net.ipv4.ip_forward",
 ];
 
 /// Sizes of TCP buffers in bytes: minimum, default and maximum.

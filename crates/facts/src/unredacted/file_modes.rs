@@ -1,11 +1,12 @@
 //! File permissions from stat: secrets that everyone may read, programs of root that everyone may write, shells with
-//! setuid root, jobs that are not executable, and directories of PATH that everyone may write.
+//! setuid root, and jobs that are not executable. `search_paths` has the directories of PATH.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::Gather;
 use assay_host::FileKind;
 use assay_model::FactPlace;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Most files whose permissions are read.
 const MOST: usize = 400;
@@ -101,7 +102,21 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     all.retain(|path| exists(g, path));
     let parents: Vec<String> = all.iter().filter_map(|path| parent(path)).collect();
     all.extend(parents);
-    let modes = read_modes(g, &all);
+    let (modes, of_tree) = read_modes(g, &all);
+    let is = |path: &String, bits: u32| modes.get(path).is_some_and(|mode| mode & bits != 0);
+    // A copy, such as a git checkout, makes all files readable, and it may make none executable: a tree keeps
+    // its modes where one file is different.
+    let secrets_kept = !of_tree
+        || secrets
+            .iter()
+            .any(|path| modes.contains_key(path) && !is(path, 0o004));
+    let jobs_kept = !of_tree || jobs.iter().any(|path| is(path, 0o111));
+    let writes_kept = !of_tree
+        || g.host
+            .tree_mode(Path::new("/etc"))
+            .is_some_and(|mode| mode & 0o002 == 0);
+    secrets.retain(|_| secrets_kept);
+    let jobs: Vec<String> = jobs.into_iter().filter(|_| jobs_kept).collect();
     for path in &secrets {
         let Some(mode) = modes.get(path) else {
             continue;
@@ -145,7 +160,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             &[("executable", runs.into())],
         );
     }
-    for (number, run) in runs.iter().enumerate() {
+    for (number, run) in runs.iter().filter(|_| writes_kept).enumerate() {
         let Some(mode) = modes.get(&run.program) else {
             continue;
         };
@@ -174,11 +189,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             &properties,
         );
     }
-    search_paths(g);
 }
 
 fn is_regular(g: &Gather<'_>, path: &str) -> bool {
-    let stat = g.host.stat(std::path::Path::new(path));
+    let stat = g.host.stat(Path::new(path));
     stat.is_ok_and(|stat| stat.kind == FileKind::Regular)
 }
 
@@ -192,7 +206,8 @@ fn name(path: &str) -> String {
     path.trim_start_matches('/').replace('.', "-")
 }
 
-fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> BTreeMap<String, u32> {
+/// Returns the modes by path, and whether they are those of a tree of files.
+fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> (BTreeMap<String, u32>, bool) {
     let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
     argv.extend(paths.iter().take(MOST).map(String::as_str));
     let mut modes = BTreeMap::new();
@@ -206,8 +221,14 @@ fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> BTreeMap<String, u32>
                 modes.insert(path.to_owned(), mode);
             }
         }
+        return (modes, false);
     }
-    modes
+    for path in paths.iter().take(MOST) {
+        if let Some(mode) = g.host.tree_mode(Path::new(path)) {
+            modes.insert(path.clone(), mode);
+        }
+    }
+    (modes, true)
 }
 
 /// Returns programs with absolute paths in root's cron jobs.
@@ -297,73 +318,10 @@ fn is_program(word: &str) -> bool {
         && !word.ends_with('/')
 }
 
-/// Notes lines that set PATH for all accounts or for root.
-fn search_paths(g: &mut Gather<'_>) {
-    let mut number = 0;
-    for path in [
-        "/etc/environment",
-        "/etc/crontab",
-        "/etc/profile",
-        "/root/.profile",
-        "/root/.bashrc",
-        "/etc/bash.bashrc",
-    ] {
-        for line in read(g, "search_path", path) {
-            let text = line.text.trim().trim_start_matches("export ").trim_start();
-            let Some(value) = text.strip_prefix("PATH=") else {
-                continue;
-            };
-            number += 1;
-            let value = value
-                .split(" #")
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .trim_matches(['"', '\'']);
-            let foreign = |dir: &str| {
-                let relative = !dir.starts_with(['/', '$', '~']);
-                let shared = ["/tmp", "/var/tmp", "/dev/shm"];
-                relative
-                    || shared
-                        .iter()
-                        .any(|one| dir == *one || dir.starts_with(&format!("{one}/")))
-            };
-            let open = value.split(':').any(foreign);
-            note(
-                g,
-                "search_path",
-                &number.to_string(),
-                &line.place,
-                &[("foreign", open.into())],
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use assay_host::Recorded;
-
-    #[test]
-    fn directories_of_path() {
-        for (text, foreign) in [
-            ("PATH=\"/usr/bin:/bin\"\n", false),
-            ("export PATH=$PATH:/opt/x/bin\n", false),
-            ("PATH=.:/usr/bin\n", true),
-            ("PATH=/usr/bin:\n", true),
-            ("PATH=/tmp/bin:/usr/bin\n", true),
-        ] {
-            let host = Recorded::new().file("/etc/profile", text);
-            let mut g = Gather::new(&host);
-            search_paths(&mut g);
-            assert_eq!(
-                g.facts.get("search_path.1.foreign"),
-                Some(&foreign.into()),
-                "{text}"
-            );
-        }
-    }
 
     #[test]
     fn programs_of_root() {

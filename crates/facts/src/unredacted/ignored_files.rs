@@ -1,7 +1,7 @@
 //! Files that programs skip because of their names: cron jobs, sudo rules, kernel settings. Names that mark a backup
 //! or a disabled file are left out.
 
-use super::lines_of_files::{exists, note};
+use super::lines_of_files::{exists, note, read};
 use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 
@@ -32,7 +32,8 @@ const ASIDE: [&str; 14] = [
 ];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    let debian = exists(g, "/etc/debian_version") || exists(g, "/var/lib/dpkg/status");
+    let debian =
+        exists(g, "/etc/debian_version") || exists(g, "/var/lib/dpkg/status") || is_like_debian(g);
     if debian {
         for dir in CRON {
             note_all(g, "cron", dir, |name| {
@@ -45,6 +46,20 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     for dir in ["/etc/sysctl.d", "/etc/modprobe.d"] {
         note_all(g, "kernel", dir, |name| name.ends_with(".conf"));
     }
+}
+
+/// Whether os-release(5) names Debian or a system that derives from it.
+fn is_like_debian(g: &mut Gather<'_>) -> bool {
+    read(g, "ignored_file", "/etc/os-release")
+        .iter()
+        .any(|line| {
+            let (name, value) = line.text.split_once('=').unwrap_or_default();
+            let value = value.trim_matches(['"', '\'']);
+            matches!(name, "ID" | "ID_LIKE")
+                && value
+                    .split(' ')
+                    .any(|one| one == "debian" || one == "ubuntu")
+        })
 }
 
 fn note_all(g: &mut Gather<'_>, reader: &str, dir: &str, is_read: fn(&str) -> bool) {

@@ -35,6 +35,15 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if all.value(ScopeId::ROOT, transport).is_some_and(other) {
             continue;
         }
+        // Without local domains local(8) delivers nothing.
+        let nowhere = |said: &Setting| said.text().trim().is_empty();
+        if name == "mailbox_size_limit"
+            && all
+                .value(ScopeId::ROOT, "mydestination")
+                .is_some_and(nowhere)
+        {
+            continue;
+        }
         let mailbox = value(name);
         let Some((_, place)) = mailbox.as_ref().or(message.as_ref()) else {
             continue;
@@ -85,6 +94,7 @@ mod tests {
                 None,
             ),
             ("myhostname = a\n", None),
+            ("message_size_limit = 104857600\nmydestination =\n", None),
         ] {
             let host = Recorded::new().file(MAIN, text);
             let mut g = Gather::new(&host);

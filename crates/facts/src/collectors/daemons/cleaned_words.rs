@@ -95,7 +95,8 @@ pub(crate) const WORDS: &str = "\
     deb-src types uris suites components trusted main contrib non-free non-free-firmware universe multiverse \
     restricted signed-by arch bullseye bullseye-security bullseye-updates bullseye/updates bookworm \
     bookworm-security bookworm-updates trixie trixie-security trixie-updates buster buster/updates sid unstable \
-    testing stable jammy jammy-security jammy-updates noble noble-security noble-updates denyall devicescan \
+    testing stable stable-security stable-security/updates stable/updates \
+    jammy jammy-security jammy-updates noble noble-security noble-updates denyall devicescan \
     defaultauthtype display_errors dnssec-validation auto encrypt_method des md5 sha256 sha512 yescrypt bcrypt \
     end everysec always exec execinc exim satellite smarthost internet local etcd_listen_client_urls fasteracl \
     forcelocallogins force_local_logins_ssl force_local_data_ssl forwardtosyslog hosts http_access http_port \

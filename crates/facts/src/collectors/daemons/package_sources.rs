@@ -104,12 +104,19 @@ fn note_sources(g: &mut Gather<'_>) {
     else {
         return;
     };
-    let security = suites().any(|suite| {
-        suite == format!("{release}-security") || suite == format!("{release}/updates")
-    });
+    // A file may name the release by its word: stable-security.
+    let security =
+        suites().any(|suite| suite.ends_with("-security") || suite.ends_with("/updates"));
     let first = all
         .iter()
         .find(|source| source.suites.iter().any(|suite| suite == release));
+    // Raspbian has no suite for security updates.
+    if files(g, "apt", SOURCES, &[".list"])
+        .iter()
+        .any(|path| path.ends_with("/raspi.list"))
+    {
+        return;
+    }
     if let Some(first) = first {
         note(g, ("apt", "security"), "source", security, &first.place);
     }

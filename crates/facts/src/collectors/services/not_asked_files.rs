@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason and the files or directories without which there is nothing to ask.
-const KINDS: [(&str, &str, &str); 64] = [
+const KINDS: [(&str, &str, &str); 78] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -151,6 +151,28 @@ const KINDS: [(&str, &str, &str); 64] = [
         "/etc/nut/ups.conf /etc/nut/upsmon.conf /etc/apcupsd/apcupsd.conf",
     ),
     ("mail_limit", NAMES, "/etc/postfix/main.cf"),
+    ("nginx.misuse", NAMES, "/etc/nginx/nginx.conf"),
+    (
+        "apache.misuse",
+        NAMES,
+        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
+    ),
+    ("postfix.misuse", NAMES, "/etc/postfix/main.cf"),
+    ("dovecot.misuse", NAMES, "/etc/dovecot/dovecot.conf"),
+    ("samba.misuse", NAMES, "/etc/samba/smb.conf"),
+    ("mariadb.misuse", NAMES, "/etc/mysql/my.cnf /etc/my.cnf"),
+    ("postgresql.misuse", NAMES, "/etc/postgresql"),
+    ("lighttpd.misuse", NAMES, "/etc/lighttpd/lighttpd.conf"),
+    (
+        "chrony.misuse",
+        NAMES,
+        "/etc/chrony/chrony.conf /etc/chrony.conf",
+    ),
+    ("container.misuse", NAMES, "/etc/pve/lxc"),
+    ("accounts.misuse", NAMES, "/etc/passwd"),
+    ("mask.misuse", NAMES, "/etc/profile"),
+    ("fstab_line", NAMES, "/etc/fstab"),
+    ("ssh.misuse", NAMES, "/etc/ssh/ssh_config"),
     ("firewall.open_ports", STATE, "/etc/passwd"),
 ];
 

@@ -133,7 +133,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix_relay::collect(g, &all, &commands);
     postfix_lists::collect(g, &all);
     mail_tls::postfix(g, &all);
-    postfix_login::collect(g, &all);
+    postfix_login::collect(g, &all, &commands);
 }
 
 /// Returns the parameters with restrictions, and others that may contain block lists.

@@ -4,9 +4,10 @@
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
+use std::collections::BTreeMap;
 
 /// Notes each scope that sets the offer of logins or the TLS level.
-pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
+pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
     for (id, scope) in all.scopes() {
         let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
         let keys = [
@@ -18,6 +19,10 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
             continue;
         };
         if effective_word(all, id, "smtpd_sasl_auth_enable") != "yes" {
+            continue;
+        }
+        // main.cf decides only if a service follows it.
+        if id == ScopeId::ROOT && !is_followed(all, commands) {
             continue;
         }
         let name = match id {
@@ -42,6 +47,19 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
         );
         g.about(["postfix.login", &name]);
     }
+}
+
+/// Whether a service takes clear text, or no service is known.
+fn is_followed(all: &Effective, commands: &BTreeMap<String, String>) -> bool {
+    let mut services = all.scopes().filter(|(_, scope)| {
+        let command = commands.get(&scope.head.join("/"));
+        command.is_some_and(|command| command == "smtpd")
+    });
+    let mut known = false;
+    services.any(|(id, _)| {
+        known = true;
+        effective_word(all, id, "smtpd_sasl_auth_enable") == "yes" && takes_cleartext(all, id)
+    }) || !known
 }
 
 fn effective_word(all: &Effective, id: ScopeId, key: &str) -> String {

@@ -7,7 +7,7 @@ use assay_config::effective::{Effective, ScopeId, Setting};
 use assay_model::{FactKind, FactPlace};
 
 /// Keywords with their weak algorithms. None of these is a default of OpenSSH 8.8 or later.
-const WEAK: [(&str, &[&str]); 5] = [
+pub(crate) const WEAK: [(&str, &[&str]); 5] = [
     (
         "kexalgorithms",
         &[
@@ -78,7 +78,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
 }
 
 /// Returns the weak algorithms that a line adds or keeps.
-fn list_offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
+pub(crate) fn list_offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
     let text = said.text();
     let list = text.trim().trim_matches('"');
     if list.starts_with('-') {

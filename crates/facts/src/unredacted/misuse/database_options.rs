@@ -1,0 +1,286 @@
+//! MariaDB, MySQL and PostgreSQL: logs that do not serve, files and memory without a limit, old hashes, and names that
+//! a client states itself. Durability is in `collectors::services::databases`.
+
+use super::super::lines_of_files::{Line, files, is_loopback, read};
+use super::Misuses;
+use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::gather::{Gather, lossy};
+use assay_model::FactPlace;
+use std::collections::BTreeMap;
+
+const DIRS: [&str; 4] = [
+    "/etc/mysql/conf.d",
+    "/etc/mysql/mariadb.conf.d",
+    "/etc/mysql/mysql.conf.d",
+    "/etc/my.cnf.d",
+];
+const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
+/// Commands of `archive_command` that keep nothing.
+const KEEP_NOTHING: [&str; 5] = ["true", "/bin/true", "/usr/bin/true", ":", "exit 0"];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    note_mariadb(g);
+    note_postgresql(g);
+}
+
+fn note_mariadb(g: &mut Gather<'_>) {
+    let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
+    for dir in DIRS {
+        all.extend(files(g, "mariadb.misuse", dir, ".cnf"));
+    }
+    let mut said: BTreeMap<String, (String, FactPlace)> = BTreeMap::new();
+    for path in all {
+        take_options(read(g, "mariadb.misuse", &path), &mut said);
+    }
+    let mut found = Misuses::default();
+    let is = |key: &str, value: &str| said.get(key).filter(|(said, _)| said == value);
+    if said.contains_key("log-bin") {
+        if let Some((value, place)) = said.get("sync-binlog") {
+            found.add("binlog_unsynced", value == "0", place.clone());
+        }
+        let kept = [
+            "binlog-expire-logs-seconds",
+            "expire-logs-days",
+            "max-binlog-total-size",
+        ];
+        let limited = kept
+            .iter()
+            .any(|key| said.get(*key).is_some_and(|(value, _)| value != "0"));
+        if let Some((_, place)) = kept.iter().find_map(|key| said.get(*key)) {
+            found.add("binlogs_forever", !limited, place.clone());
+        }
+    }
+    if let Some((value, place)) = said.get("old-passwords") {
+        found.add(
+            "old_passwords",
+            !matches!(value.as_str(), "0" | "off"),
+            place.clone(),
+        );
+    }
+    if let Some((value, place)) = said.get("secure-file-priv") {
+        let everywhere = value.is_empty() && is("secure-file-priv", "").is_some();
+        found.add("files_everywhere", everywhere, place.clone());
+    }
+    let memory = g.read("mariadb.misuse", "/proc/meminfo");
+    let memory = memory.as_deref().and_then(total_memory);
+    if let Some((value, place)) = said.get("innodb-buffer-pool-size")
+        && let (Some(pool), Some(memory)) = (parse_size(value), memory)
+    {
+        found.add("pool_above_memory", pool >= memory, place.clone());
+    }
+    found.note(g, "mariadb.misuse");
+}
+
+/// Takes the last value of each option of the server.
+fn take_options(lines: Vec<Line>, said: &mut BTreeMap<String, (String, FactPlace)>) {
+    let mut counts = false;
+    for line in lines {
+        let text = line.text.trim();
+        if let Some(group) = text.strip_prefix('[') {
+            let name = group.split(']').next().unwrap_or_default();
+            counts = GROUPS.contains(&name);
+            continue;
+        }
+        if !counts || text.is_empty() || text.starts_with(['#', ';']) {
+            continue;
+        }
+        let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+        let name = name.trim().to_ascii_lowercase().replace('_', "-");
+        let value = value
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .trim_matches(['"', '\'']);
+        said.insert(name, (value.to_ascii_lowercase(), line.place));
+    }
+}
+
+/// Parses a number with K, M, G or T, in bytes.
+fn parse_size(text: &str) -> Option<u64> {
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let factor = match &text[end..] {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        "t" => 1 << 40,
+        _ => return None,
+    };
+    text[..end].parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Returns `MemTotal` in bytes.
+fn total_memory(text: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+fn note_postgresql(g: &mut Gather<'_>) {
+    let mut found = Misuses::default();
+    for version in g.list("postgresql.misuse", POSTGRESQL) {
+        let dir = format!("{POSTGRESQL}/{}", lossy(&version));
+        for cluster in g.list("postgresql.misuse", &dir) {
+            let dir = format!("{dir}/{}", lossy(&cluster));
+            note_cluster(
+                read(g, "postgresql.misuse", &format!("{dir}/postgresql.conf")),
+                &mut found,
+            );
+            for line in read(g, "postgresql.misuse", &format!("{dir}/pg_hba.conf")) {
+                let text = line.text.split('#').next().unwrap_or_default();
+                let words: Vec<&str> = text.split_whitespace().collect();
+                let [kind, _, _, address, rest @ ..] = &words[..] else {
+                    continue;
+                };
+                if !kind.starts_with("host") {
+                    continue;
+                }
+                let ident = rest.iter().take(2).any(|word| *word == "ident");
+                let far = !is_loopback(address) && *address != "samehost";
+                found.add("name_of_client", ident && far, line.place);
+            }
+        }
+    }
+    found.note(g, "postgresql.misuse");
+}
+
+fn note_cluster(lines: Vec<Line>, found: &mut Misuses) {
+    let mut said: BTreeMap<String, (String, FactPlace)> = BTreeMap::new();
+    for line in lines {
+        let text = line.text.trim();
+        let Some(end) = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        else {
+            continue;
+        };
+        let value = text[end..].trim_start_matches([' ', '\t', '=']);
+        let value = match value.strip_prefix('\'') {
+            Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
+            None => value.split(['#', ' ', '\t']).next().unwrap_or_default(),
+        };
+        if !text.starts_with('#') {
+            said.insert(
+                text[..end].to_ascii_lowercase(),
+                (value.trim().to_owned(), line.place),
+            );
+        }
+    }
+    let on = said
+        .get("archive_mode")
+        .is_some_and(|(value, _)| matches!(value.as_str(), "on" | "always"));
+    if let Some((command, place)) = said.get("archive_command").filter(|_| on) {
+        found.add(
+            "archive_keeps_nothing",
+            KEEP_NOTHING.contains(&command.as_str()),
+            place.clone(),
+        );
+    }
+    if let Some((hash, place)) = said.get("password_encryption") {
+        let old = matches!(
+            hash.to_ascii_lowercase().as_str(),
+            "md5" | "on" | "true" | "yes"
+        );
+        found.add("old_hash", old, place.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::*;
+
+    #[test]
+    fn options_and_their_near_misses() {
+        let memory = ("/proc/meminfo", "MemTotal:       8000000 kB\n");
+        for (text, expected) in [
+            (
+                "[mysqld]\nlog_bin=b\nsync_binlog=0\n",
+                "binlog_unsynced=true",
+            ),
+            ("[mysqld]\nsync_binlog=0\n", ""),
+            (
+                "[mysqld]\nlog-bin\nexpire_logs_days=0\n",
+                "binlogs_forever=true",
+            ),
+            (
+                "[mysqld]\nlog-bin\nexpire_logs_days=0\nbinlog_expire_logs_seconds=864000\n",
+                "binlogs_forever=false",
+            ),
+            ("[mysqld]\nlog-bin\n", ""),
+            ("[mysqld]\nold_passwords=1\n", "old_passwords=true"),
+            ("[client]\nold_passwords=1\n", ""),
+            ("[mysqld]\nsecure_file_priv=\n", "files_everywhere=true"),
+            (
+                "[mysqld]\nsecure_file_priv=/srv/in\n",
+                "files_everywhere=false",
+            ),
+            (
+                "[mysqld]\ninnodb_buffer_pool_size=64G\n",
+                "pool_above_memory=true",
+            ),
+            (
+                "[mysqld]\ninnodb_buffer_pool_size = 4G\n",
+                "pool_above_memory=false",
+            ),
+        ] {
+            let all = [("/etc/mysql/my.cnf", text), memory];
+            assert_eq!(found(&all, collect).join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn clusters_and_their_near_misses() {
+        for (name, text, expected) in [
+            (
+                "pg_hba.conf",
+                "host all all 10.0.0.0/8 ident\n",
+                "name_of_client=true",
+            ),
+            (
+                "pg_hba.conf",
+                "host all all 127.0.0.1/32 ident\n",
+                "name_of_client=false",
+            ),
+            ("pg_hba.conf", "local all all peer\n", ""),
+            (
+                "postgresql.conf",
+                "archive_mode = on\narchive_command = '/bin/true'\n",
+                "archive_keeps_nothing=true",
+            ),
+            (
+                "postgresql.conf",
+                "archive_mode = off\narchive_command = '/bin/true'\n",
+                "",
+            ),
+            (
+                "postgresql.conf",
+                "archive_mode on\narchive_command 'cp %p /a/%f'\n",
+                "archive_keeps_nothing=false",
+            ),
+            (
+                "postgresql.conf",
+                "password_encryption = md5\t# old\n",
+                "old_hash=true",
+            ),
+            (
+                "postgresql.conf",
+                "password_encryption = 'scram-sha-256'\n",
+                "old_hash=false",
+            ),
+        ] {
+            let path = format!("/etc/postgresql/15/main/{name}");
+            assert_eq!(
+                found(&[(&path, text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

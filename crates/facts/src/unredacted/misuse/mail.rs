@@ -1,0 +1,253 @@
+//! Postfix and Dovecot: logins without a name or a password, networks and senders that are trusted by mistake, and
+//! passwords in the log.
+
+use super::Misuses;
+use crate::collectors::services::dovecot::MAIN as DOVECOT;
+use crate::collectors::services::postfix::MAIN;
+use crate::gather::Gather;
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{
+    Effective, Program, ScopeId, Setting, expand_macros, read_effective,
+};
+use assay_model::FactPlace;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    if let Ok(all) = read_effective(Program::Postfix, Path::new(MAIN), &OfHost(g.host)) {
+        let mut found = Misuses::default();
+        note_postfix(g, &all, &mut found);
+        found.note(g, "postfix.misuse");
+    }
+    if let Ok(all) = read_effective(Program::Dovecot, Path::new(DOVECOT), &OfHost(g.host)) {
+        let mut found = Misuses::default();
+        note_dovecot(&all, &mut found);
+        found.note(g, "dovecot.misuse");
+    }
+}
+
+fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
+    let root = |key: &str| all.value(ScopeId::ROOT, key);
+    let text = |said: &Setting| expand_macros(all, ScopeId::ROOT, &said.text());
+    let mut seen = BTreeSet::new();
+    for (id, _) in all.scopes() {
+        let on = all.value(id, "smtpd_sasl_auth_enable");
+        let said = all.value(id, "smtpd_sasl_security_options");
+        let (Some(on), Some(said)) = (on, said) else {
+            continue;
+        };
+        let place = FactPlace::from(&said.place);
+        if on.text().trim() != "yes" || !seen.insert(place.to_string()) {
+            continue;
+        }
+        let value = expand_macros(all, id, &said.text());
+        let anonymous = !value.contains("noanonymous") && !value.contains('$');
+        found.add("anonymous_login", anonymous, place);
+    }
+    let local = root("inet_interfaces").is_some_and(|said| {
+        let text = text(said);
+        let mut words = text.split([',', ' ']).filter(|word| !word.is_empty());
+        words.all(|word| word == "loopback-only" || word == "localhost" || word.starts_with("127."))
+    });
+    if let Some(said) = root("local_recipient_maps") {
+        let delivers = root("mydestination").is_none_or(|one| !text(one).trim().is_empty());
+        let empty = text(said).trim().is_empty();
+        found.add(
+            "unknown_recipients",
+            empty && delivers && !local,
+            &said.place,
+        );
+    }
+    if let Some(said) = root("mynetworks_style") {
+        let class = text(said).trim() == "class" && root("mynetworks").is_none();
+        found.add("trusts_class", class && !local, &said.place);
+    }
+    note_senders(g, all, found);
+}
+
+/// Tables of senders that are asked before `reject_unauth_destination`: anybody can write a sender.
+fn note_senders(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
+    for key in ["smtpd_relay_restrictions", "smtpd_recipient_restrictions"] {
+        let Some(said) = all.value(ScopeId::ROOT, key) else {
+            continue;
+        };
+        // Since Postfix 2.10 the relay restrictions decide, wherever they are not empty.
+        if key == "smtpd_recipient_restrictions" {
+            let relay = all.value(ScopeId::ROOT, "smtpd_relay_restrictions");
+            if relay.is_none_or(|relay| !relay.text().trim().is_empty()) {
+                continue;
+            }
+        }
+        let list = expand_macros(all, ScopeId::ROOT, &said.text());
+        let words: Vec<&str> = list
+            .split([',', ' ', '\t', '\n'])
+            .filter(|word| !word.is_empty())
+            .collect();
+        let guard = words.iter().position(|word| {
+            [
+                "reject_unauth_destination",
+                "defer_unauth_destination",
+                "reject",
+            ]
+            .contains(word)
+        });
+        for (at, pair) in words.windows(2).enumerate() {
+            let [check, table] = pair else { continue };
+            if !["check_sender_access", "check_helo_access"].contains(check) {
+                continue;
+            }
+            let Some(file) = table.split_once(":/").map(|(_, path)| format!("/{path}")) else {
+                continue;
+            };
+            let permits = g
+                .read("postfix.table", &file)
+                .is_some_and(|text| text.lines().any(is_permit));
+            let before = guard.is_none_or(|guard| at < guard);
+            found.add("sender_before_relay", permits && before, &said.place);
+        }
+    }
+}
+
+/// Whether a line of an access table permits: access(5).
+fn is_permit(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let key = words.next().unwrap_or("#");
+    let action = words.next().unwrap_or_default().to_ascii_lowercase();
+    let number = !action.is_empty() && action.bytes().all(|byte| byte.is_ascii_digit());
+    !key.starts_with('#')
+        && (action == "ok" || action == "permit" || (number && !action.starts_with(['4', '5'])))
+}
+
+fn note_dovecot(all: &Effective, found: &mut Misuses) {
+    let root = |key: &str| all.value(ScopeId::ROOT, key);
+    let low = |said: &Setting| said.text().trim().to_ascii_lowercase();
+    for key in ["auth_debug_passwords", "auth_verbose_passwords"] {
+        if let Some(said) = root(key) {
+            let value = low(said);
+            let plain = matches!(value.split(':').next(), Some("yes" | "plain"));
+            found.add("passwords_logged", plain, &said.place);
+        }
+    }
+    if let Some(said) = root("login_trusted_networks") {
+        let mut nets = said.text();
+        nets.make_ascii_lowercase();
+        let mut nets = nets.split([' ', ',']);
+        let world = nets.any(|net| net == "::" || net.ends_with("/0"));
+        found.add("trusts_everybody", world, &said.place);
+    }
+    if let Some(said) = root("auth_mechanisms") {
+        let anonymous = low(said).split_whitespace().any(|word| word == "anonymous");
+        found.add("anonymous_login", anonymous, &said.place);
+    }
+    for (id, scope) in all.scopes() {
+        if scope.head.first().is_none_or(|head| head != "passdb") {
+            continue;
+        }
+        let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
+        let is_static = own("driver").is_some_and(|said| low(said) == "static");
+        if let Some(said) = own("args").filter(|_| is_static) {
+            let value = low(said);
+            // A proxy leaves the password to the server behind it.
+            let open = value.contains("nopassword")
+                && !value.contains("proxy")
+                && !value.contains("allow_nets");
+            found.add("without_password", open, &said.place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::*;
+
+    #[test]
+    fn postfix_and_its_near_misses() {
+        let table = ("/etc/postfix/ok", "# partners\npartner.example OK\n");
+        for (text, expected) in [
+            (
+                "smtpd_sasl_auth_enable = yes\nsmtpd_sasl_security_options =\n",
+                "anonymous_login=true",
+            ),
+            (
+                "smtpd_sasl_auth_enable = yes\nsmtpd_sasl_security_options = noanonymous\n",
+                "anonymous_login=false",
+            ),
+            (
+                "smtpd_sasl_auth_enable = no\nsmtpd_sasl_security_options =\n",
+                "",
+            ),
+            ("local_recipient_maps =\n", "unknown_recipients=true"),
+            (
+                "local_recipient_maps =\nmydestination =\n",
+                "unknown_recipients=false",
+            ),
+            (
+                "local_recipient_maps =\ninet_interfaces = loopback-only\n",
+                "unknown_recipients=false",
+            ),
+            ("mynetworks_style = class\n", "trusts_class=true"),
+            (
+                "mynetworks_style = class\nmynetworks = 127.0.0.0/8\n",
+                "trusts_class=false",
+            ),
+            (
+                "smtpd_relay_restrictions = check_sender_access hash:/etc/postfix/ok, reject_unauth_destination\n",
+                "sender_before_relay=true",
+            ),
+            (
+                "smtpd_relay_restrictions = reject_unauth_destination, check_sender_access hash:/etc/postfix/ok\n",
+                "sender_before_relay=false",
+            ),
+            (
+                "smtpd_recipient_restrictions = check_sender_access hash:/etc/postfix/ok\n",
+                "",
+            ),
+        ] {
+            assert_eq!(
+                found(&[(MAIN, text), table], |g| collect(g)).join(" "),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn dovecot_and_its_near_misses() {
+        for (text, expected) in [
+            ("auth_debug_passwords = yes\n", "passwords_logged=true"),
+            ("auth_verbose_passwords = sha1\n", "passwords_logged=false"),
+            (
+                "auth_verbose_passwords = plain:3\n",
+                "passwords_logged=true",
+            ),
+            (
+                "login_trusted_networks = 0.0.0.0/0\n",
+                "trusts_everybody=true",
+            ),
+            (
+                "login_trusted_networks = 10.0.0.0/8\n",
+                "trusts_everybody=false",
+            ),
+            (
+                "auth_mechanisms = plain anonymous\n",
+                "anonymous_login=true",
+            ),
+            (
+                "passdb {\n driver = static\n args = nopassword=y\n}\n",
+                "without_password=true",
+            ),
+            (
+                "passdb {\n driver = static\n args = proxy=y host=a nopassword=y\n}\n",
+                "without_password=false",
+            ),
+            ("passdb {\n driver = pam\n args = nopassword=y\n}\n", ""),
+        ] {
+            assert_eq!(
+                found(&[(DOVECOT, text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

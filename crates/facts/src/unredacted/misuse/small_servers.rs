@@ -1,0 +1,159 @@
+//! lighttpd's lists of directories, chronyd's commands over the network, and containers of Proxmox VE without
+//! confinement.
+
+use super::super::lines_of_files::{files, is_loopback, read};
+use super::Misuses;
+use crate::gather::Gather;
+use assay_model::FactPlace;
+
+const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
+const CHRONY: &str = "/etc/chrony/chrony.conf";
+const CONTAINERS: &str = "/etc/pve/lxc";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    note_lighttpd(g);
+    note_chrony(g);
+    note_containers(g);
+}
+
+fn note_lighttpd(g: &mut Gather<'_>) {
+    let mut all = vec![LIGHTTPD.to_owned()];
+    all.extend(files(
+        g,
+        "lighttpd.misuse",
+        "/etc/lighttpd/conf-enabled",
+        ".conf",
+    ));
+    let mut found = Misuses::default();
+    for path in all {
+        for line in read(g, "lighttpd.misuse", &path) {
+            let text = line.text.trim();
+            let Some((name, value)) = text.split_once('=') else {
+                continue;
+            };
+            if ["dir-listing.activate", "server.dir-listing"].contains(&name.trim()) {
+                found.add(
+                    "listing",
+                    value.trim().starts_with("\"enable\""),
+                    line.place,
+                );
+            }
+        }
+    }
+    found.note(g, "lighttpd.misuse");
+}
+
+fn note_chrony(g: &mut Gather<'_>) {
+    let mut all = vec![CHRONY.to_owned(), "/etc/chrony.conf".to_owned()];
+    all.extend(files(g, "chrony.misuse", "/etc/chrony/conf.d", ".conf"));
+    let mut allowed: Option<(bool, FactPlace)> = None;
+    let mut bound = false;
+    for path in all {
+        for line in read(g, "chrony.misuse", &path) {
+            let text = line.text.to_ascii_lowercase();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            match words[..] {
+                ["cmdallow", ref who @ ..] => {
+                    let who = who
+                        .iter()
+                        .find(|word| **word != "all")
+                        .copied()
+                        .unwrap_or("0/0");
+                    let world = who == "0/0" || who.ends_with("/0");
+                    allowed = Some((world, line.place));
+                }
+                // Socket files and the loopback interface are on this machine.
+                ["bindcmdaddress", address, ..] => bound |= !is_loopback(address),
+                _ => {}
+            }
+        }
+    }
+    let mut found = Misuses::default();
+    if let Some((world, place)) = allowed {
+        found.add("commands_open", world && bound, place);
+    }
+    found.note(g, "chrony.misuse");
+}
+
+fn note_containers(g: &mut Gather<'_>) {
+    let mut found = Misuses::default();
+    for path in files(g, "container.misuse", CONTAINERS, ".conf") {
+        let lines = read(g, "container.misuse", &path);
+        // A snapshot of the definition follows in its own section.
+        let own = lines.iter().take_while(|line| !line.text.starts_with('['));
+        let (mut unprivileged, mut unconfined) = (false, None);
+        for line in own {
+            let Some((name, value)) = line.text.split_once(':') else {
+                continue;
+            };
+            match (name.trim(), value.trim()) {
+                ("unprivileged", value) => unprivileged = value == "1",
+                ("lxc.apparmor.profile" | "lxc.aa_profile", value) => {
+                    unconfined = Some((value == "unconfined", line.place.clone()));
+                }
+                _ => {}
+            }
+        }
+        if let Some((unconfined, place)) = unconfined {
+            found.add("unconfined", unconfined && !unprivileged, place);
+        }
+    }
+    found.note(g, "container.misuse");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::*;
+
+    #[test]
+    fn settings_and_their_near_misses() {
+        let container = "/etc/pve/lxc/102.conf";
+        for (path, text, expected) in [
+            (
+                LIGHTTPD,
+                "dir-listing.activate = \"enable\"\n",
+                "listing=true",
+            ),
+            (
+                LIGHTTPD,
+                "dir-listing.activate = \"disable\"\n",
+                "listing=false",
+            ),
+            (LIGHTTPD, "#dir-listing.activate = \"enable\"\n", ""),
+            (
+                CHRONY,
+                "cmdallow all\nbindcmdaddress 0.0.0.0\n",
+                "commands_open=true",
+            ),
+            (
+                CHRONY,
+                "cmdallow 10.0.0.0/8\nbindcmdaddress 0.0.0.0\n",
+                "commands_open=false",
+            ),
+            (CHRONY, "cmdallow all\n", "commands_open=false"),
+            (CHRONY, "allow all\n", ""),
+            (
+                container,
+                "lxc.apparmor.profile: unconfined\n",
+                "unconfined=true",
+            ),
+            (
+                container,
+                "lxc.apparmor.profile: unconfined\nunprivileged: 1\n",
+                "unconfined=false",
+            ),
+            (
+                container,
+                "arch: amd64\n[old]\nlxc.apparmor.profile: unconfined\n",
+                "",
+            ),
+        ] {
+            assert_eq!(
+                found(&[(path, text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Lines that set PATH for all accounts or for root, with directories in which everyone may put programs.
+
+use super::lines_of_files::{note, read};
+use crate::gather::Gather;
+
+/// Notes lines that set PATH for all accounts or for root.
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut number = 0;
+    for path in [
+        "/etc/environment",
+        "/etc/crontab",
+        "/etc/profile",
+        "/root/.profile",
+        "/root/.bashrc",
+        "/etc/bash.bashrc",
+    ] {
+        for line in read(g, "search_path", path) {
+            let text = line.text.trim().trim_start_matches("export ").trim_start();
+            let Some(value) = text.strip_prefix("PATH=") else {
+                continue;
+            };
+            number += 1;
+            let value = value
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .trim_matches(['"', '\'']);
+            let foreign = |dir: &str| {
+                let relative = !dir.starts_with(['/', '$', '~']);
+                let shared = ["/tmp", "/var/tmp", "/dev/shm"];
+                relative
+                    || shared
+                        .iter()
+                        .any(|one| dir == *one || dir.starts_with(&format!("{one}/")))
+            };
+            let open = without_expansions(value).split(':').any(foreign);
+            note(
+                g,
+                "search_path",
+                &number.to_string(),
+                &line.place,
+                &[("foreign", open.into())],
+            );
+        }
+    }
+}
+
+/// Replaces each `${…}` by a variable: a colon inside of it separates nothing.
+fn without_expansions(value: &str) -> String {
+    let mut out = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        out.push_str("$V");
+        rest = after.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn directories_of_path() {
+        for (text, foreign) in [
+            ("PATH=\"/usr/bin:/bin\"\n", false),
+            ("export PATH=$PATH:/opt/x/bin\n", false),
+            ("PATH=.:/usr/bin\n", true),
+            ("PATH=/usr/bin:\n", true),
+            ("PATH=/tmp/bin:/usr/bin\n", true),
+            ("PATH=\"${PATH:+$PATH:}$1\"\n", false),
+            ("PATH=\"${PATH}:.\"\n", true),
+        ] {
+            let host = Recorded::new().file("/etc/profile", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            assert_eq!(
+                g.facts.get("search_path.1.foreign"),
+                Some(&foreign.into()),
+                "{text}"
+            );
+        }
+    }
+}
