@@ -38,7 +38,8 @@ pub enum ChangeError {
     },
     /// An assay process that was killed, or that could not roll back a setting, left changes.
     #[error(
-        "{what}: {label} left changes behind, because it was killed or could not revert them; revert them first with `{}assay trial --recover`",
+        "{what}: {label} left changes behind, because it was killed or could not revert them; revert them first with \
+         `{}assay trial --recover`",
         place.as_deref().map(state_dir_prefix).unwrap_or_default()
     )]
     Pending {

@@ -317,7 +317,8 @@ impl SshSession {
             () if has("HOST IDENTIFICATION HAS CHANGED") => (
                 SessionFault::HostKey,
                 Some(format!(
-                    "its key is another one than before: ask the person who installed it, then `ssh-keygen -R` and `ssh {}` once by hand",
+                    "its key is another one than before: ask the person who installed it, then `ssh-keygen -R` and `ssh {}` \
+                     once by hand",
                     escape_line(name)
                 )),
             ),

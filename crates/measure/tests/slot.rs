@@ -115,6 +115,7 @@ fn a_command_that_fails_is_a_sample_that_says_so() {
     let of = |command: &str| {
         let load = Load::Command {
             argv: vec![command.to_owned()],
+            prints: None,
         };
         meter(Path::new("."), &cancel, &Tools::default())
             .take(&slot(&load, &place, &sources))

@@ -79,6 +79,7 @@ fn use_dns_waits_for_the_resolver() {
             washout: Nanos(1_500_000_000),
             ..TIMING
         },
+        prints: None,
     };
     let slow = command::run(&login, &Cancel::default());
     let slow = slow.unwrap_or_else(|error| panic!("{error}\n{}", sshd.log()));

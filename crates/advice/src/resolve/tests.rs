@@ -48,7 +48,7 @@ fn defaults_and_what_was_given() {
         (key.as_str(), value.as_deref()),
         ("vm.swappiness", Some("10"))
     );
-    let Load::Command { argv } = spec.load else {
+    let Load::Command { argv, .. } = spec.load else {
         panic!()
     };
     assert_eq!(argv, ["true", "/srv"]);
@@ -119,7 +119,7 @@ fn a_command_is_one_parameter() {
     let argv = |given: &BTreeMap<String, String>| {
         let spec = resolve(&advice, given, Some("/srv"), None).unwrap();
         match spec.load {
-            Load::Command { argv } => argv.join("|"),
+            Load::Command { argv, .. } => argv.join("|"),
             other => panic!("{other:?}"),
         }
     };
@@ -145,7 +145,7 @@ fn what_lies_below() {
             Some("/srv"),
             Some(&info(&devices, &disks)),
         );
-        let Load::Command { argv } = spec.unwrap().load else {
+        let Load::Command { argv, .. } = spec.unwrap().load else {
             panic!()
         };
         assert_eq!(argv[1], expected);
@@ -156,7 +156,7 @@ fn what_lies_below() {
 fn some_placeholders_stay_for_later_but_only_where_they_mean_something() {
     let later = advice("\"{target}\"", "\"{host}:{port}\"");
     let spec = resolve(&later, &BTreeMap::new(), Some("/"), None).unwrap();
-    assert!(matches!(spec.load, Load::Command { argv } if argv[1] == "{host}:{port}"));
+    assert!(matches!(spec.load, Load::Command { argv, .. } if argv[1] == "{host}:{port}"));
     let text = PAGE.replacen("vm.swappiness\" }", "{host}\" }", 1);
     insta::assert_snapshot!(page::parse("a/test.md", &text).unwrap_err(), @"a/test.md:30: trial.change.setting.key: nothing fills in `{host}`; did you mean `host`?");
 }

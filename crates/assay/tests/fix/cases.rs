@@ -215,7 +215,9 @@ pub const CASES: [Case; 42] = [
     (
         "nginx-tls-1-0",
         &[("nginx/conf.d/tls.conf", |_| {
-            "server {\n    listen 127.0.0.1:4431;\n    ssl_protocols TLSv1 TLSv1.2;\n    listen 127.0.0.1:4432 ssl;\n    ssl_reject_handshake on;\n}\n".to_owned()
+            "server {\n    listen 127.0.0.1:4431;\n    ssl_protocols TLSv1 TLSv1.2;\n    \
+             listen 127.0.0.1:4432 ssl;\n    ssl_reject_handshake on;\n}\n"
+                .to_owned()
         })],
     ),
     (

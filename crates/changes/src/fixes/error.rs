@@ -61,7 +61,9 @@ pub enum FixError {
     },
     /// No scheduler of the machine can watch the change.
     #[error(
-        "{rule}: nothing was changed, because this may lock you out and nothing here would revert it after assay was killed or the machine started again: {source}. Start systemd, cron or atd, or make the change by hand from a console: `assay check --fix {rule} --dry-run` shows its lines"
+        "{rule}: nothing was changed, because this may lock you out and nothing here would revert it after assay was killed \
+         or the machine started again: {source}. Start systemd, cron or atd, or make the change by hand \
+         from a console: `assay check --fix {rule} --dry-run` shows its lines"
     )]
     NotProtected {
         /// Id of the rule.

@@ -216,7 +216,8 @@ fn build_people_section(trial: &Trial, judgement: &Judgement) -> PlanSection {
     PlanSection {
         heading: "Who got what in time".to_owned(),
         about: format!(
-            "Of the role that was worst, over all runs: {} (A) above, {} (B) below. A role without a goal does not count.",
+            "Of the role that was worst, over all runs: {} (A) above, {} (B) below. A role without a goal does not \
+             count.",
             escape_line(&trial.sides[0]),
             escape_line(&trial.sides[1])
         ),

@@ -119,6 +119,7 @@ pub fn trial(uid: &str) -> Trial {
             aa: false,
             load: Load::Command {
                 argv: vec![value("true")],
+                prints: None,
             },
             metric: Metric::all(Quantity::P50),
             guards: vec![],

@@ -28,6 +28,7 @@ pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
         aa: false,
         load: Load::Command {
             argv: vec!["true".to_owned()],
+            prints: None,
         },
         metric: metric.parse().unwrap(),
         guards: guards

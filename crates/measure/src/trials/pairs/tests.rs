@@ -145,6 +145,7 @@ pub(crate) fn trial() -> Trial {
             aa: false,
             load: Load::Command {
                 argv: vec![text("true")],
+                prints: None,
             },
             metric: Metric::all(Quantity::Iops),
             guards: vec![],

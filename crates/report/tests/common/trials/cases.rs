@@ -191,6 +191,7 @@ pub fn login() -> TrialCase {
             argv: ["ssh", "-p", "{port}", "{host}", "true"]
                 .map(str::to_owned)
                 .to_vec(),
+            prints: None,
         },
         Quantity::P50,
     );
@@ -310,6 +311,7 @@ pub fn hostile() -> TrialCase {
     };
     plan.load = Load::Command {
         argv: vec![EVIL.to_owned()],
+        prints: None,
     };
     case.trial.remarks = vec![EVIL.to_owned()];
     case.trial.uid = EVIL.to_owned();
