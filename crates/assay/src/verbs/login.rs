@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long)]
     each_module: bool,
     /// Run what --each-module runs without asking
-    #[arg(long, short, requires = "each_module")]
+    #[arg(long, short, requires = "each_module", hide_short_help = true)]
     yes: bool,
     /// Log in to mail as this user [default: stop before authentication]
     #[arg(long, value_name = "NAME", requires = "password_file")]

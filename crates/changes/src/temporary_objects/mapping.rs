@@ -16,7 +16,7 @@ pub(crate) fn find_mapping(host: &dyn HostMut, name: &str) -> Result<Option<Path
                 return Ok(Some(Path::new("/dev").join(device)));
             }
             Ok(_) => {}
-            // It was removed meanwhile.
+            // It was removed in between.
             Err(error) if error.is_absent() => {}
             Err(error) => return Err(error),
         }
