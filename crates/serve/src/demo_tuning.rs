@@ -40,7 +40,7 @@ const PAGES: [(&str, &str, &str, &str, f64); 4] = [
         0.004,
     ),
     (
-        "wbt-off",
+        "writeback-throttling-off",
         "Write-back throttling slows writers",
         "wbt_lat_usec",
         "0",
