@@ -82,6 +82,18 @@ fn derived(value: &mut Value) {
     }
 }
 
+/// The factor of a layer was that of the means of all rounds; it is that of the printed times, of the rounds that both
+/// layers have.
+fn without_factors(value: &mut Value) {
+    let all = value.get_mut("waterfalls").and_then(Value::as_array_mut);
+    for waterfall in all.into_iter().flatten() {
+        let steps = waterfall.get_mut("steps").and_then(Value::as_array_mut);
+        for step in steps.into_iter().flatten().filter_map(Value::as_object_mut) {
+            step.remove("ratio");
+        }
+    }
+}
+
 /// Schema 2 counts operations by kind: records of 0.1 are converted to it, with the same numbers.
 fn of_today(value: &mut Value) {
     if let Some(document) = value.as_object_mut() {
@@ -169,8 +181,10 @@ fn every_figure_is_the_one_that_0_1_showed() {
             mut then => {
                 of_today(&mut then);
                 figures(&mut then);
-                if command.starts_with("trial ") {
-                    derived(&mut then);
+                match command.split(' ').next() {
+                    Some("trial") => derived(&mut then),
+                    Some("stack") => without_factors(&mut then),
+                    _ => {}
                 }
                 let mut differences = Vec::new();
                 let mut now = json(&ran.stdout);

@@ -117,7 +117,12 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     while_ok: Option<String>,
     /// Try only these pages, by id or file
-    #[arg(long, value_name = "ADVICE", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "ADVICE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     only: Vec<String>,
     /// Prove the pages of --only together, and not one by one
     #[arg(long, requires = "only")]
