@@ -121,7 +121,7 @@ impl Bed {
     /// sees none of them.
     pub fn findings(&self) -> Vec<String> {
         let alone = ["-m", "-p", "--fork", "--mount-proc"];
-        let ran = ended(self.command_in(&alone, &[&sent(), "check", "--json"]));
+        let ran = ended(self.command_in(&alone, &[sent(), "check", "--json"]));
         let document: Value = serde_json::from_str(&ran.stdout).unwrap();
         let all = document["findings"].as_array().unwrap();
         let one = |one: &Value| format!("{} {}", one["rule"], one["certainty"]);

@@ -68,7 +68,7 @@ pub(super) fn run(
         fio: args.fio.clone(),
         shape: args.shape.clone(),
         own: args.own.clone(),
-        despite: args.despite.clone(),
+        despite: args.despite,
     };
     run_pages(request, global)
 }

@@ -205,7 +205,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                found(&[(MAIN, text), table], |g| collect(g)).join(" "),
+                found(&[(MAIN, text), table], collect).join(" "),
                 expected,
                 "{text}"
             );
