@@ -87,9 +87,11 @@ fn derived(value: &mut Value) {
 fn without_factors(value: &mut Value) {
     let all = value.get_mut("waterfalls").and_then(Value::as_array_mut);
     for waterfall in all.into_iter().flatten() {
-        let steps = waterfall.get_mut("steps").and_then(Value::as_array_mut);
-        for step in steps.into_iter().flatten().filter_map(Value::as_object_mut) {
-            step.remove("ratio");
+        for list in ["steps", "wholes"] {
+            let steps = waterfall.get_mut(list).and_then(Value::as_array_mut);
+            for step in steps.into_iter().flatten().filter_map(Value::as_object_mut) {
+                step.remove("ratio");
+            }
         }
     }
 }
