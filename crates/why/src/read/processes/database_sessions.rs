@@ -12,7 +12,7 @@ pub(super) fn is_session(name: &str) -> bool {
 /// What a session does, by its title: `postgres: USER DATABASE [local] UPDATE waiting`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
-    /// It waits for a lock that another session holds.
+    /// It waits for a lock of another connection.
     WaitsForLock,
     /// It holds locks, and its client sends nothing.
     IdleInTransaction,
