@@ -13,6 +13,7 @@ pub(super) use past_trials::Recovery;
 
 pub(super) use begin::asks;
 pub(crate) use past_trials::told;
+pub(in crate::verbs) use undo::revert_kept;
 
 use super::advice::{Own, assignment};
 use crate::global::Global;

@@ -5,7 +5,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::bail;
-use assay_changes::{Foreign, RecoveryOutcome};
+use assay_changes::{Foreign, Journal, RecoveryOutcome};
 use assay_host::LiveHost;
 use assay_model::trial::Kept;
 
@@ -27,34 +27,42 @@ pub(super) fn undo(asked: &str, global: &Global) -> anyhow::Result<Status> {
             return Ok(Status::Ok);
         }
     };
-    let outcomes = journal()?.take_back_kept(&uid, &LiveHost, Foreign::Leave)?;
-    let is_open = |outcome: &RecoveryOutcome| {
-        matches!(
-            outcome,
-            RecoveryOutcome::Failed(_)
-                | RecoveryOutcome::LeftAlone { .. }
-                | RecoveryOutcome::Doubtful(_)
-        )
-    };
+    let left = revert_kept(&journal()?, &uid)?;
+    trial.kept = Some(Kept::Reverted);
+    trial.remarks.push(match left.is_empty() {
+        true => format!("undone at {:.0}", context::now()),
+        false => format!("not undone at {:.0}: {}", context::now(), left.join(", ")),
+    });
+    store.update_trial(&trial)?;
+    Ok(match left.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+/// Reverts what the session `uid` kept, and prints each result. Returns what has still another value than before: it
+/// cannot be reverted, or another program changed it since.
+pub(in crate::verbs) fn revert_kept(journal: &Journal, uid: &str) -> anyhow::Result<Vec<String>> {
+    let outcomes = journal.take_back_kept(uid, &LiveHost, Foreign::Leave)?;
     for one in &outcomes {
         print(&told(one))?;
     }
-    trial.kept = Some(Kept::Reverted);
-    trial
-        .remarks
-        .push(format!("undone at {:.0}", context::now()));
-    let is_left = outcomes.iter().any(|one| is_open(&one.outcome));
-    if is_left {
-        trial
-            .remarks
-            .push("not undone, because another program changed it since".to_owned());
+    let left: Vec<String> = outcomes
+        .into_iter()
+        .filter(|one| {
+            matches!(
+                one.outcome,
+                RecoveryOutcome::Failed(_)
+                    | RecoveryOutcome::LeftAlone { .. }
+                    | RecoveryOutcome::Doubtful(_)
+            )
+        })
+        .map(|one| one.what)
+        .collect();
+    if !left.is_empty() {
         eprintln!(
             "not everything was reverted: `assay trial --recover --force` reverts the rest too, --accept keeps it"
         );
     }
-    store.update_trial(&trial)?;
-    Ok(match is_left {
-        true => Status::Findings,
-        false => Status::Ok,
-    })
+    Ok(left)
 }

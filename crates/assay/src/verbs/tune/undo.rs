@@ -4,9 +4,9 @@ use super::Args;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
-use crate::verbs::trial::told;
+use crate::verbs::trial::revert_kept;
 use anyhow::bail;
-use assay_changes::{Foreign, Journal, RecoveryOutcome, inspect_setting};
+use assay_changes::{Journal, inspect_setting};
 use assay_host::LiveHost;
 use assay_measure::tuning::keep_rest;
 use assay_tune::{KeptState, Row, TuneId, TuneRecord};
@@ -56,35 +56,14 @@ pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
         }
         return Ok(Status::Ok);
     }
-    let outcomes = journal.take_back_kept(&uid, &LiveHost, Foreign::Leave)?;
-    let is_open = |outcome: &RecoveryOutcome| {
-        matches!(
-            outcome,
-            RecoveryOutcome::Failed(_)
-                | RecoveryOutcome::LeftAlone { .. }
-                | RecoveryOutcome::Doubtful(_)
-        )
-    };
-    for one in &outcomes {
-        print(&told(one))?;
-    }
-    let open = outcomes.iter().filter(|one| is_open(&one.outcome)).count();
+    let left = revert_kept(&journal, &uid)?;
     record.kept = KeptState::Undone { at: context::now() };
-    if open > 0 {
-        let what: Vec<&str> = (outcomes.iter())
-            .filter(|one| is_open(&one.outcome))
-            .map(|one| one.what.as_str())
-            .collect();
-        record.remarks.push(format!(
-            "Not undone, because it was changed since: {}.",
-            what.join(", ")
-        ));
-        eprintln!(
-            "not everything was reverted: `assay trial --recover --force` reverts the rest too, --accept keeps it"
-        );
+    if !left.is_empty() {
+        let what = left.join(", ");
+        record.remarks.push(format!("Not undone: {what}."));
     }
     store.put_tune(&record)?;
-    if open > 0 {
+    if !left.is_empty() {
         return Ok(Status::Findings);
     }
     if !rest.is_empty() {
