@@ -166,13 +166,15 @@ fn show_plan(id: TuneId, record: &TuneRecord, row: &Row, rings: &[Vec<String>]) 
     }
 }
 
-/// Reads the rings: each `--host` is a ring. It is a host, several with commas, or a file with one host a line.
+/// Reads the rings: each `--host` is a ring. It is a host, several with commas, or a path with a `/` to a file with one
+/// host a line; a file that happens to have the name of a host is not read.
 fn read_rings(hosts: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let mut rings = Vec::new();
     for word in hosts {
-        let path = Path::new(word);
-        let text = match LiveHost.exists(path)? {
-            true => LiveHost.read_text(path)?,
+        let text = match word.contains('/') {
+            true => LiveHost
+                .read_text(Path::new(word))
+                .context("a ring with a / is a file with one host a line")?,
             false => word.replace(',', "\n"),
         };
         let lines = text
@@ -373,4 +375,33 @@ fn is_confirmed(session: &TuneSession) -> bool {
 fn is_applied_already(session: &TuneSession) -> bool {
     let already = |reason: &LeftOut| matches!(reason, LeftOut::AlreadySo { .. });
     session.ending() == Some(&Ending::NoCandidate) && session.left_out().values().all(already)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_a_list_or_a_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ring");
+        assay_host::write_output(&file, b"web2 # the quiet one\n\nweb3\n").unwrap();
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            read_rings(&words)
+        };
+        let path = file.to_str().unwrap();
+        assert_eq!(
+            read(&["web1", path, "a,root@b"]).unwrap(),
+            [vec!["web1"], vec!["web2", "web3"], vec!["a", "root@b"]]
+        );
+        for wrong in [
+            &["web1", "web1"][..],
+            &["web2", path],
+            &["./missing"],
+            &[","],
+        ] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }
