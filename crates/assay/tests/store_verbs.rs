@@ -118,8 +118,8 @@ fn runs_that_do_not_exist_are_named_with_those_that_do() {
         said += &ran.stderr;
     }
     insta::assert_snapshot!(said, @r"
-    assay: there is no run `99`; there are 2, 1 (`assay runs` lists them)
-    assay: there is no run `last~5`; there are 2, 1 (`assay runs` lists them)
+    assay: there is no run `99`; there are 2, 1 (`assay report runs` lists them)
+    assay: there is no run `last~5`; there are 2, 1 (`assay report runs` lists them)
     assay: `quick` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid
     assay: `` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid
     ");

@@ -65,7 +65,7 @@ pub enum BundleError {
     Long,
     /// The bytes are not a bundle, or are truncated.
     #[error(
-        "its last line is not `{LABEL}OWNER SIGNATURE`: it is no bundle of `assay pool export`, or it was cut off"
+        "its last line is not `{LABEL}OWNER SIGNATURE`: it is no bundle of `assay fleet pool export`, or it was cut off"
     )]
     Unsigned,
     /// The bundle was changed after it was signed.

@@ -103,7 +103,7 @@ pub enum StoreError {
     },
     /// A row cannot be read back, or could not be if it were stored.
     #[error(
-        "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay runs delete` removes a damaged one"
+        "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay report runs delete` removes a damaged one"
     )]
     Row {
         /// The file.

@@ -76,7 +76,7 @@ impl Store {
         let (nothing, list) = match kind {
             Kind::Run => (
                 "nothing has been measured yet: `assay run quick .`",
-                "`assay runs` lists them",
+                "`assay report runs` lists them",
             ),
             Kind::Trial => (
                 "nothing was tried yet: `assay advice`",

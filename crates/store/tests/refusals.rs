@@ -64,8 +64,8 @@ fn names_of_runs() {
         "{several}"
     );
     let said = |name: &str| resolve(name).unwrap_err().to_string();
-    insta::assert_snapshot!(said("99"), @"there is no run `99`; there are 4, 3, 2, 1 (`assay runs` lists them)");
-    insta::assert_snapshot!(said("last~4"), @"there is no run `last~4`; there are 4, 3, 2, 1 (`assay runs` lists them)");
+    insta::assert_snapshot!(said("99"), @"there is no run `99`; there are 4, 3, 2, 1 (`assay report runs` lists them)");
+    insta::assert_snapshot!(said("last~4"), @"there is no run `last~4`; there are 4, 3, 2, 1 (`assay report runs` lists them)");
     for bad in [
         "",
         "quick",

@@ -176,7 +176,7 @@ fn an_unknown_run_says_which_there_are() {
     insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; nothing has been measured yet: `assay run quick .`");
     store.create_run(&mut run("aaaa")).unwrap();
     let error = store.resolve("7").unwrap_err().to_string();
-    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay runs` lists them)");
+    insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay report runs` lists them)");
 }
 
 /// Variable that makes the test a child process: it writes until it is killed, and prints a line after each

@@ -75,7 +75,7 @@ pub fn read_text_in(
             "it is empty: expected a job file of fio or a command line",
         ))),
         Some(line) if line.starts_with('{') => Err(place(OptionsError::new(
-            "this looks like a result of fio: `assay import` reads those",
+            "this looks like a result of fio: `assay report import` reads those",
         ))),
         Some(line) if is_section(line) => {
             let mut notes = Vec::new();

@@ -288,10 +288,10 @@ pub(super) fn write_next_commands(run: &Run, grid: bool, out: &mut String, style
     ));
     if grid {
         out.push_str(&format!(
-            "  assay show {id} --samples              every workload and every sample\n"
+            "  assay report show {id} --samples       every workload and every sample\n"
         ));
     }
     out.push_str(&format!(
-        "  assay compare {id} RUN                 the same figures beside another run\n"
+        "  assay report compare {id} RUN          the same figures beside another run\n"
     ));
 }
