@@ -25,6 +25,7 @@ mod global;
 mod help_layout;
 mod help_notes;
 mod input;
+mod observation_log;
 mod open_changes;
 mod pages;
 mod progress;

@@ -89,3 +89,27 @@ fn a_path_is_named_with_its_layers() {
     let figures = answer["figures"].as_array().unwrap();
     assert!(figures.iter().any(|figure| figure[0] == "Users"));
 }
+
+#[test]
+fn an_answer_is_stored_and_shown_again() {
+    let home = Home::new();
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let list = home.assay(&["why", "--list", "--json"]);
+    assert_eq!(read(&list.stdout)["observations"], serde_json::json!([]));
+    let live = home.assay(&["why", "--for", "1s", "--json"]);
+    assert!(matches!(live.code, Some(0 | 1)), "{}", live.stderr);
+    let shown = home.assay(&["why", "--show", "last", "--json"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert_eq!(read(&shown.stdout), read(&live.stdout));
+    let list = home.assay(&["why", "--list", "--json"]);
+    common::schemas::holds("why-list", &list.stdout, &["/observations/0"]);
+    assert_eq!(home.assay(&["why", "--show", "7"]).code, Some(2));
+}
+
+#[test]
+fn a_store_that_cannot_be_written_does_not_spoil_an_answer() {
+    let home = Home::new();
+    let ran = home.assay(&["why", "--for", "1s", "--store", "/proc/none/assay.db"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+    assert!(!ran.stdout.is_empty() && ran.stderr.contains("/proc/none"));
+}

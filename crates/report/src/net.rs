@@ -114,6 +114,16 @@ pub fn verdict(
     format!("{}: {said}", grade_word(person.grade))
 }
 
+/// Returns the grade of each person in one line: `Anna: good, Ben: bad`.
+#[must_use]
+pub fn summarize_grades(judged: &[PersonVerdict]) -> String {
+    let all = judged.iter().map(|person| {
+        let who = escape_line(&person.person);
+        format!("{who}: {}", grade_word(person.grade))
+    });
+    all.collect::<Vec<_>>().join(", ")
+}
+
 fn time_of_day(began: jiff::Timestamp, us: u64, zone: &TimeZone) -> String {
     let span = jiff::SignedDuration::from_micros(i64::try_from(us).unwrap_or(0));
     let at = began.checked_add(span).unwrap_or(began);

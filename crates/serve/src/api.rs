@@ -4,6 +4,7 @@ use crate::answer::{Answer, Refusal};
 use crate::fleet_state::MachineState;
 use crate::machine_check::MachineCheck;
 use crate::pages::machine::read_check;
+use crate::pages::observations::render_observation;
 use crate::routes::PageRequest;
 use crate::site::Site;
 use crate::stored_trial::StoredTrial;
@@ -118,6 +119,25 @@ pub(crate) fn session(site: &Site, request: &PageRequest) -> Result<Answer, Refu
         record: &record,
         session: &session,
     }))))
+}
+
+/// `assay why --list --json`, with the runs of `assay net`.
+pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| store.observations(MOST_RUNS))?;
+    let rows = read.unwrap_or_default();
+    Ok(Answer::json(
+        &json!({ "schema": SCHEMA_VERSION, "observations": rows }),
+    ))
+}
+
+/// `assay why --show N --json`, or `assay net run --json`.
+pub(crate) fn observation(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| {
+        let id = store.resolve_observation(&request.name)?;
+        store.observation(id)
+    })?;
+    let report = render_observation(read.ok_or_else(|| no_store(site))?)?;
+    Ok(Answer::text("application/json", report.json))
 }
 
 fn refuse_session(error: &assay_tune::ReplayError) -> Refusal {

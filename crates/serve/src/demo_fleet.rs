@@ -2,6 +2,7 @@
 //! catalogue judges, two months of nightly runs, and a few trials that the real judge decides.
 
 use crate::demo_bundle::{Files, add_mirror, add_nginx, base_files, pack_bundle};
+use crate::demo_observations::{watch_network, watch_web_server};
 use crate::demo_records::{Random, Speed, build_run, describe_facts, nightly_plan};
 use crate::demo_trials::{build_trial, list_trials};
 use crate::demo_tuning::tune_mail;
@@ -161,6 +162,13 @@ pub fn fill(
     }
     let record = tune_mail(now - SignedDuration::from_hours(31), &mut random)?;
     store.import_tune(&record, Some(&describe_machine(&MACHINES[2])))?;
+    let evening = now - SignedDuration::from_hours(15);
+    if let Some(run) = watch_network(evening, &mut random) {
+        store.import_observation(&run, None)?;
+    }
+    let web = &MACHINES[3];
+    let answer = watch_web_server(web.name, now - SignedDuration::from_mins(50), &mut random)?;
+    store.import_observation(&answer, Some(&describe_machine(web)))?;
     Ok(())
 }
 

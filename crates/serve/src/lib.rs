@@ -14,6 +14,7 @@ mod api;
 mod connection;
 mod demo_bundle;
 pub mod demo_fleet;
+mod demo_observations;
 mod demo_records;
 mod demo_trials;
 mod demo_tuning;

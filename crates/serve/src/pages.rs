@@ -9,6 +9,7 @@ pub(crate) mod duplicates;
 pub(crate) mod figures;
 pub(crate) mod machine;
 pub(crate) mod machines;
+pub(crate) mod observations;
 pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod run;

@@ -17,6 +17,7 @@ pub(crate) enum Section {
     Runs,
     Trials,
     Tuning,
+    Observations,
     Catalogue,
     Plan,
     Duplicates,
@@ -27,19 +28,20 @@ pub(crate) enum Section {
     Closed,
 }
 
-const NAVIGATION: [(Section, &str, &str); 8] = [
+const NAVIGATION: [(Section, &str, &str); 9] = [
     (Section::Overview, "/", "Overview"),
     (Section::Machines, "/machines", "Machines"),
     (Section::Runs, "/runs", "Runs"),
     (Section::Trials, "/trials", "Trials"),
     (Section::Tuning, "/tuning", "Tuning"),
+    (Section::Observations, "/observations", "Observations"),
     (Section::Catalogue, "/advice", "Catalogue"),
     (Section::Plan, "/plan", "Plan"),
     (Section::Duplicates, "/duplicates", "Duplicates"),
 ];
 
 /// Templates that several pages include.
-const PARTIALS: [(&str, &str); 5] = [
+const PARTIALS: [(&str, &str); 6] = [
     (
         "machine_table.html",
         include_str!("templates/machine_table.html"),
@@ -48,6 +50,10 @@ const PARTIALS: [(&str, &str); 5] = [
     (
         "trial_table.html",
         include_str!("templates/trial_table.html"),
+    ),
+    (
+        "observation_table.html",
+        include_str!("templates/observation_table.html"),
     ),
     ("pager.html", include_str!("templates/pager.html")),
     ("filter.html", include_str!("templates/filter.html")),

@@ -193,6 +193,8 @@ fn attack_names_that_are_markup_run_no_script() {
         "/runs/last",
         "/figures",
         "/trials",
+        "/observations",
+        "/observations/last",
         "/advice?q=%3Cscript%3E",
     ] {
         go(&mut browser, &session, &format!("{base}{path}"));

@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     Trial,
     Study,
     Tune,
+    Observation,
 }
 
 impl Kind {
@@ -25,6 +26,7 @@ impl Kind {
             Self::Trial => "trial",
             Self::Study => "study",
             Self::Tune => "tune",
+            Self::Observation => "observation",
         }
     }
 
@@ -32,7 +34,7 @@ impl Kind {
     /// again.
     pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
         match self {
-            Self::Study | Self::Tune => String::new(),
+            Self::Study | Self::Tune | Self::Observation => String::new(),
             _ => format!(", tabled = CASE WHEN {state} = 'running' THEN tabled END"),
         }
     }
@@ -45,7 +47,7 @@ pub(crate) struct Record<'a> {
     pub(crate) ended: Option<Timestamp>,
     pub(crate) state: String,
     pub(crate) name: &'a str,
-    /// Targets of a run as JSON, or the target of a trial.
+    /// Targets of a run as JSON, the target of a trial, or what was observed as JSON.
     pub(crate) about: String,
     /// Number of parts when complete.
     pub(crate) planned: usize,
@@ -155,8 +157,8 @@ pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
     /// Returns the position and body of each part.
     fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError>;
 
-    /// Returns all runs, newest first.
-    fn runs(&self) -> Result<Vec<Listed>, StoreError>;
+    /// Returns the newest records, newest first.
+    fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError>;
 
     /// Returns the machine of a record, if known.
     fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError>;

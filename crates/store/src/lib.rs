@@ -1,4 +1,4 @@
-//! Runs, trials, studies and sessions of tuning with all that was measured: raw, durable when a call returns, shared by
+//! Runs, trials, studies, sessions of tuning and observations with all that was measured: raw, durable when a call returns, shared by
 //! many processes.
 //!
 //! A record is one row, and each of its parts (sample, slot) is one row. Bodies are the model's JSON,
@@ -18,6 +18,7 @@ mod database;
 mod error;
 mod export;
 mod merge;
+mod observations;
 mod postgres;
 mod resolve;
 mod rows;
@@ -32,6 +33,7 @@ mod tuning;
 pub use error::StoreError;
 pub use export::{Export, from_json, to_json};
 pub use merge::{Merged, merge};
+pub use observations::{Observation, ObservationId, ObservationRow, Observer};
 pub use postgres::{is_url, shown};
 pub use runs::RunRow;
 pub use spans::{About, Ask, DAYS, Key, Span, SpanLook, SpanValue};

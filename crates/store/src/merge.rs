@@ -40,8 +40,8 @@ pub fn merge(
     let trials = from.sql.names(Kind::Trial)?;
     let studies = from.sql.names(Kind::Study)?;
     let sessions = from.sql.names(Kind::Tune)?;
+    let observations = from.sql.names(Kind::Observation)?;
     let hosts = from.hosts()?;
-    let of = runs.len() + trials.len() + studies.len() + sessions.len() + hosts.len();
     let mut merged = Merged::default();
     let mut done = 0;
     let all = [
@@ -49,7 +49,9 @@ pub fn merge(
         (Kind::Trial, trials),
         (Kind::Study, studies),
         (Kind::Tune, sessions),
+        (Kind::Observation, observations),
     ];
+    let of = all.iter().map(|(_, rows)| rows.len()).sum::<usize>() + hosts.len();
     for (kind, rows) in all {
         // Oldest first, so that numbers in the other store have the same order.
         for (id, ..) in rows.into_iter().rev() {
@@ -61,6 +63,7 @@ pub fn merge(
                 Kind::Trial => trial(from, to, id)?,
                 Kind::Study => study(from, to, id)?,
                 Kind::Tune => session(from, to, id)?,
+                Kind::Observation => observation(from, to, id)?,
             };
             merged.count(new, grown);
             done += 1;
@@ -120,6 +123,13 @@ fn session(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreE
     let id = assay_tune::TuneId(id);
     let machine = from.machine_of_tune(id)?;
     to.import_tune(&from.tune(id)?, machine.as_ref())
+}
+
+fn observation(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {
+    let id = crate::ObservationId(id);
+    let machine = from.machine_of_observation(id)?;
+    let is_new = to.import_observation(&from.observation(id)?, machine.as_ref())?;
+    Ok((is_new, false))
 }
 
 fn study(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {

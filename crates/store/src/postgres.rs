@@ -252,20 +252,31 @@ impl Database for Postgres {
             Kind::Trial => {
                 "SELECT pair, body FROM assay.trial_slot WHERE trial = $1 ORDER BY pair, side COLLATE \"C\""
             }
-            Kind::Study | Kind::Tune => return Ok(Vec::new()),
+            Kind::Study | Kind::Tune | Kind::Observation => return Ok(Vec::new()),
         };
         self.all(sql, &[&id], |row| (row.get(0), row.get(1)))
     }
 
-    fn runs(&self) -> Result<Vec<Listed>, StoreError> {
+    fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError> {
         // Counted by one query for all records, not one query each.
-        let sql = "SELECT run.id, run.uid, started, ended, state, run.name, about, slots,
-                          coalesce(stored.count, 0), machine.uid, machine.name
-                   FROM assay.run
-                   LEFT JOIN (SELECT run, count(*) FROM assay.sample GROUP BY run) AS stored
-                          ON stored.run = run.id
-                   LEFT JOIN assay.machine ON machine.id = run.machine ORDER BY run.id DESC";
-        self.all(sql, &[], |row| Listed {
+        let (stored, counts) = match kind {
+            Kind::Run => (
+                "coalesce(stored.count, 0)",
+                "LEFT JOIN (SELECT run, count(*) FROM assay.sample GROUP BY run) AS stored
+                 ON stored.run = record.id",
+            ),
+            _ => ("0::bigint", ""),
+        };
+        let sql = format!(
+            "SELECT record.id, record.uid, started, ended, state, record.name, about, slots, {stored},
+                    machine.uid, machine.name
+             FROM assay.{} AS record {counts}
+             LEFT JOIN assay.machine ON machine.id = record.machine
+             ORDER BY record.id DESC LIMIT $1",
+            kind.table()
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(&sql, &[&most], |row| Listed {
             id: row.get(0),
             uid: row.get(1),
             started: row.get(2),
@@ -326,7 +337,7 @@ fn put_part(
             &[&id, &at, &part.side, &part.body],
         )?,
         // These are stored whole.
-        Kind::Study | Kind::Tune => return Ok(()),
+        Kind::Study | Kind::Tune | Kind::Observation => return Ok(()),
     };
     Ok(())
 }

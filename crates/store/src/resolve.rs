@@ -1,7 +1,7 @@
 //! Resolves the names that people use for records: `12`, `last`, `last~1`, the start of a uid.
 
 use crate::database::Kind;
-use crate::{Store, StoreError, StudyId};
+use crate::{ObservationId, Store, StoreError, StudyId};
 use assay_model::{RunId, TrialId};
 use assay_tune::TuneId;
 
@@ -12,6 +12,7 @@ impl Kind {
             Self::Trial => "trial",
             Self::Study => "study",
             Self::Tune => "session",
+            Self::Observation => "observation",
         }
     }
 }
@@ -48,6 +49,15 @@ impl Store {
     /// None, or several, fit; the error says which there are.
     pub fn resolve_tune(&self, asked: &str) -> Result<TuneId, StoreError> {
         self.resolve_among(Kind::Tune, asked).map(TuneId)
+    }
+
+    /// Resolves the name of an observation: `3`, `last`, `last~1`, the start of a uid.
+    ///
+    /// # Errors
+    /// No observation or several match; the error lists them.
+    pub fn resolve_observation(&self, asked: &str) -> Result<ObservationId, StoreError> {
+        self.resolve_among(Kind::Observation, asked)
+            .map(ObservationId)
     }
 
     fn resolve_among(&self, kind: Kind, asked: &str) -> Result<i64, StoreError> {
@@ -89,6 +99,10 @@ impl Store {
             Kind::Tune => (
                 "nothing was tuned yet: `assay tune`",
                 "`assay tune --list` shows them",
+            ),
+            Kind::Observation => (
+                "nothing was observed yet: `assay why`",
+                "`assay why --list` shows them",
             ),
         };
         let known = match self.sql.names(kind).as_deref() {

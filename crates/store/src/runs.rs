@@ -94,7 +94,7 @@ impl Store {
     /// # Errors
     /// The database reports an error.
     pub fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        let rows = self.sql.runs()?;
+        let rows = self.sql.list(Kind::Run, usize::MAX)?;
         rows.into_iter().map(|row| self.run_row(row)).collect()
     }
 

@@ -176,17 +176,25 @@ impl Database for Sqlite {
         let sql = match kind {
             Kind::Run => "SELECT slot, body FROM sample WHERE run = ?1 ORDER BY slot",
             Kind::Trial => "SELECT pair, body FROM trial_slot WHERE trial = ?1 ORDER BY pair, side",
-            Kind::Study | Kind::Tune => return Ok(Vec::new()),
+            Kind::Study | Kind::Tune | Kind::Observation => return Ok(Vec::new()),
         };
         self.all(sql, &[&id], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn runs(&self) -> Result<Vec<Listed>, StoreError> {
-        let sql = "SELECT run.id, run.uid, started, ended, state, run.name, about, slots,
-                          (SELECT count(*) FROM sample WHERE run = run.id),
-                          machine.uid, machine.name
-                   FROM run LEFT JOIN machine ON machine.id = run.machine ORDER BY run.id DESC";
-        self.all(sql, &[], |row| {
+    fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError> {
+        let stored = match kind {
+            Kind::Run => "(SELECT count(*) FROM sample WHERE run = record.id)",
+            _ => "0",
+        };
+        let sql = format!(
+            "SELECT record.id, record.uid, started, ended, state, record.name, about, slots, {stored},
+                    machine.uid, machine.name
+             FROM {} AS record LEFT JOIN machine ON machine.id = record.machine
+             ORDER BY record.id DESC LIMIT ?1",
+            kind.table()
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(&sql, &[&most], |row| {
             Ok(Listed {
                 id: row.get(0)?,
                 uid: row.get(1)?,
@@ -244,7 +252,7 @@ fn put_part(connection: &Connection, kind: Kind, id: i64, part: &Part) -> rusqli
              ON CONFLICT (trial, pair, side) DO UPDATE SET body = excluded.body"
         }
         // These are stored whole.
-        Kind::Study | Kind::Tune => return Ok(()),
+        Kind::Study | Kind::Tune | Kind::Observation => return Ok(()),
     };
     let mut statement = connection.prepare_cached(sql)?;
     statement.execute(params![id, part.at, part.side, part.body])?;

@@ -47,6 +47,9 @@ fn fill(path: &Path, prefix: char) -> Store {
     }
     store.put_study(&common::study(&uid(3), "cache")).unwrap();
     store
+        .add_observation(&common::observation(&uid(4)))
+        .unwrap();
+    store
 }
 
 /// Returns all contents of a store with their machines, without the store's own numbers.
@@ -72,6 +75,10 @@ fn all(store: &Store) -> String {
             store.machine_of_trial(id).unwrap(),
         );
         text += &format!("{trial:?} {more:?}\n");
+    }
+    for row in store.observations(usize::MAX).unwrap().iter().rev() {
+        let one = store.observation(row.id).unwrap();
+        text += &format!("{one:?} {:?} {}\n", row.machine, row.summary);
     }
     for (id, study) in store.studies().unwrap().iter().rev() {
         text += &format!("{study:?} {:?}\n", store.machine_of_study(*id).unwrap());
@@ -122,7 +129,7 @@ fn stores_become_one_and_twice_adds_nothing() {
         ..Merged::default()
     };
     let known = Merged {
-        known: 3,
+        known: 4,
         ..Merged::default()
     };
     assert_eq!(merge(&one, &mut shared, &mut |_, _| true).unwrap(), new);
@@ -186,7 +193,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
             "postgres",
             "SELECT count(*), max(version) FROM assay.version"
         ),
-        "1|5"
+        "1|6"
     );
 }
 

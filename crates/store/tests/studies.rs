@@ -1,4 +1,4 @@
-//! Runs of studies: stored completely, and found by the usual names.
+//! Runs of studies and observations: stored completely, and found by the usual names.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -60,4 +60,23 @@ fn a_run_is_found_by_number_uid_age_and_name() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn an_observation_is_read_back_and_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("s.db")).unwrap();
+    let one = common::observation("aaaa1111");
+    let id = store.add_observation(&one).unwrap();
+    assert_eq!(store.observation(id).unwrap(), one);
+    assert_eq!(store.resolve_observation("aaaa").unwrap(), id);
+    let rows = store.observations(10).unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (&rows[0].subject, &rows[0].summary),
+        (&one.subject, &one.summary)
+    );
+    assert!(!store.import_observation(&one, None).unwrap());
+    assert!(store.observations(0).unwrap().is_empty());
+    assert!(store.resolve_observation("last~1").is_err());
 }

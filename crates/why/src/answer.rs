@@ -6,12 +6,12 @@ use crate::suspect_page::{Scope, SuspectPage, SuspectPageError, load_suspects};
 use crate::window::{Curve, WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Waiting of one kind.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClassOfWaiting {
     /// Resource that tasks wait for: `disk`, `flush`, `cpu-queue` …
     pub class: String,
@@ -22,7 +22,7 @@ pub struct ClassOfWaiting {
 }
 
 /// A suspect, with the evidence for and against it.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RankedSuspect {
     /// Name of the page.
     pub id: String,
@@ -51,7 +51,7 @@ pub struct RankedSuspect {
 }
 
 /// What makes a machine, or a part of it, slow.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SlownessAnswer {
     /// What was asked about.
     pub subject: WatchSubject,

@@ -1,6 +1,7 @@
 //! `assay why`: finds what makes a machine, or a part of it, slow.
 
 mod other_machine;
+mod past_answers;
 mod recorded_file;
 mod target_path;
 
@@ -16,8 +17,8 @@ use assay_report::why::{
     answer_to_json, render_answer_markdown, render_answer_page, render_answer_text,
 };
 use assay_why::{
-    MachineLook, RecordingHeader, WatchPace, WatchSubject, WatchWindow, judge_window, resolve_word,
-    watch,
+    MachineLook, RecordingHeader, SlownessAnswer, WatchPace, WatchSubject, WatchWindow,
+    judge_window, resolve_word, watch,
 };
 use recorded_file::RecordingFile;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,9 @@ Examples:
   assay why --record slow.jsonl     record the observations, for a helper
   assay why --replay slow.jsonl     judge it again, on any machine
   assay why --host root@box         another machine: nothing has to be installed there
+  assay why --show last             the newest stored answer; --list shows all
 
-Nothing is changed and no load is made. Root sees more: what other users' processes wait for.
+Nothing is changed and no load is made. The answer is stored. Root sees more: what other users' processes wait for.
 The exit status is 1 when there are suspects, and 0 when there are none.";
 
 /// Find out what makes this machine slow right now
@@ -60,6 +62,12 @@ pub struct Args {
     /// Judge a recording instead of this machine
     #[arg(long, value_name = "FILE", conflicts_with = "thing")]
     replay: Option<PathBuf>,
+    /// List the stored answers, newest first
+    #[arg(long, conflicts_with_all = ["thing", "replay", "record", "show", "markdown", "html"])]
+    list: bool,
+    /// Show a stored answer: its number, or last
+    #[arg(long, value_name = "N", conflicts_with_all = ["thing", "replay", "record"])]
+    show: Option<String>,
     #[command(flatten)]
     remote: Remote,
     #[command(flatten)]
@@ -86,6 +94,12 @@ fn parse_length(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.list {
+        return past_answers::list(args, global);
+    }
+    if let Some(asked) = &args.show {
+        return past_answers::show(asked, args, global);
+    }
     let (header, looks, is_interrupted) = match &args.replay {
         Some(file) => {
             let recording = recorded_file::read(file)?;
@@ -112,17 +126,26 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut answer = judge_window(&window, &header.subject)?;
     answer.machine = header.machine;
     answer.started_ms = header.started_ms;
-    args.shape.report(|| render_answer_page(&answer))?;
-    args.shape.print(
-        || answer_to_json(&answer),
-        || render_answer_markdown(&answer),
-        || render_answer_text(&answer, context::style(global)),
-    )?;
+    print_answer(&answer, args, global)?;
+    // A recording may be of any machine and time.
+    if args.replay.is_none() {
+        past_answers::keep(&answer, args.remote.is_meant()?, global);
+    }
     Ok(match (is_interrupted, answer.suspects.is_empty()) {
         (true, _) => Status::Interrupted,
         (false, true) => Status::Ok,
         (false, false) => Status::Findings,
     })
+}
+
+/// Prints an answer in the requested format.
+fn print_answer(answer: &SlownessAnswer, args: &Args, global: &Global) -> anyhow::Result<()> {
+    args.shape.report(|| render_answer_page(answer))?;
+    args.shape.print(
+        || answer_to_json(answer),
+        || render_answer_markdown(answer),
+        || render_answer_text(answer, context::style(global)),
+    )
 }
 
 /// Watches this machine; the last value is true if the user ended it.

@@ -8,7 +8,8 @@ use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, WatchSubject};
 pub(super) const SHOWN: usize = 4;
 
 /// Returns the subject of the question, escaped.
-pub(super) fn describe_thing(answer: &SlownessAnswer) -> String {
+#[must_use]
+pub fn describe_thing(answer: &SlownessAnswer) -> String {
     match &answer.subject {
         WatchSubject::Machine => match answer.machine.is_empty() {
             true => "this machine".to_owned(),

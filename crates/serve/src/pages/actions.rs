@@ -127,6 +127,7 @@ fn find_record(site: &Site, job: &Job) -> Result<Option<(String, String)>, Refus
         "run" => (state.runs.iter())
             .find(|run| run.started >= job.started)
             .map(|run| (format!("/runs/{}", run.id), format!("Run {}", run.id))),
+        "why" => Some(("/observations/last".to_owned(), "The answer".to_owned())),
         "tune" | "undo" => Some(("/tuning/last".to_owned(), "The notebook".to_owned())),
         _ => None,
     })

@@ -4,7 +4,8 @@ use super::accepted_findings::list_accepted;
 use super::run_row::RunView;
 use super::trial_row::TrialRowView;
 use super::{
-    TimeView, figure_chart, figure_views, finding_anchor, machine_row, overview, short_name,
+    TimeView, figure_chart, figure_views, finding_anchor, machine_row, observations, overview,
+    short_name,
 };
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::{FleetState, MachineState};
@@ -128,6 +129,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
             all_runs => machine.runs.len(),
             trials => Serde(trials),
             all_trials => machine.trials.len(),
+            observations => Serde(observations::list_of_machine(site, &machine.name)?),
             changes => Serde(list_changes(site, machine)?),
             filter,
             facts => Serde(facts.as_ref().map(assay_report::html::group_facts)),

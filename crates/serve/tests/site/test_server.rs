@@ -205,9 +205,51 @@ pub fn hostile_names() -> Vec<String> {
     ]
 }
 
+/// Returns an observation whose texts are all `name`.
+fn hostile_observation(
+    by: assay_store::Observer,
+    name: &str,
+    number: usize,
+    at: jiff::Timestamp,
+) -> assay_store::Observation {
+    let document = match by {
+        assay_store::Observer::Why => serde_json::json!({
+            "subject": { "named": name }, "machine": name, "started_ms": 0, "seconds": 60.0, "looks": 30,
+            "waiting": 1.0, "unexplained": 0.2, "classes": [{ "class": name, "tasks": 1.0, "explained": 0.8 }],
+            "suspects": [{
+                "id": name, "title": name, "layer": name, "kind": "group", "name": name, "share": 0.8,
+                "evidence": [name], "against": [name], "why": name, "next": [name],
+            }],
+            "figures": [[name, name]], "missing": [name], "curves": { name: [[0.0, 1.0], [60.0, 2.0]] },
+            "own_cpu": null,
+        }),
+        assay_store::Observer::Net => serde_json::json!({
+            "plan": { "name": name, "seconds": 30, "person": [{ "name": name, "roles": ["call"] }] },
+            "began": at, "aborted": false,
+            "people": [{ "person": name, "client": name, "record": null, "missing": name }],
+        }),
+    };
+    assay_store::Observation {
+        uid: format!(
+            "{}{number:031x}",
+            if by == assay_store::Observer::Why {
+                1
+            } else {
+                2
+            }
+        ),
+        by,
+        started: at,
+        ended: at,
+        subject: name.to_owned(),
+        summary: name.to_owned(),
+        document,
+    }
+}
+
 /// Fills a store with machines, plans, targets and findings of such names.
 pub fn fill_hostile(store: &Path, _: &Path) {
-    use assay_store::{About, SpanLook, SpanValue, Store};
+    use assay_store::{About, Observer, SpanLook, SpanValue, Store};
     let mut store = Store::open(store).unwrap();
     let now = jiff::Timestamp::now();
     for (number, name) in hostile_names().into_iter().enumerate() {
@@ -245,6 +287,10 @@ pub fn fill_hostile(store: &Path, _: &Path) {
                 lost: Vec::new(),
             };
             store.look(&look).unwrap();
+        }
+        for by in [Observer::Why, Observer::Net] {
+            let one = hostile_observation(by, &name, number, now);
+            store.import_observation(&one, Some(&machine)).unwrap();
         }
     }
 }

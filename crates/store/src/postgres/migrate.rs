@@ -8,12 +8,13 @@ use ::postgres::{Client, GenericClient};
 use std::collections::BTreeSet;
 
 /// Migrations in order; the n-th brings a store to version n.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../../migrations/postgres/0001.sql"),
     include_str!("../../migrations/postgres/0002.sql"),
     include_str!("../../migrations/postgres/0003.sql"),
     include_str!("../../migrations/postgres/0004.sql"),
     include_str!("../../migrations/postgres/0005.sql"),
+    include_str!("../../migrations/postgres/0006.sql"),
 ];
 
 /// Number of the advisory lock: "assa".

@@ -89,7 +89,7 @@ fn put_rows(
             "UPDATE assay.trial SET tabled = $2, assay = $3, kernel = $4 WHERE id = $1",
             &[&id, &rows.tabled, &assay, &kernel],
         )?,
-        Kind::Study | Kind::Tune => return Ok(()),
+        Kind::Study | Kind::Tune | Kind::Observation => return Ok(()),
     };
     // Another process removed the record.
     if found == 0 {
@@ -187,7 +187,7 @@ pub(super) fn put_part_rows(
              FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::float8[]) AS new (at, side, metric, value)
              JOIN assay.trial_slot AS part ON part.trial = $1 AND part.pair = new.at AND part.side = new.side",
         ),
-        Kind::Study | Kind::Tune => return Ok(()),
+        Kind::Study | Kind::Tune | Kind::Observation => return Ok(()),
     };
     if parts.is_empty() {
         return Ok(());

@@ -14,7 +14,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// `PRAGMA application_id` of a store: "assa".
 const APPLICATION: i64 = 0x6173_7361;
 /// Migrations in order; the n-th brings a store to version n.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/0001.sql"),
     include_str!("../../migrations/0002.sql"),
     include_str!("../../migrations/0003.sql"),
@@ -22,6 +22,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../../migrations/0005.sql"),
     include_str!("../../migrations/0006.sql"),
     include_str!("../../migrations/0007.sql"),
+    include_str!("../../migrations/0008.sql"),
 ];
 /// Time limit for another process that creates a store, until its file is not empty.
 const MAKING: Duration = Duration::from_secs(2);

@@ -79,7 +79,7 @@ fn put_rows(connection: &Connection, kind: Kind, id: i64, rows: &Rows) -> rusqli
             "UPDATE trial SET tabled = ?2, assay = ?3, kernel = ?4 WHERE id = ?1",
             params![id, rows.tabled, rows.assay, rows.kernel],
         )?,
-        Kind::Study | Kind::Tune => return Ok(()),
+        Kind::Study | Kind::Tune | Kind::Observation => return Ok(()),
     };
     // Another process removed the record.
     if found == 0 {
@@ -159,7 +159,7 @@ pub(super) fn put_part_row(
             "DELETE FROM trial_figure WHERE trial = ?1 AND pair = ?2 AND side = ?3",
             "INSERT INTO trial_figure (trial, pair, side, metric, value) VALUES (?1, ?2, ?3, ?4, ?5)",
         ),
-        Kind::Study | Kind::Tune => return Ok(()),
+        Kind::Study | Kind::Tune | Kind::Observation => return Ok(()),
     };
     let found = connection.prepare_cached(update)?.execute(params![
         id,

@@ -165,3 +165,16 @@ pub fn study(uid: &str, name: &str) -> StudyRun {
     }))
     .unwrap()
 }
+
+pub fn observation(uid: &str) -> assay_store::Observation {
+    let at = jiff::Timestamp::from_second(1_800_000_000).unwrap();
+    assay_store::Observation {
+        uid: uid.to_owned(),
+        by: assay_store::Observer::Why,
+        started: at,
+        ended: at,
+        subject: "this machine".to_owned(),
+        summary: "Nothing here waits: in 60 s nothing suspicious was seen.".to_owned(),
+        document: serde_json::json!({ "waiting": 0.01, "suspects": [] }),
+    }
+}

@@ -33,8 +33,13 @@ fn all() -> Vec<Form> {
         ),
         (
             "why",
-            "assay why --json",
+            "assay why --json, assay why --show N --json",
             form::<assay_report::why::WhyDocument<'_>>(),
+        ),
+        (
+            "why-list",
+            "assay why --list --json",
+            form::<crate::observation_log::ObservationDocument>(),
         ),
         (
             "stack-measure",

@@ -2,6 +2,7 @@
 
 use crate::context::{self, print, write_file};
 use crate::global::Global;
+use crate::observation_log::{self, ObservedThing};
 use crate::progress::Meter;
 use crate::status::Status;
 use anyhow::Context as _;
@@ -15,8 +16,10 @@ use assay_net::verdict::{Grade, PersonVerdict};
 use assay_net::wire::Status as RunStatus;
 use assay_render::text::escape_line;
 use assay_report::net::{
-    NamedRun, Net, compared, compared_json, compared_page, json, live, page, terminal,
+    NamedRun, Net, compared, compared_json, compared_page, json, live, page, summarize_grades,
+    terminal,
 };
+use assay_store::Observer;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -104,8 +107,24 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let wait = Duration::from(args.wait);
     let quiet = args.output.quiet;
     in_turn(&plan, &args.output, global, &stop, &mut |plan| {
-        carry_out(&link, plan, wait, quiet, &stop)
+        let run = carry_out(&link, plan, wait, quiet, &stop)?;
+        if let Some(run) = &run {
+            keep(run, global);
+        }
+        Ok(run)
     })
+}
+
+/// Stores a run.
+fn keep(run: &Run, global: &Global) {
+    let thing = ObservedThing {
+        by: Observer::Net,
+        started: run.began,
+        subject: run.plan.name.clone(),
+        summary: summarize_grades(&run.judged()),
+        is_here: true,
+    };
+    observation_log::keep(thing, run, global);
 }
 
 /// Executes a plan once for each congestion control algorithm, and prints the results; two runs are

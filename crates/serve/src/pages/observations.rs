@@ -1,0 +1,140 @@
+//! What was observed without an experiment: answers of `assay why`, and what people noticed in runs of `assay net`.
+
+use super::{LinkView, TimeView, machine_link, short_name};
+use crate::answer::{Answer, Refusal};
+use crate::fleet_state::short_host;
+use crate::routes::PageRequest;
+use crate::site::Site;
+use crate::site_page::Section;
+use assay_net::result::Run;
+use assay_report::net::Net;
+use assay_report::why::{answer_to_json, read_answer, render_answer_page};
+use assay_store::{Observation, ObservationRow, Observer};
+use axum::http::StatusCode;
+use jiff::tz::TimeZone;
+use minijinja::context;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+/// Observations in the list.
+const MOST_LISTED: usize = 500;
+/// Observations on the page of a machine.
+const MOST_OF_MACHINE: usize = 5;
+
+/// An observation in a list.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ObservationView {
+    id: i64,
+    verb: &'static str,
+    subject: String,
+    summary: String,
+    machine: Option<LinkView>,
+    started: TimeView,
+}
+
+fn describe_row(row: &ObservationRow) -> ObservationView {
+    let machine = row.machine.as_ref();
+    ObservationView {
+        id: row.id.0,
+        verb: row.by.name(),
+        subject: short_name(&row.subject),
+        summary: short_name(&row.summary),
+        machine: machine.map(|machine| machine_link(short_host(machine.shown()))),
+        started: TimeView::new(row.started),
+    }
+}
+
+/// Answers `/observations`.
+pub(crate) fn show_list(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
+    let rows = site.store.read(|store| store.observations(MOST_LISTED))?;
+    let rows: Vec<ObservationView> = rows.unwrap_or_default().iter().map(describe_row).collect();
+    let page = site.render_page(
+        "Observations",
+        Section::Observations,
+        include_str!("../templates/observations.html"),
+        context! { observations => Serde(rows) },
+    );
+    Ok(Answer::page(page))
+}
+
+/// Lists the newest observations of a machine.
+pub(super) fn list_of_machine(site: &Site, machine: &str) -> Result<Vec<ObservationView>, Refusal> {
+    let rows = site.store.read(|store| store.observations(MOST_LISTED))?;
+    let is_of_it = |row: &&ObservationRow| {
+        let observed = row.machine.as_ref();
+        observed.is_some_and(|one| short_host(one.shown()) == machine)
+    };
+    let rows = rows.unwrap_or_default();
+    let rows = rows.iter().filter(is_of_it).take(MOST_OF_MACHINE);
+    Ok(rows.map(describe_row).collect())
+}
+
+/// The page and the JSON document of an observation.
+pub(crate) struct ObservationReport {
+    page: String,
+    /// The document of `--json`.
+    pub(crate) json: String,
+}
+
+/// Renders an observation as its verb does.
+///
+/// # Errors
+/// Another version of assay stored it in another form.
+pub(crate) fn render_observation(one: Observation) -> Result<ObservationReport, Refusal> {
+    let unreadable = |error: serde_json::Error| {
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The observation cannot be read",
+            error.to_string(),
+        )
+    };
+    match one.by {
+        Observer::Why => {
+            let answer = read_answer(one.document).map_err(unreadable)?;
+            Ok(ObservationReport {
+                page: render_answer_page(&answer),
+                json: answer_to_json(&answer),
+            })
+        }
+        Observer::Net => {
+            let run: Run = serde_json::from_value(one.document).map_err(unreadable)?;
+            let judged = run.judged();
+            let net = Net {
+                run: &run,
+                judged: &judged,
+                zone: TimeZone::system(),
+            };
+            Ok(ObservationReport {
+                page: assay_report::net::page(&net),
+                json: assay_report::net::json(&net),
+            })
+        }
+    }
+}
+
+/// Answers `/observations/{name}`: a number, `last`, or the beginning of a uid.
+pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let read = site.store.read(|store| {
+        let id = store.resolve_observation(&request.name)?;
+        Ok((
+            id,
+            store.observation(id)?,
+            store.machine_of_observation(id)?,
+        ))
+    })?;
+    let (id, one, machine) = read.ok_or_else(|| super::run::no_store(site))?;
+    let name = format!("{} {id}", one.by.name());
+    let report = render_observation(one)?;
+    let machine = machine.map(|machine| machine_link(short_host(machine.shown())));
+    let toolbar = site.render_toolbar(context! {
+        crumb => Serde(LinkView { text: "Observations".to_owned(), href: "/observations".to_owned() }),
+        name,
+        machine => Serde(machine),
+        json => format!("/api/v1/observations/{id}"),
+    });
+    Ok(Answer::page(site.frame_with_toolbar(
+        &report.page,
+        Section::Observations,
+        &toolbar,
+    )))
+}
