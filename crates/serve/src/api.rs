@@ -121,7 +121,7 @@ pub(crate) fn session(site: &Site, request: &PageRequest) -> Result<Answer, Refu
     }))))
 }
 
-/// `assay why --list --json`, with the runs of `assay net`.
+/// `assay why --list --json`, with runs of `assay net` and checks of Wi-Fi.
 pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| store.observations(MOST_RUNS))?;
     let rows = read.unwrap_or_default();
@@ -130,7 +130,7 @@ pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refus
     ))
 }
 
-/// `assay why --show N --json`, or `assay net run --json`.
+/// The document of the verb: `assay why --show N --json`, `assay net run --json`, `assay check wifi --json`.
 pub(crate) fn observation(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_observation(&request.name)?;

@@ -1,4 +1,4 @@
--- What was observed without an experiment: answers of `assay why`, runs of `assay net`. Each is stored whole.
+-- What was observed without an experiment: answers of `assay why`, runs of `assay net`, checks of Wi-Fi. Each is stored whole.
 CREATE TABLE observation (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
   uid     TEXT NOT NULL UNIQUE,

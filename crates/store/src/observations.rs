@@ -1,4 +1,4 @@
-//! What was observed without an experiment: answers of `assay why` and runs of `assay net`, each stored whole.
+//! What was observed without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi, each stored whole.
 
 use crate::database::{Kind, Record};
 use crate::error::Cause;
@@ -25,6 +25,8 @@ pub enum Observer {
     Why,
     /// `assay net run`.
     Net,
+    /// `assay check wifi`.
+    Wifi,
 }
 
 impl Observer {
@@ -34,6 +36,7 @@ impl Observer {
         match self {
             Self::Why => "why",
             Self::Net => "net",
+            Self::Wifi => "wifi",
         }
     }
 }

@@ -215,3 +215,6 @@ function markScrollers(root) {
 }
 markScrollers(document);
 addEventListener("resize", () => markScrollers(document));
+// On a phone the list of pages scrolls sideways.
+const here = document.querySelector(".site nav [aria-current]");
+if (here) here.closest("ul").scrollLeft = here.offsetLeft - 40;

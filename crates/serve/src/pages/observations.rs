@@ -1,4 +1,5 @@
-//! What was observed without an experiment: answers of `assay why`, and what people noticed in runs of `assay net`.
+//! What was observed without an experiment: answers of `assay why`, what people noticed in runs of `assay net`, and
+//! findings of `assay check wifi`.
 
 use super::{LinkView, TimeView, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
@@ -6,7 +7,9 @@ use crate::fleet_state::short_host;
 use crate::routes::PageRequest;
 use crate::site::Site;
 use crate::site_page::Section;
+use assay_model::finding::{Checked, Severity};
 use assay_net::result::Run;
+use assay_report::check::View;
 use assay_report::net::Net;
 use assay_report::why::{answer_to_json, read_answer, render_answer_page};
 use assay_store::{Observation, ObservationRow, Observer};
@@ -94,6 +97,18 @@ pub(crate) fn render_observation(one: Observation) -> Result<ObservationReport, 
             Ok(ObservationReport {
                 page: render_answer_page(&answer),
                 json: answer_to_json(&answer),
+            })
+        }
+        Observer::Wifi => {
+            let checked: Checked = serde_json::from_value(one.document).map_err(unreadable)?;
+            let view = View {
+                checked: &checked,
+                fail_on: Severity::Info,
+                line: &|_, _| None,
+            };
+            Ok(ObservationReport {
+                page: assay_report::check::html(&view),
+                json: format!("{:#}\n", assay_report::check::json(&view)),
             })
         }
         Observer::Net => {

@@ -228,16 +228,12 @@ fn hostile_observation(
             "began": at, "aborted": false,
             "people": [{ "person": name, "client": name, "record": null, "missing": name }],
         }),
+        assay_store::Observer::Wifi => serde_json::json!({
+            "findings": [], "accepted": [], "remarks": [name], "rules": [],
+        }),
     };
     assay_store::Observation {
-        uid: format!(
-            "{}{number:031x}",
-            if by == assay_store::Observer::Why {
-                1
-            } else {
-                2
-            }
-        ),
+        uid: format!("{}{number:028x}", by.name()),
         by,
         started: at,
         ended: at,

@@ -1,4 +1,4 @@
--- What was observed without an experiment: answers of `assay why`, runs of `assay net`. Each is stored whole.
+-- What was observed without an experiment: answers of `assay why`, runs of `assay net`, checks of Wi-Fi. Each is stored whole.
 CREATE TABLE assay.observation (
   id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   uid     text NOT NULL UNIQUE,

@@ -4,12 +4,15 @@ use super::{Format, Forms, accepted_in, show};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::input;
+use crate::observation_log::{self, ObservedThing};
 use crate::status::{Status, Unreadable};
 use crate::verbs::advice::{self, Own};
 use assay_advice::{Catalogue, findings};
 use assay_model::advice::Advice;
+use assay_model::finding::Checked;
 use assay_render::text::escape_line;
 use assay_report::wifi as report;
+use assay_store::Observer;
 use assay_wifi::address::mask;
 use assay_wifi::registry::Registry;
 use assay_wifi::ssid::Ssid;
@@ -29,7 +32,7 @@ Read are what `iw dev DEVICE scan` prints; JSON of a UniFi controller (rest/wlan
 stat/device, stat/rogueap, rest/radiusprofile, as answers or as lists in one object), and its
 server.log; the list of Kismet with semicolons, which airodump-ng writes; and WiGLE's list. `-` is
 standard input.
-Networks that an export configures are yours without --ssid; without either, all are judged.
+The result is stored, and `assay serve` shows it. Networks that an export configures are yours without --ssid; without either, all are judged.
 Nothing is sent, and of an address only the maker's part is shown.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something could not be read.";
@@ -100,10 +103,34 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     let mut checked = findings(pages, &assay_wifi::facts(&named, &own));
     accepted_in(&mut checked, args.forms.accept.as_deref(), None)?;
+    keep(&checked, &sources, &args.ssid, global);
     let lines = Lines::new(&sources);
     show(&checked, &args.forms, global, &|path, number| {
         lines.line(path, number)
     })
+}
+
+/// Stores what was found.
+fn keep(checked: &Checked, sources: &[Source], ssid: &[String], global: &Global) {
+    let files = sources.iter().map(|source| source.name.as_str());
+    let subject = match ssid {
+        [] => files.collect::<Vec<_>>().join(", "),
+        names => names.join(", "),
+    };
+    let thing = ObservedThing {
+        by: Observer::Wifi,
+        started: context::now(),
+        subject,
+        summary: match checked.findings.as_slice() {
+            [] => "nothing was found".to_owned(),
+            [first, rest @ ..] => match rest.len() {
+                0 => first.title.clone(),
+                more => format!("{} and {more} more", first.title),
+            },
+        },
+        is_here: true,
+    };
+    observation_log::keep(thing, checked, global);
 }
 
 /// Returns the pages about wireless networks, or the selected ones.

@@ -42,7 +42,7 @@ pub(super) fn show(asked: &str, args: &Args, global: &Global) -> anyhow::Result<
     let stored = store.observation(id)?;
     if stored.by != Observer::Why {
         bail!(
-            "observation {id} is of `assay {}`: `assay serve` shows it",
+            "observation {id} is of {}, not of `assay why`: `assay serve` shows it",
             stored.by.name()
         );
     }
