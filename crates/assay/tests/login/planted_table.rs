@@ -1,5 +1,5 @@
-//! Twelve logins whose wait is known, three of them healthy, as a table beside what assay names. Prints the table of the
-//! book: `ASSAY_LAB_ALL=1 cargo test -p assay --test login twelve -- --nocapture`.
+//! Twelve logins whose wait is known, three of them healthy, beside what assay names. Prints the table of the book:
+//! `ASSAY_LAB_ALL=1 cargo test -p assay --test login twelve -- --nocapture`.
 
 use crate::causes::{self, ids, inside, measured, planted, script};
 use crate::skipped;

@@ -13,7 +13,7 @@ use assay_model::web::Protocol;
 const ENOUGH: u32 = 64;
 /// Maximum length of an answer in bytes. A higher mark changes the receive window.
 const LONGEST: u64 = 16 << 10;
-/// Maximum time of an answer in nanoseconds. Slow answers wake the thread seldom, and each look would read them in vain.
+/// Maximum time of an answer in nanoseconds. Slow answers wake the thread seldom, and each look would read in vain.
 const SLOWEST: u64 = LOOK / 2;
 
 /// Length of all answers so far.
