@@ -191,8 +191,8 @@ struct Summary {
     redundant_bytes: u64,
     #[schemars(skip_serializing_if = "absent")]
     doubtful_files: u64,
-    /// Part of `redundant_bytes` that only deleting or moving frees, because the copies are on several file
-    /// systems.
+    /// Part of `redundant_bytes` that hard links cannot free, because the copies are on several file systems or
+    /// subvolumes.
     #[schemars(skip_serializing_if = "absent")]
     bytes_across_filesystems: u64,
 }

@@ -143,10 +143,21 @@ impl DuplicateGroup<'_> {
         self.gain
     }
 
-    /// Returns the part of the gain that requires deleting or moving, because hard links do not cross file
-    /// systems or subvolumes.
+    /// Returns the part of the gain that hard links cannot free, because hard links do not cross file systems or
+    /// subvolumes.
     pub fn gain_across(&self, files: &Files) -> u64 {
-        let place = |id: &FileId| files.file(*id).fs;
+        self.gain_between(files, |fs| fs)
+    }
+
+    /// Returns the part of the gain that requires deleting or moving: neither hard links nor shared blocks cross
+    /// file systems. Subvolumes of one btrfs share blocks.
+    pub fn gain_across_disks(&self, files: &Files) -> u64 {
+        self.gain_between(files, |fs| files.pool(fs))
+    }
+
+    /// Returns the part of the gain that remains if every place keeps its largest copy.
+    fn gain_between(&self, files: &Files, to_place: impl Fn(u16) -> u16) -> u64 {
+        let place = |id: &FileId| to_place(files.file(*id).fs);
         let Some(first) = self.files.first().map(place) else {
             return 0;
         };
@@ -154,11 +165,11 @@ impl DuplicateGroup<'_> {
             return 0;
         }
         let mut seen: HashSet<(u16, u64)> = HashSet::new();
-        // For each file system: bytes of all copies, and of the largest.
+        // For each place: bytes of all copies, and of the largest.
         let mut places: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
         for id in self.files {
             let share = files.share(*id);
-            if share.is_none_or(|share| seen.insert((files.pool(place(id)), share))) {
+            if share.is_none_or(|share| seen.insert((files.pool(files.file(*id).fs), share))) {
                 let own = files.allocated(*id);
                 let known = places.entry(place(id)).or_default();
                 *known = (known.0.saturating_add(own), known.1.max(own));

@@ -54,6 +54,12 @@ pub(crate) fn locate_copies(files: &mut Files, groups: &mut Groups) -> u64 {
     opened
 }
 
+/// Reads where a file is stored now, as [`extent_fingerprint`]; `None` on file systems without reflinks.
+pub(crate) fn read_share(files: &Files, id: FileId) -> Option<u64> {
+    let fd = open(files, id).ok()?;
+    fsinfo::has_reflinks(rustix::fs::fstatfs(&fd)).then(|| extent_fingerprint(&fd))?
+}
+
 fn open(files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
     files.roots.open_file(&files.path(id))
 }

@@ -89,6 +89,60 @@ fn copies_on_two_file_systems() {
     );
 }
 
+/// Three disks: no link reaches from one to another, so each keeps a copy unless something is deleted.
+#[test]
+fn copies_on_several_disks() {
+    let place = Place::new();
+    let mut disks = Vec::new();
+    for kind in ["btrfs", "xfs", "ext4"] {
+        let folder = place.dir.path().join(kind);
+        std::fs::create_dir(&folder).unwrap();
+        let Some(mount) = Mount::new(&folder, kind, &["-q"]) else {
+            return;
+        };
+        put(mount.0.join("tree/a"), &noise(1, 81_920));
+        put(mount.0.join("tree/bb"), &noise(1, 81_920));
+        disks.push(mount);
+    }
+    rustix::fs::sync();
+    let roots: Vec<PathBuf> = disks.iter().map(|disk| disk.0.join("tree")).collect();
+    let roots: Vec<&Path> = roots.iter().map(PathBuf::as_path).collect();
+    let found = look(&roots);
+    let group = found.groups.at(0);
+    let across = group.gain_across(&found.files);
+    assert_eq!(across, group.gain_across_disks(&found.files));
+    assert_eq!((group.gain(), across), (5 * 81_920, 2 * 81_920));
+    let linked = planned(&found, &Action::Hardlink);
+    assert_eq!(
+        (linked.steps.len(), linked.gain()),
+        (3, group.gain() - across)
+    );
+    let shared = planned(&found, &Action::Reflink);
+    assert_eq!(
+        shared.steps.len(),
+        2,
+        "ext4 shares nothing: {:?}",
+        shared.refused
+    );
+    assert_eq!(act(&place, &shared).gain, shared.gain());
+    assert!(planned(&found, &Action::Reflink).steps.is_empty());
+    assert_eq!(planned(&look(&roots), &Action::Delete).gain(), 3 * 81_920);
+}
+
+#[test]
+fn xfs_without_shared_blocks() {
+    let place = Place::new();
+    let Some(mount) = Mount::new(place.dir.path(), "xfs", &["-q", "-m", "reflink=0"]) else {
+        return;
+    };
+    let root = mount.0.join("tree");
+    put(root.join("a"), &noise(1, 60_000));
+    put(root.join("bb"), &noise(1, 60_000));
+    rustix::fs::sync();
+    refused_whole(&look(&[&root]), &Action::Reflink, 1);
+    assert_eq!(planned(&look(&[&root]), &Action::Hardlink).steps.len(), 1);
+}
+
 #[test]
 fn content_in_the_metadata_is_not_shared() {
     let place = Place::new();
@@ -134,6 +188,14 @@ fn subvolumes_share_blocks_but_no_links() {
     put(two.join("b"), &noise(1, 200_000));
     rustix::fs::sync();
     let found = look(&[&mount.0]);
+    let group = found.groups.at(0);
+    assert_eq!(
+        (
+            group.gain_across(&found.files),
+            group.gain_across_disks(&found.files)
+        ),
+        (200_000, 0)
+    );
     refused_whole(&found, &Action::Hardlink, 1);
     let plan = planned(&found, &Action::Reflink);
     let outcome = act(&place, &plan);
@@ -203,7 +265,8 @@ fn no_copy_on_write_and_already_shared() {
     let a = put(root.join("a"), &noise(2, 100_000));
     let b = put(root.join("bb"), &noise(2, 100_000));
     rustix::fs::sync();
-    let plan = planned(&look(&[&root]), &Action::Reflink);
+    let scanned = look(&[&root]);
+    let plan = planned(&scanned, &Action::Reflink);
     assert_eq!(plan.gain(), 100_000);
     assert_eq!(act(&place, &plan).gain, 100_000);
     assert_eq!(
@@ -211,6 +274,8 @@ fn no_copy_on_write_and_already_shared() {
         0,
         "a second time nothing is gained"
     );
+    // Sharing changes no time of a file, so the scan from before it still counts.
+    assert!(planned(&scanned, &Action::Reflink).steps.is_empty());
     assert_ne!(
         std::fs::metadata(a).unwrap().ino(),
         std::fs::metadata(b).unwrap().ino()

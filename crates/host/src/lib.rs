@@ -26,6 +26,7 @@ mod output;
 pub mod path_json;
 mod persistent_identity;
 pub mod process;
+pub mod receive_low_mark;
 mod recorded;
 mod recording;
 mod remove;

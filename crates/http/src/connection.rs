@@ -26,6 +26,10 @@ pub struct Connection {
     pub reader: Reader,
     /// Bytes of the request that are already sent.
     pub sent: usize,
+    /// Bytes of the answer that have arrived.
+    pub came: u64,
+    /// Number of bytes that make the stream readable.
+    pub marked: u32,
     /// Index of the request.
     pub which: usize,
     /// Due time of the request.
@@ -55,6 +59,8 @@ impl Connection {
             phase,
             reader: Reader::default(),
             sent: 0,
+            came: 0,
+            marked: 1,
             which: 0,
             intended: 0,
             begun: 0,
@@ -83,6 +89,7 @@ impl Connection {
         }
         self.hung_up = false;
         self.answers = 0;
+        self.marked = 1;
         self.generation = self.generation.wrapping_add(1);
     }
 }

@@ -4,6 +4,7 @@
 mod failure;
 mod http1;
 mod links;
+mod low_mark;
 mod used;
 
 use crate::answer::{HttpResponse, Memory};
@@ -14,6 +15,7 @@ use crate::stream::BUFFER;
 use crate::tally::Tally;
 use assay_model::web::{FailureKind, Pace, Protocol};
 use links::Links;
+use low_mark::LowMark;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rustix::event::epoll::{self, CreateFlags, Event, EventFlags};
@@ -55,6 +57,8 @@ pub struct Worker<'a> {
     intents: Option<Intents>,
     tally: Tally,
     memory: Memory,
+    /// How many bytes wake this thread.
+    mark: LowMark,
     buffer: Vec<u8>,
     begin: Instant,
     /// Time of the last wake-up.
@@ -118,6 +122,7 @@ impl<'a> Worker<'a> {
                     false => 0,
                 }),
             memory: Memory::default(),
+            mark: LowMark::new(load.pace == Pace::Closed, load.protocol, load.tls.is_none()),
             buffer: vec![0; BUFFER],
             begin,
             now: 0,
@@ -280,6 +285,8 @@ impl<'a> Worker<'a> {
                     Protocol::Http1 => self.expire(at),
                     Protocol::Http2 => self.expire_stream(at),
                 }
+            } else {
+                self.look_below_mark(at);
             }
         }
     }
@@ -337,6 +344,7 @@ impl<'a> Worker<'a> {
         connection.intended = intended;
         connection.begun = now;
         connection.sent = 0;
+        connection.came = 0;
         connection.again = false;
         connection
             .reader
@@ -346,6 +354,7 @@ impl<'a> Worker<'a> {
             _ if self.load.protocol == Protocol::Http2 => self.ask(at),
             Some(_) => {
                 connection.phase = ConnectionPhase::Sending;
+                self.mark(at);
                 self.send(at);
             }
             None => self.connect(at, now),

@@ -400,3 +400,39 @@ fn what_cannot_be_meant_is_refused() {
         assert!(run(&load, &Live::default(), &|| false).is_err());
     }
 }
+
+/// After many answers of one length the kernel wakes the thread for whole answers only. Head and body apart are one
+/// answer, and shorter and longer answers are read too.
+#[test]
+fn answers_of_another_length_after_many_of_one_length_are_read() {
+    for other in ["hi", "hello, hello, hello"] {
+        let url = server(move |n, stream| {
+            let body = if n % 1000 == 999 { other } else { "hello" };
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            say(stream, head.as_bytes()) && say(stream, body.as_bytes())
+        });
+        let mut load = load(&url, 4);
+        load.limit = Duration::from_secs(5);
+        let measured = good(&load);
+        assert!(measured.answers > 0 && measured.failed() == 0);
+        // A request that waited for a longer answer would have failed after the limit, and others with it.
+        assert!(measured.latency.percentile(100.0).unwrap() < 5000 * MS);
+    }
+}
+
+/// The mark does not keep an answer that comes in two parts with a long pause between them.
+#[test]
+fn a_server_that_becomes_slow_is_read_in_parts() {
+    let url = server(|n, stream| {
+        let slow = n > 500 && n % 50 == 0;
+        let body = if slow { "hello, hello" } else { "hello" };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        let said = say(stream, head.as_bytes());
+        if slow {
+            thread::sleep(Duration::from_millis(30));
+        }
+        said && say(stream, body.as_bytes())
+    });
+    let measured = good(&load(&url, 2));
+    assert!(measured.answers > 0 && measured.failed() == 0);
+}

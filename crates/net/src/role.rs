@@ -226,6 +226,16 @@ impl Role {
         Ok(())
     }
 
+    /// Returns whether the role can be good or bad: a download without a rate cannot.
+    #[must_use]
+    pub fn has_goal(&self) -> bool {
+        match self.workload {
+            Workload::Bulk { .. } => self.goal.bit_per_s.is_some(),
+            Workload::Responsiveness { .. } => false,
+            _ => self.within_us().is_some(),
+        }
+    }
+
     /// Returns the time limit of an answer in microseconds, if the role has one.
     #[must_use]
     pub fn within_us(&self) -> Option<u64> {

@@ -86,7 +86,7 @@ impl Trial {
         let people = self.plan.people.iter().enumerate();
         let with_goal = people.filter(|(_, person)| {
             let roles = self.plan.roles_of(person).unwrap_or_default();
-            roles.iter().any(has_goal)
+            roles.iter().any(Role::has_goal)
         });
         with_goal.map(|(at, _)| at).collect()
     }
@@ -102,7 +102,7 @@ impl Trial {
                 .plan
                 .roles_of(person)?
                 .iter()
-                .filter(|role| has_goal(role))
+                .filter(|role| role.has_goal())
             {
                 let least = shortest(role);
                 if self.plan.seconds < least {
@@ -286,14 +286,6 @@ impl Trial {
     }
 }
 
-fn has_goal(role: &Role) -> bool {
-    match role.workload {
-        Workload::Bulk { .. } => role.goal.bit_per_s.is_some(),
-        Workload::Responsiveness { .. } => false,
-        _ => role.within_us().is_some(),
-    }
-}
-
 /// Returns the seconds after which enough events of a role are due.
 fn shortest(role: &Role) -> u32 {
     let every_ms = match &role.workload {
@@ -310,7 +302,7 @@ fn shortest(role: &Role) -> u32 {
 
 /// Returns the fraction in time of a role, in (0, 1]; `None` without a goal or without a result.
 fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
-    if !has_goal(role) || verdict.grade == Grade::Unknown {
+    if !role.has_goal() || verdict.grade == Grade::Unknown {
         return None;
     }
     if let (Workload::Bulk { .. }, Some(goal)) = (&role.workload, role.goal.bit_per_s) {
@@ -330,7 +322,7 @@ fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
 fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
     let mut worst: Option<f64> = None;
     for (role, verdict) in roles.iter().zip(&person.roles) {
-        if has_goal(role) {
+        if role.has_goal() {
             let share = role_in_time(role, verdict)?;
             worst = Some(worst.map_or(share, |worst| worst.min(share)));
         }

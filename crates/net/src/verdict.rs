@@ -157,7 +157,9 @@ impl RoleVerdict {
 pub const CEILING: f64 = 0.5;
 /// Maximum fraction of void events. With more, the role has no result.
 const MOST_VOID: f64 = 0.1;
-/// Minimum number of events for a result.
+/// Chance below which few late events are no coincidence.
+const CHANCE: f64 = 0.01;
+/// Minimum number of events for a result, except if all are late.
 pub(crate) const LEAST_EVENTS: u64 = 5;
 
 /// Judges a person without the data of others.
@@ -192,16 +194,34 @@ pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> Pe
             judge_role(role, of.unwrap_or(&RoleRecord::default()), record, way)
         })
         .collect();
-    let known = verdicts.iter().map(|verdict| verdict.grade);
-    let worst = known.filter(|grade| *grade != Grade::Unknown).max();
     PersonVerdict {
         person: record.person.clone(),
         client: record.client.clone(),
-        grade: worst.unwrap_or(Grade::Unknown),
+        grade: grade_person(roles, &verdicts),
         air: record.air.as_ref().map(judge_air),
         queue,
         roles: verdicts,
     }
+}
+
+/// Returns the grade of the worst role with a known grade. A download without a goal is good at any speed, so it alone
+/// does not make a person's verdict good if roles with a goal are unknown.
+fn grade_person(roles: &[Role], verdicts: &[RoleVerdict]) -> Grade {
+    let known = |verdict: &&RoleVerdict| verdict.grade != Grade::Unknown;
+    let worst = verdicts
+        .iter()
+        .filter(known)
+        .map(|verdict| verdict.grade)
+        .max();
+    let mut with_goal = roles
+        .iter()
+        .zip(verdicts)
+        .filter(|(role, _)| role.has_goal())
+        .peekable();
+    let unproved = with_goal.peek().is_some() && !with_goal.any(|(_, verdict)| known(&verdict));
+    worst
+        .filter(|grade| *grade != Grade::Good || !unproved)
+        .unwrap_or(Grade::Unknown)
 }
 
 /// Returns whether an event is void: the client was away, or late by more than a tenth of the goal.
@@ -316,6 +336,16 @@ fn at_ceiling(record: &PersonRecord) -> bool {
     ceiling.is_some_and(|ceiling| rate >= CEILING * ceiling)
 }
 
+/// Grades fewer than [`LEAST_EVENTS`] events. Pages on a slow link are few because each takes long: all of them late
+/// prove a bad role if a tolerable one would show that with a chance below [`CHANCE`].
+fn grade_few(verdict: &RoleVerdict, tolerable_over: f64) -> Grade {
+    let chance = tolerable_over.powf(verdict.counted as f64);
+    match verdict.counted > 0 && verdict.over == verdict.counted && chance < CHANCE {
+        true => Grade::Bad,
+        false => Grade::Unknown,
+    }
+}
+
 fn grade(role: &Role, verdict: &RoleVerdict, record: &PersonRecord) -> Grade {
     let goal = &role.goal;
     let by_share = |share: f64| match share {
@@ -340,7 +370,8 @@ fn grade(role: &Role, verdict: &RoleVerdict, record: &PersonRecord) -> Grade {
                 _ => Grade::Good,
             }
         }
-        _ if mostly_void || verdict.counted < LEAST_EVENTS => Grade::Unknown,
+        _ if mostly_void => Grade::Unknown,
+        _ if verdict.counted < LEAST_EVENTS => grade_few(verdict, goal.tolerable_over),
         Workload::Stream { .. } => {
             let stood = verdict.played.as_ref().map_or(0, Played::stood_us);
             let began = verdict

@@ -120,17 +120,32 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 /// Lists options with unknown values on standard error.
 fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
-    let mut told = std::collections::BTreeSet::new();
-    for (job, _) in judged {
-        for key in &job.unknown {
-            if told.insert((&job.name, key)) {
-                eprintln!(
-                    "note: job {}: the value of {} is not known; what depends on it is not judged",
-                    job.name.escape_debug(),
-                    key.escape_debug()
-                );
-            }
+    // Loops of a script make many jobs with the same unknown values.
+    let mut jobs_by_keys: Vec<(Vec<String>, Vec<&str>)> = Vec::new();
+    for (job, _) in judged.iter().filter(|(job, _)| !job.unknown.is_empty()) {
+        let keys = job.unknown.iter().map(|key| key.escape_debug().to_string());
+        let keys: Vec<String> = keys.collect();
+        let name: &str = &job.name;
+        match jobs_by_keys.iter_mut().find(|(known, _)| *known == keys) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => jobs_by_keys.push((keys, vec![name])),
         }
+    }
+    for (keys, names) in jobs_by_keys {
+        let [first, rest @ ..] = &names[..] else {
+            continue;
+        };
+        let first = first.escape_debug();
+        let jobs = match rest.len() {
+            0 => format!("job {first}"),
+            more => format!("job {first} and {more} more"),
+        };
+        let (values, them) = match &keys[..] {
+            [key] => (format!("the value of {key} is"), "it"),
+            keys => (format!("the values of {} are", keys.join(", ")), "them"),
+        };
+        eprintln!("note: {jobs}: {values} not known; what depends on {them} is not judged");
     }
 }
 

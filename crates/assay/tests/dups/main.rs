@@ -130,6 +130,35 @@ fn scan_says_what_it_found_and_what_it_left_out() {
 
 /// Files in folders that were scanned separately are not reported as unique before they were
 /// compared.
+/// Links do not cross file systems, so the suggested command deletes.
+#[test]
+fn the_suggested_command_can_free_something() {
+    let place = Place::new();
+    let Ok(far) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let near = place.root().join("big");
+    std::fs::copy(&near, far.path().join("big")).unwrap();
+    let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
+    if device(&near) == device(far.path()) {
+        return assay_testing::skipped("tmpfs", "/dev/shm is no other file system here");
+    }
+    assert!(place.text(&["scan", "."], 0).contains("act --hardlink"));
+    for name in ["sub/big too", "plain"] {
+        std::fs::remove_file(place.root().join(name)).unwrap();
+    }
+    let far = far.path().to_str().unwrap();
+    let text = place.text(&["scan", ".", far], 0);
+    assert!(!text.contains("act --hardlink"), "{text}");
+    assert!(text.contains("act --delete"), "{text}");
+    assert!(
+        place
+            .text(&["act", "--hardlink", far], 0)
+            .contains("0 steps")
+    );
+    assert!(place.text(&["act", "--delete", far], 0).contains("1 step"));
+}
+
 #[test]
 fn folders_scanned_apart_are_refreshed_together() {
     let place = Place::new();

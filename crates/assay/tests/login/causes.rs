@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const NEEDS: [&str; 7] = [
+pub const NEEDS: [&str; 7] = [
     "sshd",
     "ssh",
     "ssh-keygen",
@@ -52,19 +52,19 @@ pub fn ids(value: &Value) -> Vec<&str> {
 }
 
 /// Starts an sshd in a namespace with fast name resolution.
-fn planted(settings: &str, pam: Option<&str>) -> Sshd {
+pub fn planted(settings: &str, pam: Option<&str>) -> Sshd {
     let dns = SlowDns::start(Some(Duration::ZERO)).unwrap();
     dns.set_shell("/bin/bash").unwrap();
     Sshd::configured(dns, settings, pam).unwrap()
 }
 
-fn script(path: &Path, text: &str) {
+pub fn script(path: &Path, text: &str) {
     std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Runs a shell script in the namespace.
-fn inside(sshd: &Sshd, text: &str) -> String {
+pub fn inside(sshd: &Sshd, text: &str) -> String {
     let argv = sshd.dns.inside(&["sh", "-c", text]);
     let out = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
     assert!(
@@ -80,7 +80,7 @@ fn inside(sshd: &Sshd, text: &str) -> String {
 }
 
 /// Measures one login for a command.
-fn measured(sshd: &Sshd, options: &[&str]) -> Value {
+pub fn measured(sshd: &Sshd, options: &[&str]) -> Value {
     let home = Home::new();
     let more = ["--rounds", "1", "--command-only", "--json"];
     let out = ssh_as(&home, sshd, &format!("root@{ADDRESS}"), options, &more);

@@ -5,6 +5,7 @@ mod causes;
 #[path = "../common/mod.rs"]
 mod common;
 mod failures;
+mod planted_table;
 
 use assay_testing::servers::dns::{ADDRESS, SlowDns};
 use assay_testing::servers::dovecot::{Dovecot, USER};

@@ -71,10 +71,14 @@ pub(super) fn find_obstacle(
     let swap = swap.then(|| "it is a swap file in use".to_owned());
     match action {
         Action::Reflink => {
-            let flags = sys::open_file_at(folder, name).and_then(rustix::fs::ioctl_getflags);
-            let apart = mount.filter(|mount| UNSHARED.contains(&mount.fs_type.as_str()));
-            let apart =
-                apart.map(|mount| format!("{} cannot share blocks between files", mount.fs_type));
+            let fd = sys::open_file_at(folder, name);
+            let flags = fd.as_ref().map(rustix::fs::ioctl_getflags);
+            let unshared = |kind: &str| {
+                UNSHARED.contains(&kind) || fd.as_ref().is_ok_and(|fd| !can_share_blocks(fd))
+            };
+            let kind = mount.map_or("this file system", |mount| mount.fs_type.as_str());
+            let apart = unshared(kind)
+                .then(|| format!("{kind} cannot share blocks between files on this disk"));
             let inline = find_inline_data(folder, name, stat);
             Obstacle {
                 acted: swap
@@ -84,7 +88,7 @@ pub(super) fn find_obstacle(
                     .or(own)
                     .or_else(|| read_only(folder, name)),
                 kept: swap.or(apart).or(inline),
-                in_place: flags.is_ok_and(|flags| flags.contains(IFlags::NOCOW)),
+                in_place: matches!(flags, Ok(Ok(flags)) if flags.contains(IFlags::NOCOW)),
             }
         }
         _ => {
@@ -102,6 +106,13 @@ pub(super) fn find_obstacle(
             }
         }
     }
+}
+
+/// Returns whether the file system can share blocks, for example `false` on XFS made with `reflink=0`. The range that
+/// is tried is not aligned to blocks, so no file system shares it: only the error differs.
+fn can_share_blocks(fd: &OwnedFd) -> bool {
+    let tried = sys::dedupe_range(fd, fd, 1, 1);
+    !matches!(tried, Err(Errno::OPNOTSUPP | Errno::NOTTY))
 }
 
 /// Returns a reason if the file's data is stored in metadata, which cannot be shared.

@@ -137,9 +137,14 @@ impl How<'_> {
                 .filter_map(|id| self.look(id, &mut plan.refused))
                 .collect();
             if !names.is_empty() {
+                let share = match self.action {
+                    // Sharing blocks changes no time of a file, so the index does not notice it.
+                    Action::Reflink => crate::sharing::read_share(files, *first),
+                    _ => files.share(*first),
+                };
                 copies.push(Copy {
                     names,
-                    share: files.share(*first),
+                    share,
                     bytes: files.allocated(*first),
                     doubt: None,
                 });
@@ -191,10 +196,13 @@ impl How<'_> {
     fn refuse_alone(&self, copy: &Copy, plan: &mut ActPlan) {
         let why = match self.action {
             Action::Hardlink => {
-                "hard links do not reach from one file system, subvolume or mount to another: no copy that \
-                 stays lies on its own"
+                "hard links do not cross file systems, subvolumes or mounts, and the copy that stays is on \
+                 another one; --delete or --move frees it (--reflink too, between subvolumes of one btrfs)"
             }
-            _ => "blocks cannot be shared between file systems: no copy that stays lies on its own",
+            _ => {
+                "blocks cannot be shared between file systems, and the copy that stays is on another one; \
+                 --delete or --move frees it"
+            }
         };
         let names = copy.names.iter().map(|name| &name.subject);
         for name in names.filter(|name| acted_on(&name.path, self.rules)) {

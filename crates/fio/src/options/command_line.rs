@@ -2,7 +2,7 @@
 
 use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
-use super::{JobOptions, OptionSource, OptionsError, canonical_name, is_flag};
+use super::{ALIASES, JobOptions, NAMES, OptionSource, OptionsError, canonical_name, is_flag};
 use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -392,6 +392,7 @@ fn parse_invocation(
                 secrets::withhold_in_text(rest).escape_debug()
             ));
         }
+        let key = expand_abbreviation(key);
         if OWN.contains(&key) {
             continue;
         }
@@ -466,6 +467,24 @@ fn finish(
     job.open = open;
     result.jobs.push(job);
     Ok(())
+}
+
+/// Returns the only option that starts with `key`, as getopt_long(3) does for fio; `key` if fio knows it, or several
+/// or no options start with it. Job files know no abbreviations.
+fn expand_abbreviation(key: &str) -> &str {
+    let names = || {
+        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+        let own = OWN.iter().chain(&OWN_WITH_VALUE).copied();
+        NAMES.lines().chain(aliases).chain(own)
+    };
+    if names().any(|name| name == key) {
+        return key;
+    }
+    let mut found = names().filter(|name| name.starts_with(key));
+    match found.next() {
+        Some(first) if found.all(|name| name == first) => first,
+        _ => key,
+    }
 }
 
 /// Builds a job from options with some unknown values.

@@ -235,3 +235,14 @@ fn text_is_a_job_file_or_a_script() {
         assert!(error.starts_with(expected), "{error}");
     }
 }
+
+/// As fio 3.33: `--time_base=1` is time_based, and `--tim=1` is ambiguous.
+#[test]
+fn abbreviations_of_a_command_line() {
+    let job = one("fio --name=x --rw=randread --time_base=1 --runti=60 --ioengin=libaio --iod=8");
+    assert!(job.is_on("time_based", false));
+    assert_eq!(job.given("runtime"), Some("60"));
+    assert_eq!(job.engine, "libaio");
+    assert_eq!(job.given("iodepth"), None, "ambiguous");
+    assert_eq!(one("fio --name=x --tim=1").given("time_based"), None);
+}

@@ -94,7 +94,7 @@ impl Worker<'_> {
         }
     }
 
-    fn receive(&mut self, at: usize) {
+    pub(super) fn receive(&mut self, at: usize) {
         loop {
             let connection = &mut self.connections[at];
             let Some(stream) = &mut connection.stream else {
@@ -104,11 +104,13 @@ impl Worker<'_> {
             let (read, drained) = match stream.read(&mut self.buffer, uninteresting) {
                 Ok(ReadOutcome::Bytes(n, drained)) => {
                     self.tally.received += n as u64;
+                    connection.came += n as u64;
                     let fed = connection.reader.feed(&self.buffer[..n], &mut self.memory);
                     (fed, drained)
                 }
                 Ok(ReadOutcome::Skipped(n, drained)) => {
                     self.tally.received += n;
+                    connection.came += n;
                     (Ok(connection.reader.skip(n)), drained)
                 }
                 Ok(ReadOutcome::Nothing) => return,
@@ -133,6 +135,7 @@ impl Worker<'_> {
 
     fn answered(&mut self, at: usize, answer: &HttpResponse) {
         self.judge(at, answer);
+        self.learn_length(at);
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
         connection.answers += 1;

@@ -171,6 +171,18 @@ fn find_long_option<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     words.iter().rev().find_map(value)
 }
 
+/// Returns whether `--key` is on; sysbench takes it without a value for `on`. The last one counts.
+fn find_switch(words: &[String], key: &str) -> Option<bool> {
+    let switch = |word: &String| match word.strip_prefix("--")?.strip_prefix(key)? {
+        "" => Some(true),
+        value => Some(matches!(
+            value.strip_prefix('=')?,
+            "on" | "true" | "1" | "yes"
+        )),
+    };
+    words.iter().rev().find_map(switch)
+}
+
 fn explain_sysbench(words: &[String]) -> Option<ExplainedCommand> {
     if !words.iter().any(|word| word == "fileio")
         && find_long_option(words, "test") != Some("fileio")
@@ -180,10 +192,7 @@ fn explain_sysbench(words: &[String]) -> Option<ExplainedCommand> {
     let mode = find_long_option(words, "file-test-mode").unwrap_or("none given");
     let flags = find_long_option(words, "file-extra-flags").unwrap_or_default();
     let has = |flag: &str| flags.split(',').any(|one| one == flag);
-    let on = |key: &str, default: bool| match find_long_option(words, key) {
-        Some(value) => matches!(value, "on" | "true" | "1" | "yes"),
-        None => default,
-    };
+    let on = |key: &str, default: bool| find_switch(words, key).unwrap_or(default);
     let (reads, writes) = match mode {
         "seqrd" | "rndrd" => (true, false),
         "seqwr" | "seqrewr" | "rndwr" => (false, true),

@@ -232,3 +232,42 @@ fn what_a_page_could_not_take_in_is_not_the_network() {
     record.ceiling_bit_per_s = Some(0.0);
     assert_eq!(one(&record, "call").grade, Grade::Bad);
 }
+
+/// Pages on a slow link are few, because the next one waits for the last.
+#[test]
+fn few_events_are_enough_to_be_bad_but_not_to_be_good() {
+    let pages = |took: &[u64]| {
+        let event = |(i, took): (usize, &u64)| RecordEvent {
+            due: i as u64 * 6_000_000,
+            late: 0,
+            took: Some(*took),
+        };
+        person("browsing", took.iter().enumerate().map(event).collect())
+    };
+    for (took, grade) in [
+        (&[5_000_000; 3][..], Grade::Bad),
+        (&[5_000_000; 2], Grade::Bad),
+        (&[5_000_000; 1], Grade::Unknown),
+        (&[5_000_000, 5_000_000, 90_000], Grade::Unknown),
+        (&[90_000; 4], Grade::Unknown),
+        (&[90_000; 5], Grade::Good),
+    ] {
+        assert_eq!(one(&pages(took), "browsing").grade, grade, "{took:?}");
+    }
+}
+
+/// A download without a goal is good at any speed.
+#[test]
+fn a_download_does_not_stand_for_roles_with_a_goal() {
+    let mut record = person("browsing", Vec::new());
+    record.ran_us = 8_000_000;
+    record.roles.push(RoleRecord {
+        role: "download".to_owned(),
+        slots: vec![100_000; 80],
+        ..RoleRecord::default()
+    });
+    let both = judge(&record, &[role("browsing"), role("download")]);
+    assert_eq!(both.roles[1].grade, Grade::Good);
+    assert_eq!(both.grade, Grade::Unknown);
+    assert_eq!(judge(&record, &[role("download")]).grade, Grade::Good);
+}

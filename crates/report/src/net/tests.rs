@@ -204,3 +204,77 @@ fn two_runs_on_one_page() {
     assert_eq!(page.matches("<svg").count(), 2);
     assert!(page.matches("class=\"line\"").count() > 3);
 }
+
+/// The bars of the page are shares of its width, so that 80 and 100 % differ on a phone.
+#[test]
+fn bars_of_verdicts_are_shares_of_the_drawing() {
+    let plan = "name = 'x'\nseconds = 10\n[[person]]\nname = 'Anna'\nroles = ['call']\n\
+                [[person]]\nname = 'Ben'\nroles = ['call']\n";
+    let plan = NetPlan::read(plan).unwrap();
+    let people = plan.people.iter().zip([5, 4]).map(|(person, late)| Taken {
+        person: person.name.clone(),
+        client: "device".to_owned(),
+        missing: None,
+        record: Some(PersonRecord {
+            person: person.name.clone(),
+            ran_us: 10_000_000,
+            roles: vec![RoleRecord {
+                role: "call".to_owned(),
+                events: (0..500)
+                    .map(|i| RecordEvent {
+                        due: i * 20_000,
+                        late: 0,
+                        took: Some(if i % 5 < late { 300_000 } else { 9_000 }),
+                    })
+                    .collect(),
+                ..RoleRecord::default()
+            }],
+            ..PersonRecord::default()
+        }),
+    });
+    let run = Run {
+        people: people.collect(),
+        plan: plan.clone(),
+        began: "2026-11-22T14:02:00Z".parse().unwrap(),
+        aborted: false,
+        congestion: Vec::new(),
+    };
+    let judged = run.judged();
+    let page = page(&Net {
+        run: &run,
+        judged: &judged,
+        zone: TimeZone::UTC,
+    });
+    let number = |text: &str, name: &str| -> f64 {
+        let at = text.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
+        text[at..]
+            .split(['"', ' '])
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let svg = &page[page.find("<svg").unwrap()..];
+    let svg = &svg[..svg.find("</svg>").unwrap()];
+    let bars: Vec<f64> = svg
+        .match_indices("<rect")
+        .map(|(at, _)| &svg[at..])
+        .filter(|rect| rect[..rect.find('>').unwrap()].contains("c-special"))
+        .map(|rect| number(rect, "width"))
+        .collect();
+    assert_eq!(bars.len(), 2, "{svg}");
+    assert!((bars[1] / bars[0] - 0.8).abs() < 0.01, "{bars:?}");
+    let whole: f64 = svg
+        .split("viewBox=\"0 0 ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(
+        bars[0] < whole && bars[0] > 0.9 * whole,
+        "{bars:?} of {whole}"
+    );
+}

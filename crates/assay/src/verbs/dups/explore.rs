@@ -125,6 +125,50 @@ pub fn shown(files: &Files, id: FileId) -> String {
     }
 }
 
+/// The bytes to gain, by what can free them.
+struct LinkReach {
+    /// Hard links can free these.
+    linkable: u64,
+    /// Hard links cannot free these, reflinks can.
+    across_subvolumes: u64,
+    /// Only deleting or moving frees these.
+    across_disks: u64,
+}
+
+impl LinkReach {
+    fn of(files: &Files, groups: &Groups) -> Self {
+        let gain: u64 = groups.iter().map(|group| group.gain()).sum();
+        let across: u64 = groups.iter().map(|group| group.gain_across(files)).sum();
+        let across_disks: u64 = groups
+            .iter()
+            .map(|group| group.gain_across_disks(files))
+            .sum();
+        Self {
+            linkable: gain.saturating_sub(across),
+            across_subvolumes: across.saturating_sub(across_disks),
+            across_disks,
+        }
+    }
+}
+
+/// Returns the arguments of `assay dups act` that free most without deleting, and what they do; `None` if nothing
+/// is to gain.
+pub fn suggest_action(files: &Files, groups: &Groups) -> Option<(&'static str, &'static str)> {
+    let reach = LinkReach::of(files, groups);
+    if reach.linkable > 0 {
+        Some(("--hardlink PATH", "what linking would do"))
+    } else if reach.across_subvolumes > 0 {
+        Some(("--reflink PATH", "what sharing blocks would do"))
+    } else if reach.across_disks > 0 {
+        Some((
+            "--delete PATH",
+            "what would be deleted below PATH, for copies elsewhere",
+        ))
+    } else {
+        None
+    }
+}
+
 /// Formats totals, and the groups with most to gain.
 pub fn groups_text(
     out: &mut dyn Write,
@@ -146,13 +190,21 @@ pub fn groups_text(
         format_plural(copies, "redundant file", "redundant files"),
         Binary.show(gain)
     )?;
-    let across: u64 = groups.iter().map(|group| group.gain_across(files)).sum();
-    if across > 0 {
+    let reach = LinkReach::of(files, groups);
+    if reach.across_disks > 0 {
         writeln!(
             out,
-            "{} of it by deleting or moving alone: hard links do not reach from one file system or subvolume to \
-             another",
-            Binary.show(across)
+            "{} of it only by deleting or moving: these copies are on different file systems, which links do not \
+             cross",
+            Binary.show(reach.across_disks)
+        )?;
+    }
+    if reach.across_subvolumes > 0 {
+        writeln!(
+            out,
+            "{} of it by reflinks, deleting or moving: these copies are in different subvolumes, which hard links \
+             do not cross",
+            Binary.show(reach.across_subvolumes)
         )?;
     }
     if doubtful > 0 {

@@ -259,11 +259,14 @@ fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyh
     super::explore::groups_text(out, &found.files, &found.groups, SHOWN)?;
     left_out(out, &found.skipped)?;
     if indexed && !found.groups.is_empty() {
-        writeln!(
+        write!(
             out,
-            "\nNext: `assay dups report` lists all groups, `assay dups dirs` compares folders,\n\
-             `assay dups act --hardlink PATH` shows what linking would do."
+            "\nNext: `assay dups report` lists all groups, `assay dups dirs` compares folders"
         )?;
+        match super::explore::suggest_action(&found.files, &found.groups) {
+            Some((action, shown)) => writeln!(out, ",\n`assay dups act {action}` shows {shown}.")?,
+            None => writeln!(out, ".")?,
+        }
     }
     Ok(())
 }

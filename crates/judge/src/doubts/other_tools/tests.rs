@@ -122,6 +122,11 @@ fn options_change_the_sentence() {
         ("", "after every 100 requests"),
         ("--file-fsync-freq=10", "after every 10 requests"),
         ("--file-fsync-all=on", "after every write"),
+        ("--file-fsync-all", "after every write"),
+        (
+            "--file-fsync-all=on --file-fsync-all=off",
+            "after every 100 requests",
+        ),
         ("--file-fsync-freq=0", "at the end only"),
         (
             "--file-fsync-freq=0 --file-fsync-end=off",
