@@ -11,6 +11,9 @@ const PROBES: usize = 5;
 /// Longest wait for one answer: a slower one is not the quickest.
 const LIMIT: Duration = Duration::from_secs(2);
 
+/// How many times as quick as the load the quickest answer is at least.
+const LEAST_GAIN: u32 = 2;
+
 /// Requests without a body and without effect on the server (RFC 9110, section 9.2.1): method, path, header. An empty
 /// path is that of the load. Many servers answer `TRACE` themselves, before they look for a file or a program.
 const REQUESTS: [(&str, &str, &str); 5] = [
@@ -44,7 +47,8 @@ impl SmallestAnswer {
 }
 
 impl Ready {
-    /// Sends each harmless request some times, and returns a load of the quickest; `None` if the server refuses all.
+    /// Sends each harmless request some times, and returns a load of the quickest. `None` if the server refuses all, and
+    /// if none is much quicker than the load itself: the program behind the server may have answered it.
     pub fn find_smallest_answer(
         &self,
         load: &Http,
@@ -59,7 +63,25 @@ impl Ready {
                 quickest = Some((took, answer));
             }
         }
-        quickest.map(|(_, answer)| answer)
+        let (took, answer) = quickest?;
+        let usual = self.probe_load(stop)?;
+        (took * LEAST_GAIN <= usual).then_some(answer)
+    }
+
+    /// Shortest time of the first request of the load.
+    fn probe_load(&self, stop: &dyn Fn() -> bool) -> Option<Duration> {
+        let target = self.target();
+        let (request, address) = (target.requests.first()?, *target.addresses.first()?);
+        let mut least: Option<Duration> = None;
+        for _ in 0..PROBES {
+            let took = match probe(request, address, target.tls.as_ref(), LIMIT, stop) {
+                Ok(probed) => probed.took,
+                Err(_) if stop() => return None,
+                Err(_) => LIMIT,
+            };
+            least = Some(least.map_or(took, |least| least.min(took)));
+        }
+        least
     }
 
     fn probe_answer(

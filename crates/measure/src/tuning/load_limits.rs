@@ -108,7 +108,9 @@ impl MachineDriver<'_> {
     fn find_smallest_answer(&self) -> Result<BottomLoad, String> {
         let answer = self.ready.as_ref();
         let answer = answer.and_then(|(loader, _)| loader.find_smallest_answer());
-        let answer = answer.ok_or("the server refuses the small requests that would show it")?;
+        let answer = answer.ok_or(
+            "no floor is known: the server answers no harmless request much quicker than this one",
+        )?;
         Ok(BottomLoad {
             what: format!("the smallest answer of this server ({})", answer.describe()),
             load: Load::Http(Box::new(answer.load)),

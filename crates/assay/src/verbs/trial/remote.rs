@@ -31,10 +31,11 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut is_lost = false;
     let done = args.remote.go(args.quiet, |way| {
         let unsaid = !args.yes && !args.dry_run && !args.recover && args.resume.is_none();
-        if unsaid && std::io::stdin().is_terminal() {
-            if let Some(status) = agree_there(way, &mut asked, global)? {
-                return Ok(status);
-            }
+        if unsaid
+            && std::io::stdin().is_terminal()
+            && let Some(status) = agree_there(way, &mut asked, global)?
+        {
+            return Ok(status);
         }
         let done = carry(way, &asked, args, global);
         is_lost = way.is_lost();
