@@ -113,7 +113,7 @@ def sync_storm(plant):
 
 def sync_by_shell(plant):
     """A script that writes small files and syncs each; where a sync costs nothing, it starts processes most of the time."""
-    plant.group("cpu")
+    plant.first_group()
     code = f"i=0; while :; do i=$(( (i + 1) % 50 )); dd if=/dev/zero of={plant.dir}/f$i bs=4k count=1 conv=fsync; done"
     plant.start("sh", "-c", code)
     return plant.name, [{"fsync-storm", "slow-flush", "short-lived-processes"}]

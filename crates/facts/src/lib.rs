@@ -109,6 +109,14 @@ pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     })
 }
 
+/// Collects the facts that are in files: those of kernel, CPU, memory and settings. Starts no program. Otherwise like
+/// [`collect`].
+#[must_use]
+pub fn collect_from_files(host: &dyn Host) -> Facts {
+    let redacted = Redacted::new(host, false);
+    part(&redacted, |g| collectors::of_files(g, false))
+}
+
 fn part(host: &dyn Host, collect: impl FnOnce(&mut Gather<'_>)) -> Facts {
     let mut g = Gather::new(host);
     collect(&mut g);

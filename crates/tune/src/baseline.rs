@@ -107,6 +107,15 @@ pub struct BottomRung {
     pub what: String,
     /// The figure of the objective, base units, with its uncertainty.
     pub figure: Interval,
+    /// Whether settings that are tried act on this figure too: a server gives its smallest answer with its own
+    /// settings.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub is_tunable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_no(value: &bool) -> bool {
+    !*value
 }
 
 impl BottomRung {
@@ -176,6 +185,7 @@ mod tests {
                 high: 9e6,
                 confidence: 0.95,
             },
+            is_tunable: false,
         };
         let short = |want: &str, hope| rung.is_short_of(&want.parse().unwrap(), hope);
         assert!(short("w.p99 <= 5ms", 0.0));

@@ -90,9 +90,10 @@ impl TunePlan {
     }
 
     /// Largest gain that candidates in `order` expect below the lowest layer that is measured, 0.2 for 20 %: a
-    /// scheduler acts on what the device alone reaches.
+    /// scheduler acts on what the device alone reaches, and any setting of a server on its smallest answer.
     pub(crate) fn hope_below_bottom(&self, order: &[usize]) -> f64 {
-        let below = |at: &&usize| self.candidates[**at].acts_on_device();
+        let is_tunable = self.bottom.as_ref().is_some_and(|rung| rung.is_tunable);
+        let below = |at: &&usize| is_tunable || self.candidates[**at].acts_on_device();
         let gains = order.iter().filter(below);
         gains
             .map(|at| self.candidates[*at].prior.gain)
@@ -187,6 +188,17 @@ mod tests {
         plan.candidates[1].prior.gain = 0.9;
         assert_eq!(plan.hope_below_bottom(&[0, 1]), 0.2);
         assert_eq!(plan.hope_below_bottom(&[1]), 0.0);
+        let figure = Interval {
+            low: 1.0,
+            high: 2.0,
+            confidence: 0.95,
+        };
+        plan.bottom = Some(BottomRung {
+            what: "the smallest answer".to_owned(),
+            figure,
+            is_tunable: true,
+        });
+        assert_eq!(plan.hope_below_bottom(&[0, 1]), 0.9);
     }
 
     #[test]
@@ -210,6 +222,7 @@ mod tests {
             bottom: Some(BottomRung {
                 what: "vda alone".to_owned(),
                 figure: Interval { high, ..figure },
+                is_tunable: false,
             }),
             ..Diagnosis::default()
         };

@@ -88,6 +88,7 @@ fn a_goal_that_is_met_or_out_of_reach_touches_nothing() {
             high: 15e3,
             confidence: 0.95,
         },
+        is_tunable: false,
     });
     let (_, ending) = run(unreachable.clone(), &mut beyond);
     assert!(matches!(ending, Ending::Beyond { .. }), "{ending:?}");

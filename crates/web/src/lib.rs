@@ -20,6 +20,7 @@ pub mod record;
 mod remote_counters;
 mod server;
 mod session;
+mod smallest_answer;
 mod sockets;
 mod step;
 mod target;
@@ -33,5 +34,6 @@ pub use server::{ServerError, ServerProcesses};
 pub use session::{
     CarryError, Loading, Search, Settings, WebEvent, carry_out, carry_out_on, estimate,
 };
+pub use smallest_answer::SmallestAnswer;
 pub use step::{Bench, Manner, Shape, measure};
 pub use target::{ConsentRequest, Family, Target, TargetError, What, find};

@@ -139,6 +139,11 @@ impl Ready {
         &self.target
     }
 
+    /// Returns the requirements of its requests.
+    pub(crate) fn consent_request(&self) -> &ConsentRequest {
+        &self.asked
+    }
+
     /// Probes the server again after a configuration change and updates the expected answer.
     ///
     /// # Errors

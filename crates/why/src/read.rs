@@ -10,6 +10,7 @@ mod file_systems;
 mod groups;
 mod guests;
 mod inotify_users;
+mod local_listeners;
 mod memory;
 mod network;
 mod network_namespaces;
@@ -29,7 +30,7 @@ use groups::GroupDirs;
 use guests::GuestMonitors;
 use network_namespaces::NetworkNamespaces;
 use processes::ProcessTable;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,6 +59,10 @@ pub(crate) struct MachineReader {
     owners: DescriptorOwners,
     guests: GuestMonitors,
     networks: NetworkNamespaces,
+    /// Contents of files that hardly change, since the last thorough look.
+    settings: BTreeMap<PathBuf, Option<String>>,
+    /// What the tables of sockets showed in the look before, if they need not be read in each look.
+    last_sockets: Option<sockets::SeenSockets>,
     missing: BTreeSet<String>,
 }
 
@@ -77,6 +82,8 @@ impl MachineReader {
             owners: DescriptorOwners::default(),
             guests: GuestMonitors::default(),
             networks: NetworkNamespaces::default(),
+            settings: BTreeMap::new(),
+            last_sockets: None,
             missing: BTreeSet::new(),
         }
     }
@@ -106,6 +113,9 @@ impl MachineReader {
             let text = "what other users' processes wait for in the kernel, their open files, the locks of their \
                         threads: run as root";
             self.missing.insert(text.to_owned());
+        }
+        if self.is_thorough() {
+            self.settings.clear();
         }
         cpu::read(self, &mut look);
         memory::read(self, &mut look);
@@ -198,6 +208,16 @@ impl MachineReader {
                 None
             }
         }
+    }
+
+    /// Reads a file that hardly changes, such as a limit: in thorough looks, and when it is asked for first.
+    fn setting_at(&mut self, path: &Path) -> Option<String> {
+        if let Some(text) = self.settings.get(path) {
+            return text.clone();
+        }
+        let text = self.text_at(path);
+        self.settings.insert(path.to_owned(), text.clone());
+        text
     }
 
     /// Reads a file in pieces; see [`Host::scan`].

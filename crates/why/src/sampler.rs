@@ -9,7 +9,6 @@ use crate::WatchSubject;
 use crate::machine_look::{FACT, MachineLook};
 use crate::read::{MachineReader, SharedProgress};
 use crate::suspect_page::list_used_facts;
-use assay_facts::CollectOptions;
 use assay_host::Host;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -127,12 +126,12 @@ pub fn watch(
 }
 
 /// Collects the facts that the pages use, as texts of the machine, in a thread of its own: what a source hangs in
-/// stops no look.
+/// stops no look. Facts that only programs print would cost more than all looks of a minute.
 fn start_fact_collection(host: &Arc<dyn Host>) -> Receiver<BTreeMap<String, String>> {
     let (sender, receiver) = channel();
     let host = Arc::clone(host);
     std::thread::spawn(move || {
-        let facts = assay_facts::collect(&*host, &CollectOptions::default());
+        let facts = assay_facts::collect_from_files(&*host);
         let known = list_used_facts().into_iter().filter_map(|key| {
             let text = match facts.get(key)? {
                 Value::String(text) => text.clone(),
@@ -193,4 +192,24 @@ fn start_worker(
         }
     });
     Worker { looks, stop }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::LiveHost;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn facts_that_pages_use_are_in_files() {
+        // A virtual machine has no scaling of frequencies; its collector reads files too.
+        let facts = assay_facts::collect_from_files(&LiveHost);
+        let family = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
+        let known: BTreeSet<String> = facts.map.keys().map(|key| family(key)).collect();
+        let used = list_used_facts();
+        assert!(!used.is_empty());
+        for key in used {
+            assert!(known.contains(&family(key)), "{key}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ pub(super) use past_trials::Recovery;
 
 pub(super) use begin::asks;
 pub(crate) use past_trials::told;
+pub(in crate::verbs) use remote::{agree_there, report_after_loss};
 pub(in crate::verbs) use undo::revert_kept;
 
 use super::advice::{Own, assignment};

@@ -185,7 +185,7 @@ pub struct Args {
           conflicts_with_all = ["want", "show", "list", "resume", "undo", "dry_run"])]
     confirm: Option<String>,
 
-    /// Try what a session kept on other machines, host by host
+    /// Try what a session kept on other machines, ring by ring
     #[arg(long, value_name = "SESSION", requires = "host",
           conflicts_with_all = ["target", "want", "goal", "show", "list", "resume", "undo", "confirm"])]
     apply: Option<String>,

@@ -7,6 +7,7 @@ mod common;
 mod counters;
 mod cut;
 mod hostile;
+mod rings;
 mod tuned;
 
 use common::servers::Servers;

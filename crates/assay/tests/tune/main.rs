@@ -11,6 +11,7 @@ mod pieces;
 mod planted;
 mod printed;
 mod sceptic;
+mod web_server;
 
 use planted::{Planted, json, names, until};
 use std::fs;

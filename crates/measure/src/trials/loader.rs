@@ -13,6 +13,7 @@ use assay_model::sample::Sample;
 use assay_model::trial::{Trial, TrialPlan};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Load, Nanos};
+use assay_web::SmallestAnswer;
 use std::path::{Path, PathBuf};
 
 /// Runs the load.
@@ -95,6 +96,13 @@ impl<'a> Loader<'a> {
             round: pair,
             number,
         })?)
+    }
+
+    /// Returns a load of the quickest answer of a web server; `None` for other loads, and without such an answer.
+    pub(crate) fn find_smallest_answer(&self) -> Option<SmallestAnswer> {
+        let http = self.load.http()?;
+        let server = self.tools.server(&http.kept())?;
+        server.find_smallest_answer(http, &|| self.env.cancel.is_cancelled())
     }
 
     /// Returns the target of the load if the change is a setting: a scratch file in a directory, a

@@ -1,6 +1,6 @@
 //! What limits the load of a session, and what its lowest layer reaches under the same load: for a command the
 //! start of a process, for durable writes a direct write that waits for the device, for direct reads the disk
-//! itself. What follows from it is in `assay_tune::Diagnosis`.
+//! itself, for a web server its own smallest answer. What follows from it is in `assay_tune::Diagnosis`.
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
@@ -28,6 +28,8 @@ struct BottomLoad {
     load: Load,
     /// The disk, which is only read; else the place of the session's own load.
     disk: Option<Ground>,
+    /// Whether the settings that are tried act on it too.
+    is_tunable: bool,
 }
 
 impl MachineDriver<'_> {
@@ -65,12 +67,15 @@ impl MachineDriver<'_> {
         rounds: u32,
     ) -> Result<Result<BottomRung, String>, TuneError> {
         let env = self.lent.env;
-        let bottom = find_bottom_load(&self.trial, |disk| Ground::open(env.host, disk).ok());
+        self.make_ready()?;
+        let bottom = match &self.trial.plan.load {
+            Load::Http(_) => self.find_smallest_answer(),
+            _ => find_bottom_load(&self.trial, |disk| Ground::open(env.host, disk).ok()),
+        };
         let bottom = match bottom {
             Ok(bottom) => bottom,
             Err(why) => return Ok(Err(why)),
         };
-        self.make_ready()?;
         let mut trial = self.trial.clone();
         trial.plan.load = bottom.load.clone();
         let work = self.lent.scratch.dir();
@@ -96,26 +101,45 @@ impl MachineDriver<'_> {
             values.extend(judged[0].figures.get(&objective.metric()).copied());
         }
         self.pairs += rounds;
-        Ok(summarise(bottom.what, objective, &values, rounds))
+        Ok(summarise(bottom, objective, &values, rounds))
+    }
+
+    /// The smallest answer of the web server of the load.
+    fn find_smallest_answer(&self) -> Result<BottomLoad, String> {
+        let answer = self.ready.as_ref();
+        let answer = answer.and_then(|(loader, _)| loader.find_smallest_answer());
+        let answer = answer.ok_or(
+            "no floor is known: the server answers no harmless request much quicker than this one",
+        )?;
+        Ok(BottomLoad {
+            what: format!("the smallest answer of this server ({})", answer.describe()),
+            load: Load::Http(Box::new(answer.load)),
+            disk: None,
+            is_tunable: true,
+        })
     }
 }
 
 fn summarise(
-    what: String,
+    bottom: BottomLoad,
     objective: &Want,
     values: &[f64],
     rounds: u32,
 ) -> Result<BottomRung, String> {
     if (values.len() as u32) < rounds {
         let metric = objective.metric();
-        return Err(format!("{what} gives no figure `{metric}`"));
+        return Err(format!("{} gives no figure `{metric}`", bottom.what));
     }
     let figure = Interval {
         low: values.iter().copied().fold(f64::INFINITY, f64::min),
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         confidence: RANGE_OF_EIGHT,
     };
-    Ok(BottomRung { what, figure })
+    Ok(BottomRung {
+        what: bottom.what,
+        figure,
+        is_tunable: bottom.is_tunable,
+    })
 }
 
 /// Times of the parts of an operation that are known.
@@ -154,7 +178,7 @@ fn find_bottom_load(
                 prints: Some(figure),
                 ..
             } => Err(format!(
-                "`{}` is printed by the load, and no lower layer prints it",
+                "no floor is known for `{}`: the load prints it, and no lower layer does",
                 figure.name
             )),
             Load::Command { .. } => Ok(BottomLoad {
@@ -164,6 +188,7 @@ fn find_bottom_load(
                     prints: None,
                 },
                 disk: None,
+                is_tunable: false,
             }),
             _ => Err(format!(
                 "no lower layer of this load ({}) is known",
@@ -190,6 +215,7 @@ fn find_bottom_load(
                 size: *size,
             },
             disk: None,
+            is_tunable: false,
         });
     }
     if !workload.direct {
@@ -206,6 +232,7 @@ fn find_bottom_load(
             size: *size,
         },
         disk: Some(ground),
+        is_tunable: false,
     })
 }
 

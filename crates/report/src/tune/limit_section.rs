@@ -52,12 +52,17 @@ fn describe_bottom(view: &TuneView<'_>, diagnosis: &Diagnosis) -> Option<String>
     let metric = view.session.metric();
     let range =
         [bottom.figure.low, bottom.figure.high].map(|end| format_figure(metric.quantity, end));
-    Some(format!(
-        "{} alone, under the same load: {metric} of {} to {} in eight rounds. No setting above it gets further.",
-        capitalise(&bottom.what),
-        range[0],
-        range[1]
-    ))
+    let what = capitalise(&bottom.what);
+    let figures = format!("{metric} of {} to {} in eight rounds", range[0], range[1]);
+    Some(match bottom.is_tunable {
+        true => format!(
+            "{what}, under the same load: {figures}. An answer with content takes longer; only a setting that speeds up \
+             every answer gets further."
+        ),
+        false => format!(
+            "{what} alone, under the same load: {figures}. No setting above it gets further."
+        ),
+    })
 }
 
 fn capitalise(text: &str) -> String {
@@ -84,6 +89,10 @@ pub(super) fn describe_purchase(view: &TuneView<'_>) -> Option<String> {
         (assay_model::Load::Command { .. }, _) => format!(
             "A run of any program takes longer here: {metric} of {wanted} needs a faster CPU, or a load that does not \
              start a process for each operation."
+        ),
+        (assay_model::Load::Http(_), _) => format!(
+            "Even the smallest answer takes longer here: {metric} of {wanted} needs faster or more CPUs for the \
+             server, or fewer requests at once."
         ),
         (_, Some(LimitKind::Flush | LimitKind::OneAtATime)) => format!(
             "A device that makes this write durable with {metric} of {wanted} or better: any SSD with power-loss \

@@ -65,18 +65,20 @@ fn format_visit(session: &TuneSession) -> Option<String> {
 }
 
 fn format_diagnosis(session: &TuneSession, diagnosis: &Diagnosis) -> Option<String> {
-    let limit = diagnosis.limit.as_ref()?;
-    let mut line = format!("limit: {} ({})", limit.what.name(), limit.evidence);
-    if let Some(bottom) = &diagnosis.bottom {
+    let limit = diagnosis.limit.as_ref();
+    let limit = limit.map(|limit| format!("limit: {} ({})", limit.what.name(), limit.evidence));
+    let bottom = diagnosis.bottom.as_ref().map(|bottom| {
         let quantity = session.metric().quantity;
-        line.push_str(&format!(
-            "; {} reaches {} to {}",
-            bottom.what,
-            format_figure(quantity, bottom.figure.low),
-            format_figure(quantity, bottom.figure.high)
-        ));
-    }
-    Some(line)
+        let ends = [bottom.figure.low, bottom.figure.high];
+        let [low, high] = ends.map(|end| format_figure(quantity, end));
+        format!("{} reaches {low} to {high}", bottom.what)
+    });
+    let known: Vec<String> = limit
+        .into_iter()
+        .chain(bottom)
+        .chain(diagnosis.no_bottom.clone())
+        .collect();
+    (!known.is_empty()).then(|| known.join("; "))
 }
 
 fn format_pair(before: &TuneSession, outcome: &PairOutcome, after: &TuneSession) -> Option<String> {

@@ -3,13 +3,16 @@
 use super::MachineReader;
 use super::connection_pools::WaitingHolder;
 use super::file_locks::list_awaited;
+use super::processes::thread_seconds;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most links of open files that are read for one search.
 const MOST_LINKS: usize = 20_000;
-/// Looks between two searches.
+/// Looks between two searches, at least.
 const PAUSE: u64 = 3;
+/// Share of one CPU that searches may use.
+const SEARCH_SHARE: f64 = 0.003;
 
 /// Processes that hold sockets and pipes that others wait for.
 #[derive(Default)]
@@ -41,8 +44,11 @@ impl DescriptorOwners {
         }
         let is_unknown = wanted.iter().any(|link| !self.known.contains_key(link));
         if is_unknown && reader.looks >= self.next_search {
-            self.next_search = reader.looks + PAUSE;
+            let begin = thread_seconds();
             self.known = search(reader, &wanted);
+            let cost = thread_seconds() - begin;
+            let pause = (cost / SEARCH_SHARE).min(60.0) as u64;
+            self.next_search = reader.looks + pause.max(PAUSE);
         }
         for entity in &mut look.entities {
             let link = entity

@@ -95,6 +95,7 @@ impl GroupDirs {
 
 fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
     read_pids(reader, dir, group);
+    read_unified_limits(reader, dir, group);
     let mut text = |name: &str| reader.text_at(&dir.join(name));
     if let Some(text) = text("cpu.stat") {
         set_pairs(
@@ -108,9 +109,6 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
             ],
         );
     }
-    if let Some(quota) = text("cpu.max").as_deref().and_then(parse_cpu_max) {
-        group.set("cpu.quota", quota);
-    }
     for name in ["cpu", "io", "memory"] {
         if let Some(text) = text(&format!("{name}.pressure")) {
             for (kind, seconds) in parse_pressure(&text) {
@@ -118,14 +116,8 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
             }
         }
     }
-    for (file, key) in [
-        ("memory.current", "mem.current"),
-        ("memory.max", "mem.max"),
-        ("memory.high", "mem.high"),
-    ] {
-        if let Some(number) = text(file).and_then(|text| text.trim().parse().ok()) {
-            group.set(key, number);
-        }
+    if let Some(number) = text("memory.current").and_then(|text| text.trim().parse().ok()) {
+        group.set("mem.current", number);
     }
     if let Some(text) = text("memory.events") {
         set_pairs(
@@ -172,6 +164,19 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
             group.set(key, sum);
         }
     }
+}
+
+/// Limits of a group, which hardly change.
+fn read_unified_limits(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
+    let mut text = |name: &str| reader.setting_at(&dir.join(name));
+    if let Some(quota) = text("cpu.max").as_deref().and_then(parse_cpu_max) {
+        group.set("cpu.quota", quota);
+    }
+    for (file, key) in [("memory.max", "mem.max"), ("memory.high", "mem.high")] {
+        if let Some(number) = text(file).and_then(|text| text.trim().parse().ok()) {
+            group.set(key, number);
+        }
+    }
     if let Some(text) = text("io.max").filter(|text| !text.trim().is_empty()) {
         group
             .texts
@@ -207,7 +212,7 @@ fn read_cpu(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
         );
     }
     let mut number =
-        |name: &str| -> Option<f64> { reader.text_at(&dir.join(name))?.trim().parse().ok() };
+        |name: &str| -> Option<f64> { reader.setting_at(&dir.join(name))?.trim().parse().ok() };
     if let (Some(quota), Some(period)) = (number("cpu.cfs_quota_us"), number("cpu.cfs_period_us"))
         && quota > 0.0
         && period > 0.0
@@ -226,9 +231,12 @@ fn read_memory(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
         ("memory.limit_in_bytes", "mem.max"),
         ("memory.failcnt", "mem.reached_max_total"),
     ] {
-        let number = reader
-            .text_at(&dir.join(file))
-            .and_then(|text| text.trim().parse().ok());
+        let path = dir.join(file);
+        let text = match file {
+            "memory.limit_in_bytes" => reader.setting_at(&path),
+            _ => reader.text_at(&path),
+        };
+        let number = text.and_then(|text| text.trim().parse().ok());
         // "No limit" is the largest multiple of the page size that fits a signed long.
         if let Some(number) = number.filter(|number: &f64| *number < 1e18) {
             group.set(key, number);
@@ -251,10 +259,12 @@ fn read_memory(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
 
 fn read_pids(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
     for name in ["pids.current", "pids.max"] {
-        let number = reader
-            .text_at(&dir.join(name))
-            .and_then(|text| text.trim().parse().ok());
-        if let Some(number) = number {
+        let path = dir.join(name);
+        let text = match name {
+            "pids.max" => reader.setting_at(&path),
+            _ => reader.text_at(&path),
+        };
+        if let Some(number) = text.and_then(|text| text.trim().parse().ok()) {
             group.set(name, number);
         }
     }
@@ -271,7 +281,7 @@ fn read_blkio(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
         ("read_iops", "io.read_ops_limit"),
         ("write_iops", "io.write_ops_limit"),
     ] {
-        let text = reader.text_at(&dir.join(format!("blkio.throttle.{name}_device")));
+        let text = reader.setting_at(&dir.join(format!("blkio.throttle.{name}_device")));
         for line in text.unwrap_or_default().lines() {
             let limit = line
                 .split_ascii_whitespace()

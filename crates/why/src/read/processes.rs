@@ -7,6 +7,7 @@ mod part_of_machine;
 mod quiet_processes;
 mod sampled_states;
 mod stat_line;
+mod still_processes;
 mod user_tasks;
 mod users_of_path;
 
@@ -20,14 +21,15 @@ use sampled_states::SampledStates;
 pub(super) use sampled_states::read_wchan;
 use stat_line::StatLine;
 use std::collections::{BTreeMap, BTreeSet};
+use still_processes::StillProcesses;
 use user_tasks::UserTasks;
 
 /// Most processes of a look.
 const MOST: usize = 64;
 /// Largest number of threads that are read for a process.
 const MOST_THREADS: usize = 64;
-/// Number of threads of a process whose states are sampled at a time.
-const SAMPLED_THREADS: usize = 16;
+/// Number of threads of a process whose states are sampled at a time; the next sample goes on with others.
+const SAMPLED_THREADS: usize = 8;
 /// Number of lists after which an idle process is no longer read at each look.
 const PATIENCE: u32 = 10;
 /// Share of one CPU that listing all processes may use.
@@ -71,6 +73,7 @@ pub(super) struct ProcessTable {
     users: UserTasks,
     children: BTreeMap<u32, Children>,
     groups: BTreeSet<String>,
+    still: StillProcesses,
 }
 
 impl ProcessTable {
@@ -81,14 +84,14 @@ impl ProcessTable {
     }
 
     fn sample(&mut self, reader: &mut MachineReader, is_look: bool) {
-        self.states.begin();
+        self.states.begin(is_look);
         for pid in self.tracked.clone() {
-            self.states.add_process(reader, pid, is_look);
-            if self
-                .children
-                .get(&pid)
-                .is_some_and(|children| children.changes)
-            {
+            let children = self.children.get(&pid);
+            let starts_some = children.is_some_and(|children| children.changes);
+            if is_look || starts_some || !self.still.is_still(pid) {
+                self.states.add_process(reader, pid, is_look);
+            }
+            if starts_some {
                 self.sample_children(reader, pid);
             }
         }
@@ -161,6 +164,7 @@ impl ProcessTable {
         look.set("processes", self.all.len() as f64);
         let tracked = &self.tracked;
         self.children.retain(|pid, _| tracked.contains(pid));
+        self.still.retain(tracked);
         let asked = self.asked.iter().filter(|(_, (_, asked))| *asked);
         let asked = asked.map(|(pid, _)| *pid).collect();
         self.states.restart(asked);
@@ -328,7 +332,8 @@ impl ProcessTable {
             f64::from(u8::from(matches!(stat.state, 'T' | 't'))),
         );
         let (mut queued, mut switches) = (0.0, 0.0);
-        for thread in list_threads(reader, pid) {
+        let threads = self.states.threads_of(reader, pid).to_owned();
+        for thread in &threads {
             let text = reader.text(&format!("/proc/{pid}/task/{thread}/schedstat"));
             let text = text.unwrap_or_default();
             let mut words = text.split_ascii_whitespace().skip(1);
@@ -336,6 +341,7 @@ impl ProcessTable {
             queued += next().unwrap_or(0.0) / 1e9;
             switches += next().unwrap_or(0.0);
         }
+        self.still.note(pid, stat.state, switches, threads.len());
         entity.set("switches_total", switches);
         entity.set("queue_total", queued);
         if let Some(text) = reader.text(&format!("/proc/{pid}/io")) {
@@ -375,7 +381,7 @@ fn list_threads(reader: &mut MachineReader, pid: u32) -> Vec<u32> {
 }
 
 /// Returns the CPU time of this thread in seconds.
-fn thread_seconds() -> f64 {
+pub(super) fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

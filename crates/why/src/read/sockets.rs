@@ -1,19 +1,25 @@
 //! Sockets: their number, filled accept queues, unanswered DNS queries, and connections without an answer.
 
-use super::MachineReader;
+use super::processes::thread_seconds;
+use super::{MachineReader, local_listeners};
 use crate::machine_look::{Entity, EntityKind, MachineLook};
-use assay_host::{CommandOutput, Limits, REPEATED};
+use assay_host::REPEATED;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
 
 /// Most bytes of the kernel's tables of sockets in one look, about 150 for each. Listening sockets come first in each
 /// table, so that a bound leaves out connections only.
 const MOST_BYTES: usize = 1 << 20;
-/// Tables of sockets of a network namespace.
-const TABLES: [&str; 4] = ["udp", "udp6", "tcp", "tcp6"];
+/// CPU seconds from which reading the tables is too much for each look.
+const EXPENSIVE: f64 = 0.002;
+/// Tables of sockets of a network namespace, and their names in its `sockstat` files.
+const TABLES: [(&str, &str); 4] = [
+    ("udp", "UDP"),
+    ("udp6", "UDP6"),
+    ("tcp", "TCP"),
+    ("tcp6", "TCP6"),
+];
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     let mut sockets = 0.0;
@@ -54,22 +60,20 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
         }
     }
     if reader.is_second_look() {
-        read_local_listeners(reader, look);
+        local_listeners::read(reader, look);
     }
-    let mut seen = Seen::default();
-    let mut budget = MOST_BYTES;
-    for (net, owner) in reader.list_networks() {
-        seen.network = owner;
-        for table in TABLES {
-            scan_table(reader, &format!("{net}/{table}"), &mut seen, &mut budget);
+    let seen = match reader.last_sockets.take() {
+        Some(seen) => seen,
+        None => {
+            let begin = thread_seconds();
+            let seen = scan_tables(reader, sockets);
+            // The kernel walks its whole table of connections each time, also for a few.
+            if seen.is_quiet() || thread_seconds() - begin > EXPENSIVE {
+                reader.last_sockets = Some(seen.clone());
+            }
+            seen
         }
-    }
-    if budget == 0 {
-        reader.missing.insert(format!(
-            "connections beyond the first {} MB of the kernel's tables ({sockets:.0} sockets)",
-            MOST_BYTES >> 20
-        ));
-    }
+    };
     look.set("tcp.connecting", seen.connecting);
     look.set("dns.open", seen.questions);
     look.set("tcp.zero_window", seen.zero_window);
@@ -89,14 +93,47 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
         }
         look.entities.push(entity);
     }
-    look.entities.append(&mut seen.stuck);
+    look.entities.extend(seen.stuck);
     if let Some((peer, _)) = seen.peers.iter().max_by_key(|(_, count)| **count) {
         look.texts.insert("connecting_to".to_owned(), peer.clone());
     }
 }
 
+/// Reads the tables of all network namespaces; `sockets` is their number in that of assay.
+fn scan_tables(reader: &mut MachineReader, sockets: f64) -> SeenSockets {
+    let mut seen = SeenSockets::default();
+    let mut budget = MOST_BYTES;
+    for (net, owner) in reader.list_networks() {
+        let mut counts = String::new();
+        for file in ["sockstat", "sockstat6"] {
+            counts.push_str(&reader.text(&format!("{net}/{file}")).unwrap_or_default());
+        }
+        seen.network = owner;
+        for (table, count) in TABLES {
+            if has_sockets(&counts, count) {
+                scan_table(reader, &format!("{net}/{table}"), &mut seen, &mut budget);
+            }
+        }
+    }
+    if budget == 0 {
+        reader.missing.insert(format!(
+            "connections beyond the first {} MB of the kernel's tables ({sockets:.0} sockets)",
+            MOST_BYTES >> 20
+        ));
+    }
+    seen
+}
+
+/// Whether a namespace has sockets of a kind, by its `sockstat` files.
+fn has_sockets(text: &str, kind: &str) -> bool {
+    let start = format!("{kind}: inuse 0");
+    !text
+        .lines()
+        .any(|line| line == start || line.starts_with(&format!("{start} ")))
+}
+
 /// Adds the sockets of one table, as far as the bytes reach that are left.
-fn scan_table(reader: &mut MachineReader, path: &str, seen: &mut Seen, budget: &mut usize) {
+fn scan_table(reader: &mut MachineReader, path: &str, seen: &mut SeenSockets, budget: &mut usize) {
     let is_udp = path.contains("/udp");
     let mut lines = WholeLines::default();
     let (mut is_head, mut repeated) = (true, 0);
@@ -136,44 +173,9 @@ impl WholeLines {
     }
 }
 
-/// Accept queues of local sockets, which only `ss` shows: `u_str LISTEN QUEUE MOST PATH INODE …`.
-fn read_local_listeners(reader: &mut MachineReader, look: &mut MachineLook) {
-    let argv = ["ss", "-xlH"].map(OsStr::new);
-    if reader.host.which(argv[0]).is_none() {
-        return;
-    }
-    let limits = Limits {
-        timeout: Duration::from_secs(1),
-    };
-    let done = reader.host.run(&argv, limits).ok();
-    let text = done.filter(CommandOutput::success).map(|done| done.text());
-    for line in text.unwrap_or_default().lines() {
-        if let Some(entity) = parse_local_listener(line) {
-            look.entities.push(entity);
-        }
-    }
-}
-
-/// None for an empty queue.
-fn parse_local_listener(line: &str) -> Option<Entity> {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [_, "LISTEN", queue, most, path, inode, ..] = words[..] else {
-        return None;
-    };
-    let (queue, most): (f64, f64) = (queue.parse().ok()?, most.parse().ok()?);
-    if queue < 1.0 {
-        return None;
-    }
-    let mut entity = Entity::new(EntityKind::Listener, path, format!("local socket {path}"));
-    entity.set("local_queue", queue);
-    entity.set("local_most", most);
-    let link = format!("socket:[{inode}]");
-    entity.texts.insert("held_as".to_owned(), link);
-    Some(entity)
-}
-
-#[derive(Default)]
-struct Seen {
+/// What waits in the tables of sockets.
+#[derive(Clone, Default)]
+pub(super) struct SeenSockets {
     /// Connections in state SYN-SENT: no answer yet.
     connecting: f64,
     /// UDP sockets that are connected to a name server: queries without an answer.
@@ -194,7 +196,7 @@ const MOST_STUCK: usize = 48;
 /// The timer that probes a peer whose window is zero, in `/proc/net/tcp`.
 const PROBE_TIMER: &str = "04";
 
-impl Seen {
+impl SeenSockets {
     /// Adds a line `sl local remote state tx:rx …` of `/proc/net/tcp` or `udp`.
     fn add(&mut self, line: &str, is_udp: bool) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
@@ -251,7 +253,15 @@ impl Seen {
     }
 }
 
-impl Seen {
+impl SeenSockets {
+    /// Whether nothing waits.
+    fn is_quiet(&self) -> bool {
+        let counts = [self.connecting, self.questions, self.zero_window];
+        counts.iter().all(|count| *count == 0.0)
+            && self.listeners.is_empty()
+            && self.stuck.is_empty()
+    }
+
     /// A connection that does not move; `figures` are unsent and unread bytes, and tries to send.
     fn add_stuck(&mut self, inode: &str, ends: [&str; 2], figures: [f64; 3], is_closed: bool) {
         self.zero_window += f64::from(u8::from(is_closed));
@@ -302,7 +312,7 @@ fn format_peer(address: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{WholeLines, parse_local_listener};
+    use super::{WholeLines, has_sockets};
 
     #[test]
     fn pieces_are_joined_to_lines() {
@@ -315,13 +325,12 @@ mod tests {
     }
 
     #[test]
-    fn a_local_queue_that_is_not_empty_is_named() {
-        let line = "u_str LISTEN 5 128 /run/php.sock 77123 * 0";
-        let found = parse_local_listener(line).unwrap();
-        assert_eq!(found.name, "local socket /run/php.sock");
-        assert_eq!(found.numbers["local_queue"], 5.0);
-        assert_eq!(found.texts["held_as"], "socket:[77123]");
-        assert!(parse_local_listener("u_str LISTEN 0 128 /run/a 7 * 0").is_none());
-        assert!(parse_local_listener("damaged").is_none());
+    fn a_table_without_sockets_is_known() {
+        let text =
+            "sockets: used 169\nTCP: inuse 130 orphan 0 tw 9\nUDP: inuse 0 mem 0\nTCP6: inuse 0\n";
+        assert!(
+            has_sockets(text, "TCP") && !has_sockets(text, "UDP") && !has_sockets(text, "TCP6")
+        );
+        assert!(has_sockets(text, "UDP6") && has_sockets("", "TCP"));
     }
 }

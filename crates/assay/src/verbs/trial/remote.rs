@@ -6,7 +6,7 @@ use super::past_trials::{Seen, print_all};
 use crate::context;
 use crate::global::Global;
 use crate::input;
-use crate::remote::{NamedFile, RemoteWork, SentFile, Value, Way};
+use crate::remote::{NamedFile, Remote, RemoteWork, SentFile, Value, Way};
 use crate::status::Status;
 use assay_model::trial::TrialState;
 use assay_render::text::escape_line;
@@ -31,23 +31,18 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut is_lost = false;
     let done = args.remote.go(args.quiet, |way| {
         let unsaid = !args.yes && !args.dry_run && !args.recover && args.resume.is_none();
-        if unsaid && std::io::stdin().is_terminal() {
-            let status = dry_run(way, &mut asked, global)?;
-            if status != Status::Ok {
-                return Ok(status);
-            }
-            if !asks("Begin there?")? {
-                eprintln!("nothing was changed");
-                return Ok(Status::Ok);
-            }
-            asked.more.push("--yes".into());
+        if unsaid
+            && std::io::stdin().is_terminal()
+            && let Some(status) = agree_there(way, &mut asked, global)?
+        {
+            return Ok(status);
         }
         let done = carry(way, &asked, args, global);
         is_lost = way.is_lost();
         done
     });
     if is_lost && !args.dry_run && !args.recover {
-        report_after_loss(args);
+        report_after_loss(&args.remote);
     }
     done
 }
@@ -58,10 +53,10 @@ const REVERT_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Reads the journal of the machine over a second connection, and prints what was reverted and what is left.
-fn report_after_loss(args: &Args) {
-    let host = escape_line(args.remote.host());
+pub(in crate::verbs) fn report_after_loss(remote: &Remote) {
+    let host = escape_line(remote.host());
     eprintln!("lost the connection to {host}; reading its journal to see what was reverted");
-    let answer = args.remote.go(true, |way| {
+    let answer = remote.go(true, |way| {
         let begun = crate::progress::now();
         let mut lines = Vec::new();
         loop {
@@ -103,13 +98,25 @@ fn report_after_loss(args: &Args) {
     }
 }
 
-/// Prints the plan of the trial there.
-fn dry_run(way: &mut Way<'_>, asked: &mut RemoteWork, global: &Global) -> anyhow::Result<Status> {
+/// Prints the plan from there and asks whether to begin. Returns the status to end with if nothing is begun.
+pub(in crate::verbs) fn agree_there(
+    way: &mut Way<'_>,
+    asked: &mut RemoteWork,
+    global: &Global,
+) -> anyhow::Result<Option<Status>> {
     asked.more.push("--dry-run".into());
-    let done = way.carry(asked, global)?;
+    let planned = way.carry(asked, global)?;
     asked.more.pop();
-    done.pass_on(false)?;
-    Ok(done.status())
+    planned.pass_on(false)?;
+    if planned.status() != Status::Ok {
+        return Ok(Some(planned.status()));
+    }
+    if !asks("Begin there?")? {
+        eprintln!("nothing was changed");
+        return Ok(Some(Status::Ok));
+    }
+    asked.more.push("--yes".into());
+    Ok(None)
 }
 
 fn carry(

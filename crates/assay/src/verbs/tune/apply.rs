@@ -1,5 +1,7 @@
 //! `assay tune --apply`: tries on other machines what a session kept, ring by ring. Each machine proves it by itself:
-//! all changes together against that machine as it was.
+//! all changes together against that machine as it was. How the machines of a ring are reached is in `ring.rs`.
+
+mod ring;
 
 use super::super::advice::catalogue;
 use super::super::trial::asks;
@@ -7,13 +9,14 @@ use super::Args;
 use super::remote::send_file;
 use crate::context::{self, print};
 use crate::global::Global;
-use crate::remote::{RemoteWork, Value, go, without_options};
+use crate::remote::{RemoteWork, Value, without_options};
 use crate::status::Status;
 use anyhow::{Context as _, bail, ensure};
 use assay_host::{Host as _, LiveHost};
 use assay_model::secrets::WITHHELD;
 use assay_render::text::escape_line;
-use assay_tune::{Ending, LeftOut, Row, TuneId, TuneRecord, TuneSession};
+use assay_tune::{Ending, Row, TuneId, TuneRecord};
+use ring::RingWork;
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -52,11 +55,26 @@ const REPLACED: [(&str, Value); 22] = [
 struct Applied {
     host: String,
     is_confirmed: bool,
+    /// Its changes are in effect.
+    is_kept: bool,
     /// One line for people.
     outcome: String,
     /// Its session in the store of this machine.
     session: Option<TuneId>,
     gain: Option<f64>,
+}
+
+impl Applied {
+    fn failed(host: &str, outcome: String) -> Self {
+        Self {
+            host: host.to_owned(),
+            is_confirmed: false,
+            is_kept: false,
+            outcome,
+            session: None,
+            gain: None,
+        }
+    }
 }
 
 /// Runs the verb.
@@ -83,23 +101,48 @@ pub(super) fn run(args: &Args, asked: &str, global: &Global) -> anyhow::Result<S
             return Ok(Status::Ok);
         }
     }
+    let cancel = context::on_signals()?;
+    let ring_work = RingWork {
+        work: &work,
+        args,
+        global,
+        cancel: &cancel,
+    };
     let mut done: Vec<Vec<Applied>> = Vec::new();
     for ring in &rings {
-        let mut applied = Vec::new();
-        for host in ring {
-            let one = apply_on(host, &work, args, global)?;
+        let applied = ring_work.apply(ring, &|one| {
             if !args.shape.json {
-                print(&format!("{}: {}\n", escape_line(&one.host), one.outcome))?;
+                // A closed output ends nothing: the machines go on.
+                let _ = print(&format!("{}: {}\n", escape_line(&one.host), one.outcome));
             }
-            applied.push(one);
-        }
+        });
         let is_confirmed = applied.iter().all(|one| one.is_confirmed);
         done.push(applied);
-        if !is_confirmed && !args.dry_run {
+        if cancel.is_cancelled() || !is_confirmed && !args.dry_run {
             break;
         }
     }
+    if cancel.is_cancelled() {
+        undo_all(&ring_work, &mut done);
+        report(args, id, &rings, &done)?;
+        return Ok(Status::Interrupted);
+    }
     report(args, id, &rings, &done)
+}
+
+/// Undoes what the machines of all rings kept, after an interruption.
+fn undo_all(ring_work: &RingWork<'_>, done: &mut [Vec<Applied>]) {
+    let mut kept: Vec<&mut Applied> = done
+        .iter_mut()
+        .flatten()
+        .filter(|one| one.is_kept)
+        .collect();
+    if kept.is_empty() {
+        return;
+    }
+    let hosts: Vec<&str> = kept.iter().map(|one| one.host.as_str()).collect();
+    eprintln!("interrupted: undoing on {}", escape_line(&hosts.join(", ")));
+    ring_work.undo(&mut kept);
 }
 
 /// Prints what was done, and how it is undone.
@@ -128,7 +171,7 @@ fn report(
         return Ok(Status::Ok);
     }
     for one in done.iter().flatten() {
-        if let (Some(session), Some(_)) = (one.session, one.gain.filter(|_| one.is_confirmed)) {
+        if let (Some(session), true) = (one.session, one.is_kept) {
             let host = escape_line(&one.host);
             eprintln!("undo on {host}: `assay tune --undo {session} --host {host}`");
         }
@@ -304,77 +347,6 @@ fn find_own_page(args: &Args, record: &TuneRecord, id: &str) -> anyhow::Result<S
         .with_context(|| {
             format!("the page `{id}` is not in the catalogue: name its file with --only")
         })
-}
-
-/// Applies it on one machine.
-fn apply_on(
-    host: &str,
-    work: &RemoteWork,
-    args: &Args,
-    global: &Global,
-) -> anyhow::Result<Applied> {
-    let remote = &args.remote;
-    let done = go(host, &remote.how, &remote.going, args.quiet, |way| {
-        let done = way.carry(work, global)?;
-        if args.dry_run {
-            done.pass_on(false)?;
-        }
-        Ok(done)
-    });
-    let failed = |outcome: String| Applied {
-        host: host.to_owned(),
-        is_confirmed: false,
-        outcome,
-        session: None,
-        gain: None,
-    };
-    let done = match done {
-        Ok(done) => done,
-        Err(error) => {
-            return Ok(failed(format!(
-                "failed: {}",
-                escape_line(&format!("{error:#}"))
-            )));
-        }
-    };
-    let Some((id, record)) = done.records.tunes.last() else {
-        let outcome = match args.dry_run {
-            true => "only shown".to_owned(),
-            false => format!("failed there with status {}", done.status),
-        };
-        return Ok(failed(outcome));
-    };
-    let session = record.replay()?;
-    let is_confirmed = record.incident.is_none() && is_confirmed(&session);
-    let gain = session.gain().map(|gain| gain.said);
-    let ending = session
-        .ending()
-        .map_or_else(|| "it did not end".to_owned(), ToString::to_string);
-    let outcome = match (gain, is_applied_already(&session)) {
-        (Some(gain), _) => format!("{ending} ({:+.1} %)", gain * 100.0),
-        (None, true) => "everything has these values already".to_owned(),
-        (None, false) => ending,
-    };
-    Ok(Applied {
-        host: host.to_owned(),
-        is_confirmed,
-        outcome,
-        session: Some(*id),
-        gain,
-    })
-}
-
-/// Whether a machine agrees: it is better with the changes, or needs none of them.
-fn is_confirmed(session: &TuneSession) -> bool {
-    match session.ending() {
-        Some(Ending::Kept { .. } | Ending::Met { .. } | Ending::MetForNow { .. }) => true,
-        _ => is_applied_already(session),
-    }
-}
-
-fn is_applied_already(session: &TuneSession) -> bool {
-    let already = |reason: &LeftOut| matches!(reason, LeftOut::AlreadySo { .. });
-    session.ending() == Some(&Ending::NoCandidate) && session.left_out().values().all(already)
 }
 
 #[cfg(test)]

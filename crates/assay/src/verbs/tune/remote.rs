@@ -1,6 +1,6 @@
 //! `assay tune --host`: runs the session on another machine, with the journal there. The record comes back here.
 
-use super::super::trial::asks;
+use super::super::trial::{agree_there, report_after_loss};
 use super::Args;
 use super::past_sessions::print_one;
 use crate::context;
@@ -29,28 +29,26 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     );
     let mut asked = describe_work(args, global)?;
     let host = args.remote.host().to_owned();
-    args.remote.go(args.quiet, |way| {
+    let mut is_lost = false;
+    let done = args.remote.go(args.quiet, |way| {
         if is_new && !args.yes && !args.dry_run {
             anyhow::ensure!(
                 std::io::stdin().is_terminal(),
                 "cannot ask before changing settings of {host} for the time of the session: there is no terminal. \
                  Look at the plan with --dry-run, then use --yes."
             );
-            asked.more.push("--dry-run".into());
-            let planned = way.carry(&asked, global)?;
-            asked.more.pop();
-            planned.pass_on(false)?;
-            if planned.status() != Status::Ok {
-                return Ok(planned.status());
+            if let Some(status) = agree_there(way, &mut asked, global)? {
+                return Ok(status);
             }
-            if !asks("Begin there?")? {
-                eprintln!("nothing was changed");
-                return Ok(Status::Ok);
-            }
-            asked.more.push("--yes".into());
         }
-        carry(way, &asked, args, global)
-    })
+        let done = carry(way, &asked, args, global);
+        is_lost = way.is_lost();
+        done
+    });
+    if is_lost && !args.dry_run {
+        report_after_loss(&args.remote);
+    }
+    done
 }
 
 fn carry(
@@ -63,7 +61,9 @@ fn carry(
     let host = args.remote.host();
     let tunes = &done.records.tunes;
     if tunes.is_empty() || args.undo.is_some() || args.confirm.is_some() {
-        done.pass_on(args.shape.json)?;
+        // Undo and confirm print sentences, with --json too.
+        let is_document = args.undo.is_none() && args.confirm.is_none();
+        done.pass_on(args.shape.json && is_document)?;
         return Ok(done.status());
     }
     for (id, record) in tunes {
@@ -122,7 +122,11 @@ fn describe_work(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
 }
 
 /// Adds a session that is continued there; returns its name.
-fn add_record(asked: &mut RemoteWork, store: &Store, id: TuneId) -> anyhow::Result<String> {
+pub(super) fn add_record(
+    asked: &mut RemoteWork,
+    store: &Store,
+    id: TuneId,
+) -> anyhow::Result<String> {
     let record = store.tune(id)?;
     let uid = record.uid.clone();
     asked.records.machine = store.machine_of_tune(id)?;

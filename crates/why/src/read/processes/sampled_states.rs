@@ -21,8 +21,12 @@ struct SampledWait {
 /// States since the last look.
 #[derive(Default)]
 pub(super) struct SampledStates {
-    /// Number of samples.
-    samples: f64,
+    /// Number of samples of each process.
+    samples: BTreeMap<u32, f64>,
+    /// Number of samples of all processes, over all looks.
+    turn: usize,
+    /// Threads of each process at the last look.
+    threads: BTreeMap<u32, Vec<u32>>,
     waits: BTreeMap<(u32, &'static str), SampledWait>,
     ready: BTreeMap<u32, f64>,
     timers: BTreeMap<u32, f64>,
@@ -42,22 +46,34 @@ impl SampledStates {
         let close = close.into_iter().chain(waiting).collect();
         *self = Self {
             close,
+            turn: self.turn,
+            threads: std::mem::take(&mut self.threads),
             ..Self::default()
         };
     }
 
-    /// Counts a sample.
-    pub(super) fn begin(&mut self) {
-        self.samples += 1.0;
+    /// Begins a sample. In that of a look the threads of each process are listed anew.
+    pub(super) fn begin(&mut self, is_look: bool) {
+        self.turn += 1;
+        if is_look {
+            self.threads.clear();
+        }
+    }
+
+    /// Threads of a process at the last look.
+    pub(super) fn threads_of(&mut self, reader: &mut MachineReader, pid: u32) -> &[u32] {
+        let known = self.threads.entry(pid);
+        known.or_insert_with(|| list_threads(reader, pid))
     }
 
     /// Samples the threads of a process. `is_look` is the sample of a look.
     pub(super) fn add_process(&mut self, reader: &mut MachineReader, pid: u32, is_look: bool) {
-        let threads = list_threads(reader, pid);
+        let threads = self.threads_of(reader, pid).to_owned();
+        *self.samples.entry(pid).or_default() += 1.0;
         // A part of many threads stands for all.
         let part = threads.len().min(SAMPLED_THREADS);
         let weight = threads.len() as f64 / part.max(1) as f64;
-        let first = self.samples as usize % threads.len().max(1);
+        let first = self.turn * part % threads.len().max(1);
         let is_close = is_look || self.close.contains(&pid);
         for thread in threads.iter().cycle().skip(first).take(part) {
             let dir = format!("/proc/{pid}/task/{thread}");
@@ -141,25 +157,25 @@ impl SampledStates {
 
     /// Sets what was sampled of a process: threads on average.
     pub(super) fn describe(&self, pid: u32, entity: &mut Entity) {
-        if self.samples == 0.0 {
+        let Some(samples) = self.samples.get(&pid) else {
             return;
-        }
+        };
         for (key, counts) in [
             ("ready", &self.ready),
             ("asleep.timer", &self.timers),
             ("asleep.futex", &self.futexes),
         ] {
             if let Some(count) = counts.get(&pid) {
-                entity.set(key, count / self.samples);
+                entity.set(key, count / samples);
             }
         }
         for ((_, class), wait) in self.waits.range((pid, "")..(pid + 1, "")) {
-            entity.set(&format!("wait.{class}"), wait.threads / self.samples);
+            entity.set(&format!("wait.{class}"), wait.threads / samples);
             let function = wait.function.clone();
             entity.texts.insert("waits_in".to_owned(), function);
         }
         for (place, threads) in self.sleeps.get(&pid).into_iter().flatten() {
-            entity.set(&format!("asleep_in.{place}"), threads / self.samples);
+            entity.set(&format!("asleep_in.{place}"), threads / samples);
         }
         if let Some(link) = self.blocked_on.get(&pid) {
             entity.texts.insert("blocked_on".to_owned(), link.clone());

@@ -1,0 +1,146 @@
+//! Finds the quickest answer that a server gives to a harmless request: the lower bound of the time of any other
+//! answer of the same server. Loads of it are measured by the caller.
+
+use crate::load::Ready;
+use assay_http::{Method, Probed, probe};
+use assay_model::load::Http;
+use std::time::Duration;
+
+/// Number of requests for each kind of answer; the quickest one counts.
+const PROBES: usize = 5;
+/// Longest wait for one answer: a slower one is not the quickest.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// How many times as quick as the load the quickest answer is at least.
+const LEAST_GAIN: u32 = 2;
+
+/// Requests without a body and without effect on the server (RFC 9110, section 9.2.1): method, path, header. An empty
+/// path is that of the load. Many servers answer `TRACE` themselves, before they look for a file or a program.
+const REQUESTS: [(&str, &str, &str); 5] = [
+    ("TRACE", "", ""),
+    ("OPTIONS", "", ""),
+    ("GET", "", "Range: bytes=0-0"),
+    ("GET", "/robots.txt", ""),
+    ("GET", "/favicon.ico", ""),
+];
+
+/// A load of the quickest answer, with the connections and the rate of another load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SmallestAnswer {
+    /// The load.
+    pub load: Http,
+    /// Bytes of the body.
+    pub body: u64,
+}
+
+impl SmallestAnswer {
+    /// Returns the request and the answer: `TRACE /shop: 405, 157 bytes`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let method = self.load.method.as_deref().unwrap_or("GET");
+        let path = self.load.paths.first().map_or("/", String::as_str);
+        let path = path.split('?').next().unwrap_or_default();
+        let header = self.load.headers.last().map_or("", |_| " one byte");
+        let status = self.load.status.unwrap_or(200);
+        format!("{method}{header} {path}: {status}, {} bytes", self.body)
+    }
+}
+
+impl Ready {
+    /// Sends each harmless request some times, and returns a load of the quickest. `None` if the server refuses all, and
+    /// if none is much quicker than the load itself: the program behind the server may have answered it.
+    pub fn find_smallest_answer(
+        &self,
+        load: &Http,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<SmallestAnswer> {
+        let mut quickest: Option<(Duration, SmallestAnswer)> = None;
+        for request in REQUESTS {
+            let Some((took, answer)) = self.probe_answer(request, load, stop) else {
+                continue;
+            };
+            if quickest.as_ref().is_none_or(|(least, _)| took < *least) {
+                quickest = Some((took, answer));
+            }
+        }
+        let (took, answer) = quickest?;
+        let usual = self.probe_load(stop)?;
+        (took * LEAST_GAIN <= usual).then_some(answer)
+    }
+
+    /// Shortest time of the first request of the load.
+    fn probe_load(&self, stop: &dyn Fn() -> bool) -> Option<Duration> {
+        let target = self.target();
+        let (request, address) = (target.requests.first()?, *target.addresses.first()?);
+        let mut least: Option<Duration> = None;
+        for _ in 0..PROBES {
+            let took = match probe(request, address, target.tls.as_ref(), LIMIT, stop) {
+                Ok(probed) => probed.took,
+                Err(_) if stop() => return None,
+                Err(_) => LIMIT,
+            };
+            least = Some(least.map_or(took, |least| least.min(took)));
+        }
+        least
+    }
+
+    fn probe_answer(
+        &self,
+        (method, path, header): (&str, &str, &str),
+        load: &Http,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<(Duration, SmallestAnswer)> {
+        let target = self.target();
+        let url = match path {
+            "" => target.url.clone(),
+            path => target.url.with_path(path)?,
+        };
+        let header = header.split_once(": ");
+        let headers: Vec<(String, String)> = header
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let parsed = Method::parse(method).ok()?;
+        let request = self
+            .consent_request()
+            .request(&parsed, &url, &headers, &[], load.keep_alive)
+            .ok()?;
+        let address = *target.addresses.first()?;
+        let mut least: Option<Probed> = None;
+        for _ in 0..PROBES {
+            let probed = probe(&request, address, target.tls.as_ref(), LIMIT, stop).ok()?;
+            if !is_usable(&probed, load.keep_alive) {
+                return None;
+            }
+            if least.as_ref().is_none_or(|least| probed.took < least.took) {
+                least = Some(probed);
+            }
+        }
+        let least = least?;
+        let load = Http {
+            method: Some(method.to_owned()),
+            paths: vec![url.path().to_owned()],
+            headers: header
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect(),
+            status: Some(least.answer.status),
+            list: None,
+            log: None,
+            speed: None,
+            shuffle: false,
+            body: None,
+            same_body: false,
+            ..load.clone()
+        };
+        let body = least.answer.body;
+        Some((least.took, SmallestAnswer { load, body }))
+    }
+}
+
+/// Whether the server gives this answer without writing an error to its log, and keeps the connection if the load
+/// does.
+fn is_usable(probed: &Probed, keep_alive: bool) -> bool {
+    let status = probed.answer.status;
+    (matches!(status, 200..=399) || status == 405) && (probed.answer.reusable || !keep_alive)
+}
