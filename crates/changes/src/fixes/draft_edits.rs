@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// Value of `beside` if the line of the fact is the head of the block.
 const HEAD: &str = "{}";
 
+/// Directories of files that packages replace without asking.
+const PACKAGED: [&str; 2] = ["/usr/lib", "/lib"];
+
 /// A plan under construction.
 pub(crate) struct Draft<'a> {
     host: &'a dyn Host,
@@ -109,6 +112,11 @@ impl<'a> Draft<'a> {
             .work
             .realpath(named)
             .map_err(|error| error.to_string())?;
+        if PACKAGED.iter().any(|dir| real.starts_with(dir)) {
+            return Err(format!(
+                "{path} belongs to a package, whose next version writes it again"
+            ));
+        }
         let text = self.work.read(&real).map_err(|error| error.to_string())?;
         let said = |error: assay_config::ConfError| format!("{path}: {error}");
         let own = seen.key.rsplit('.').next().unwrap_or_default();
@@ -254,6 +262,11 @@ fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
         Some(rest) if words.between == ',' => bare.split_at(bare.len() - rest.len()),
         _ => ("", bare),
     };
+    // A list with blanks between its words is not split: the whole list would go.
+    let is_list = |word: &str| word.split_whitespace().count() > 2;
+    if words.between == ',' && list.split(',').any(is_list) {
+        return Some(now.to_owned());
+    }
     let excludes = |word: &str| word.starts_with(['!', '-']);
     let goes = |word: &&str| !excludes(word) && words.with.iter().any(|with| word.contains(with));
     let kept: Vec<&str> = list
@@ -352,6 +365,14 @@ mod tests {
         assert_eq!(cipher("\"HIGH:!RC4\"").as_deref(), Some("HIGH:!RC4"));
         assert_eq!(cipher("RC4:!MD5"), None);
         let signed = |now| dropped(',', "ssh-rsa", now);
+        let sites = |now| dropped(',', "b.example", now);
+        assert_eq!(sites("x, check b.example, y").as_deref(), Some("x, y"));
+        let blanks = "x check b.example y";
+        assert_eq!(
+            sites(blanks).as_deref(),
+            Some(blanks),
+            "it cannot be told apart"
+        );
         assert_eq!(signed("+ssh-rsa"), None);
         assert_eq!(signed("+ssh-rsa,x").as_deref(), Some("+x"));
         assert_eq!(

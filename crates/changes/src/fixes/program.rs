@@ -68,7 +68,7 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         Configured::Haproxy => &["haproxy", "-c", "-q", "-f", "{file}"],
         Configured::Postgresql => return validate_postgresql(file),
         // This command starts no server; it reads all option files, and names an option that is unknown.
-        Configured::Mariadb => &["mariadbd", "--help"],
+        Configured::Mariadb => &["mariadbd", "--verbose", "--help"],
         Configured::Php => match php_version(file) {
             Some(version) => return vec![format!("php-fpm{version}"), "-t".to_owned()],
             None => &[],
