@@ -5,7 +5,7 @@ use crate::condition;
 use crate::nearest_name;
 use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
-use assay_model::finding::Check;
+use assay_model::finding::{Check, Words};
 
 /// An error, and the path of keys in the front matter.
 pub(crate) struct Found {
@@ -65,12 +65,27 @@ fn rule(rule: &Check) -> Result<(), Found> {
     }
     let edits = rule.remedy.iter().flat_map(|remedy| &remedy.edits);
     for (number, edit) in edits.enumerate() {
-        let wrong = match (&edit.to, &edit.drop) {
-            (Some(_), Some(_)) => "an edit sets a value or drops words, not both",
-            (_, Some(words)) if words.with.iter().all(String::is_empty) => {
-                "an edit that drops words says which"
+        let ways = [
+            edit.to.is_some(),
+            edit.drop.is_some(),
+            !edit.replace.is_empty(),
+            edit.add.is_some(),
+        ];
+        let empty = |words: &Option<Words>| {
+            let words = words.as_ref();
+            words.is_some_and(|words| words.with.iter().any(String::is_empty))
+        };
+        let wrong = match () {
+            () if ways.iter().filter(|way| **way).count() > 1 => {
+                "an edit sets a value, or drops, replaces or adds words: one of these"
             }
-            _ if edit.fact.is_empty() || edit.key.is_empty() => {
+            () if empty(&edit.drop) || empty(&edit.add) => {
+                "an edit that drops or adds words names them"
+            }
+            () if edit.replace.iter().any(|[from, _]| from.is_empty()) => {
+                "an edit that replaces a part names it"
+            }
+            () if edit.fact.is_empty() || edit.key.is_empty() => {
                 "an edit names a fact and the key in the file"
             }
             _ => continue,

@@ -10,7 +10,7 @@ use crate::coverage;
 use assay_model::advice::Advice;
 use assay_model::coverage::Outcome;
 use assay_model::finding::{
-    Certainty, Check, Checked, Edit, Finding, Fix, Looked, NotAsked, Remedy, Seen, Severity,
+    Certainty, Check, Checked, Edit, Finding, Fix, Looked, NotAsked, Remedy, Seen, Severity, Words,
 };
 use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use machine::{Machine, find_property, kinds, ledger};
@@ -324,6 +324,10 @@ impl<'a> Rule<'a> {
                     .iter()
                     .map(|edit| Edit {
                         key: fill(&edit.key),
+                        drop: edit.drop.as_ref().map(|words| Words {
+                            with: words.with.iter().map(|word| fill(word)).collect(),
+                            ..words.clone()
+                        }),
                         ..edit.clone()
                     })
                     .collect(),

@@ -7,6 +7,7 @@
 //! ended too.
 
 mod carry_out;
+mod draft_edits;
 mod error;
 mod line_diff;
 mod outside;

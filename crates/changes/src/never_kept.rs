@@ -60,7 +60,13 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
         Setting::Config { language, key, .. } => {
             // MariaDB treats dashes as underscores.
             let key = key.to_ascii_lowercase().replace('-', "_");
-            let databases = matches!(language, ConfigLanguage::KeyValue | ConfigLanguage::Ini);
+            let databases = matches!(
+                language,
+                ConfigLanguage::KeyValue
+                    | ConfigLanguage::Ini
+                    | ConfigLanguage::Postgresql
+                    | ConfigLanguage::Mysql
+            );
             match key.as_str() {
                 "fsync" | "full_page_writes" | "synchronous_commit" | "innodb_doublewrite"
                     if databases && off =>

@@ -1,7 +1,7 @@
 //! Reads and edits one setting of a configuration file in any of the supported languages.
 
 use crate::error::ConfError;
-use crate::languages::{format_statement, nginx, parse, same_key, write_value};
+use crate::languages::{format_statement, nginx, parse, same_key, worded_lines, write_value};
 use crate::select::{block_head, select};
 use crate::switch;
 use crate::text::{
@@ -110,6 +110,12 @@ pub fn remove(
             why: "a block or an include is set to `off`, not removed",
         });
     }
+    if language == Language::Fstab {
+        return Err(ConfError::Key {
+            key: key.to_owned(),
+            why: "a mount is not removed; its options can be set to `defaults`",
+        });
+    }
     find_winner(language, text, &blocks, key)?;
     let mut new = text.to_vec();
     for directive in find_occurrences(language, text, &blocks, key).iter().rev() {
@@ -156,6 +162,9 @@ pub(crate) fn find_occurrences(
         Language::Nginx => directives
             .filter_map(|directive| nginx::with_longer_key(text, directive, key))
             .collect(),
+        Language::Words => directives
+            .filter_map(|directive| worded_lines::with_longer_key(text, directive, key))
+            .collect(),
         _ => directives
             .filter(|directive| same_key(language, &directive.key, key))
             .cloned()
@@ -173,19 +182,21 @@ fn find_winner(
     let all = find_occurrences(language, text, blocks, key);
     match language {
         Language::Ssh => Ok(all.into_iter().next()),
-        Language::Nginx | Language::Apache if all.len() > 1 => Err(ConfError::Ambiguous {
-            what: key.to_owned(),
-            lines: all
-                .iter()
-                .map(|directive| line_number(text, directive.span.start))
-                .collect(),
-            way_out: match language {
-                Language::Nginx => {
-                    "put more of its words into the key, such as `add_header X-Frame-Options`"
-                }
-                _ => "name a file or a section in which it stands once",
-            },
-        }),
+        Language::Nginx | Language::Apache | Language::Words | Language::Fstab if all.len() > 1 => {
+            Err(ConfError::Ambiguous {
+                what: key.to_owned(),
+                lines: all
+                    .iter()
+                    .map(|directive| line_number(text, directive.span.start))
+                    .collect(),
+                way_out: match language {
+                    Language::Nginx | Language::Words => {
+                        "put more of its words into the key, such as `add_header X-Frame-Options`"
+                    }
+                    _ => "name a file or a section in which it stands once",
+                },
+            })
+        }
         _ => Ok(all.into_iter().next_back()),
     }
 }
@@ -288,7 +299,9 @@ fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Ve
         return insert_line(text, line_start(text, start), &line);
     }
     let (at, indentation) = match language {
-        Language::Ssh | Language::Ini => end_of_section(text, block),
+        Language::Ssh | Language::Ini | Language::Mysql => end_of_section(text, block),
+        // A line without a blank before it would begin another service.
+        Language::PostfixServices => (end_of_section(text, block).0, b"  ".to_vec()),
         _ => (text.len(), Vec::new()),
     };
     insert_line(text, at, &[&indentation, statement.as_bytes()].concat())

@@ -36,6 +36,7 @@ pub mod ssh_match;
 pub mod ssh_sample;
 mod walk;
 
+pub(crate) use dropin::sysctl_name;
 pub use effective_settings::{
     ConfigProblem, Effective, Program, Scope, ScopeId, Setting, SettingPlace, Trouble,
 };

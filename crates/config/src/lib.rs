@@ -47,7 +47,7 @@ pub use edit::{find_includes, get, remove, set};
 pub use error::ConfError;
 pub use languages::ssh::parse_statement as ssh_statement;
 pub use outline::outline_text;
-pub use setting_at_line::{SettingAtLine, setting_at_line};
+pub use setting_at_line::{SettingAtLine, section_at_line, setting_at_line};
 
 /// A setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

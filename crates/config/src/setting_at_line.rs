@@ -5,7 +5,7 @@ use crate::error::ConfError;
 use crate::languages::parse;
 use crate::select::{block_head, select};
 use crate::switch;
-use crate::text::line_number;
+use crate::text::{line_number, to_lossy_text};
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
 
@@ -18,7 +18,51 @@ pub struct SettingAtLine {
     pub key: String,
 }
 
-/// Returns the setting with this key in a line (from 1). The returned section makes [`crate::get`] and the
+/// Key that stands for any: the setting that begins in the line.
+const ANY: &str = "*";
+
+/// Returns the section of the block whose head is in a line (from 1); `None` if no block begins there, or if no
+/// section distinguishes it from the others.
+///
+/// # Errors
+/// The text is not of this language.
+pub fn section_at_line(
+    language: Language,
+    text: &[u8],
+    line: usize,
+) -> Result<Option<Vec<String>>, ConfError> {
+    fn search(
+        language: Language,
+        text: &[u8],
+        block: &Block,
+        line: usize,
+        section: &mut Vec<String>,
+    ) -> bool {
+        let there: Vec<&Block> = block.blocks().collect();
+        there.iter().enumerate().any(|(at, inner)| {
+            section.push(block_selector(language, &there, at));
+            let found = line_number(text, inner.span.start) == line
+                || search(language, text, inner, line, section);
+            if !found {
+                section.pop();
+            }
+            found
+        })
+    }
+    let root = parse(language, text)?;
+    let mut section = Vec::new();
+    let found = search(language, text, &root, line, &mut section);
+    let one = |chosen: Vec<&Block>| {
+        let mut all = chosen.iter();
+        all.any(|block| line_number(text, block.span.start) == line)
+    };
+    let found = found && select(language, text, &root, &section).is_ok_and(one);
+    Ok(found.then_some(section))
+}
+
+/// Returns the setting with this key in a line (from 1); the key `*` stands for any. If several lines of the block
+/// have the key, the returned key has as many words of the line as tell them apart (nginx, words).
+/// The returned section makes [`crate::get`] and the
 /// related functions find exactly this block. `None` if the line has no setting with this key, or if no
 /// section distinguishes its block from the others.
 ///
@@ -113,10 +157,29 @@ fn key_as_written(
             .find(|one| here(one.span.start) && plain(&one.key) == plain(key))
             .map(|one| one.key.clone());
     }
+    if key == ANY {
+        let mut all = block.directives();
+        let found = all.find(|one| here(one.span.start))?;
+        return match found.key == ANY {
+            true => Some(found.key.clone()),
+            false => key_as_written(language, text, block, line, &found.key),
+        };
+    }
     let all = find_occurrences(language, text, &[block], key);
-    all.iter()
-        .any(|one| here(one.span.start))
-        .then(|| key.to_owned())
+    let meant = all.iter().find(|one| here(one.span.start))?;
+    if all.len() > 1 && matches!(language, Language::Nginx | Language::Words) {
+        let words = meant
+            .words
+            .iter()
+            .map(|word| to_lossy_text(&text[word.clone()]));
+        let words: Vec<String> = words.collect();
+        let first = key.split_ascii_whitespace().count();
+        let longer = (first + 1..=words.len()).map(|count| words[..count].join(" "));
+        let mut alone =
+            longer.filter(|key| find_occurrences(language, text, &[block], key).len() == 1);
+        return alone.next().or_else(|| Some(key.to_owned()));
+    }
+    Some(key.to_owned())
 }
 
 #[cfg(test)]
@@ -153,6 +216,13 @@ mod tests {
             Some(("global".to_owned(), "Server  Signing".to_owned()))
         );
         assert_eq!(named(Language::Ini, smb, 1, "server signing"), None);
+        let nginx = "server {\n allow a;\n allow b;\n deny all;\n}\n";
+        let at = |line, key| named(Language::Nginx, nginx, line, key).map(|(_, key)| key);
+        assert_eq!(at(3, "allow").as_deref(), Some("allow b"));
+        assert_eq!(at(4, "*").as_deref(), Some("deny"));
+        let head = |line| section_at_line(Language::Nginx, nginx.as_bytes(), line).unwrap();
+        assert_eq!(head(1), Some(vec!["server".to_owned()]));
+        assert_eq!(head(2), None);
         let dovecot = "x = y\n!include auth-system.conf.ext\n";
         let key = "!include auth-system.conf.ext";
         assert!(named(Language::Dovecot, dovecot, 2, key).is_some());

@@ -127,6 +127,22 @@ pub enum ConfigLanguage {
     KeyValue,
     /// INI: `[section]` and `key = value`.
     Ini,
+    /// Statements of words, one per line: HAProxy, Redis, sudoers(5), exports(5), `pg_hba.conf`.
+    Words,
+    /// Assignments of the shell: /etc/default/*, /etc/environment.
+    Shell,
+    /// postgresql.conf: `name = value`, values in single quotes.
+    Postgresql,
+    /// Option files of `MariaDB` and `MySQL`: groups, `name` or `name = value`.
+    Mysql,
+    /// sysctl.d(5): names with dots or slashes, a hyphen before them ignores failures.
+    Sysctl,
+    /// fstab(5): the key is a mount point, the value its options.
+    Fstab,
+    /// modprobe.d(5): the key is a module and a parameter.
+    Modprobe,
+    /// Postfix master.cf(5): a block per service with its options `-o name=value`.
+    PostfixServices,
 }
 
 /// The change of a trial.

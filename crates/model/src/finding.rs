@@ -123,8 +123,9 @@ pub struct Remedy {
     pub edits: Vec<Edit>,
 }
 
-/// A change of one setting at the place of a fact: sets a value, or drops some words of it; with
-/// neither it deletes the line.
+/// A change of one setting at the place of a fact: sets a value, or drops, replaces or adds some
+/// words of it; with none of these it deletes the line. An edit whose key the line does not have is
+/// skipped if another edit of the page applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
@@ -133,9 +134,16 @@ pub struct Edit {
     pub fact: String,
     /// Program whose configuration is changed.
     pub program: Configured,
-    /// Name of the directive in that configuration. `{property}` is replaced by a value of the
-    /// subject.
+    /// Name of the directive in that configuration; `*` for the one in the line. `{property}` is
+    /// replaced by a value of the subject.
     pub key: String,
+    /// Applies only if the path of the file begins with this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Directive in the line of the fact, if `key` is another directive of the same block. `{}` if
+    /// the line is the head of the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Applies only if the fact has this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<serde_json::Value>,
@@ -145,6 +153,12 @@ pub struct Edit {
     /// Words that are dropped from the value. If no word remains, the line is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<Words>,
+    /// Parts of the value and their replacements, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replace: Vec<[String; 2]>,
+    /// Words that are added to the value, unless it has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add: Option<Words>,
 }
 
 /// Words of a list in a value.
@@ -154,7 +168,7 @@ pub struct Words {
     /// Separator of the words.
     pub between: char,
     /// Every word that contains one of these is dropped, except words that exclude something: those
-    /// that begin with `!` or `-`.
+    /// that begin with `!` or `-`. When words are added, the words themselves.
     pub with: Vec<String>,
 }
 
@@ -187,6 +201,66 @@ pub enum Configured {
     Dovecot,
     /// Samba.
     Samba,
+    /// Options of the services in Postfix's master.cf.
+    PostfixServices,
+    /// Kernel parameters: files of sysctl.d and the running values.
+    Sysctl,
+    /// Apache httpd.
+    Apache,
+    /// lighttpd.
+    Lighttpd,
+    /// `HAProxy`.
+    Haproxy,
+    /// PHP and its pools of workers.
+    Php,
+    /// `PostgreSQL`.
+    Postgresql,
+    /// Access rules of `PostgreSQL`.
+    PostgresqlAccess,
+    /// `MariaDB`.
+    Mariadb,
+    /// Redis.
+    Redis,
+    /// `OpenVPN`.
+    Openvpn,
+    /// hostapd.
+    Hostapd,
+    /// vsftpd.
+    Vsftpd,
+    /// rsync's daemon.
+    Rsyncd,
+    /// tftpd-hpa.
+    Tftpd,
+    /// memcached with options in a file of the shell.
+    Memcached,
+    /// chrony.
+    Chrony,
+    /// sudo.
+    Sudo,
+    /// apt.
+    Apt,
+    /// systemd-journald.
+    Journald,
+    /// Boot options of GRUB.
+    Grub,
+    /// Environment of logins.
+    Login,
+    /// Mask of new files of login shells.
+    Mask,
+    /// Trusted hosts of rlogin and sshd.
+    HostsEquiv,
+    /// Table of mounts.
+    Fstab,
+    /// NFS exports.
+    Exports,
+    /// Parameters of kernel modules.
+    Modprobe,
+    /// smartd.
+    Smartd,
+    /// Network UPS Tools.
+    Nut,
+    /// apcupsd.
+    Apcupsd,
 }
 
 impl Configured {
@@ -198,7 +272,29 @@ impl Configured {
             Self::Nginx => ConfigLanguage::Nginx,
             Self::Postfix => ConfigLanguage::Postfix,
             Self::Dovecot => ConfigLanguage::Dovecot,
-            Self::Samba => ConfigLanguage::Ini,
+            Self::Samba | Self::Php | Self::Rsyncd | Self::Journald => ConfigLanguage::Ini,
+            Self::PostfixServices => ConfigLanguage::PostfixServices,
+            Self::Sysctl => ConfigLanguage::Sysctl,
+            Self::Apache => ConfigLanguage::Apache,
+            Self::Lighttpd | Self::Hostapd | Self::Vsftpd => ConfigLanguage::KeyValue,
+            Self::Postgresql => ConfigLanguage::Postgresql,
+            Self::Mariadb => ConfigLanguage::Mysql,
+            Self::Tftpd | Self::Memcached | Self::Grub | Self::Login => ConfigLanguage::Shell,
+            Self::Fstab => ConfigLanguage::Fstab,
+            Self::Modprobe => ConfigLanguage::Modprobe,
+            Self::Haproxy
+            | Self::PostgresqlAccess
+            | Self::Redis
+            | Self::Openvpn
+            | Self::Chrony
+            | Self::Sudo
+            | Self::Apt
+            | Self::Exports
+            | Self::Mask
+            | Self::HostsEquiv
+            | Self::Smartd
+            | Self::Nut
+            | Self::Apcupsd => ConfigLanguage::Words,
         }
     }
 }

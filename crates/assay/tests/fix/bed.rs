@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Directories of which every test machine has its own copy.
-const SERVICES: [&str; 5] = ["ssh", "nginx", "postfix", "dovecot", "samba"];
-
 /// Mounts the copies for this process and its children. cron and atd of the namespace end with the
 /// started process.
 const INSIDE: &str = r#"set -e
 bed=$1; shift
-for one in ssh nginx postfix dovecot samba; do mount --bind "$bed/etc/$one" "/etc/$one"; done
+mount --bind "$bed/etc" /etc
+[ -n "${BED_KERNEL:-}" ] || { mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys; }
+PATH="$bed/bin:$PATH"
 mkdir -p -m 700 "$bed/lib" "$bed/cron.d" "$bed/crontabs" /var/lib/assay
 mount --bind "$bed/lib" /var/lib/assay
 mount --bind "$bed/cron.d" /etc/cron.d
@@ -70,13 +69,24 @@ impl Bed {
         }
         let home = Home::new();
         let etc = home.dir.path().join("etc");
-        std::fs::create_dir(&etc).unwrap();
-        for service in SERVICES {
-            let from = format!("/etc/{service}");
-            let copied = Command::new("cp").arg("-a").arg(from).arg(&etc).status();
-            assert!(copied.unwrap().success());
+        let copied = Command::new("cp").arg("-a").arg("/etc").arg(&etc).status();
+        assert!(copied.unwrap().success());
+        let bed = Self { home };
+        bed.add_apache_command();
+        Some(bed)
+    }
+
+    /// Writes apache2ctl where only Apache itself is installed: the package apache2 has the command.
+    fn add_apache_command(&self) {
+        if Path::new("/usr/sbin/apache2ctl").exists() {
+            return;
         }
-        Some(Self { home })
+        let bin = self.home.dir.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        let text = "#!/bin/sh\nexec /usr/sbin/apache2 -f /etc/apache2/apache2.conf \"$@\"\n";
+        std::fs::write(bin.join("apache2ctl"), text).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(bin.join("apache2ctl"), mode).unwrap();
     }
 
     pub fn path(&self, file: &str) -> PathBuf {
@@ -94,7 +104,8 @@ impl Bed {
         self.command_in(&["-m"], argv)
     }
 
-    fn command_in(&self, namespaces: &[&str], argv: &[&str]) -> Command {
+    /// Returns a command that runs inside, in these namespaces.
+    pub fn command_in(&self, namespaces: &[&str], argv: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         command
             .args(namespaces)

@@ -223,9 +223,19 @@ fn open_setting<'a>(
 ) -> Result<Switch<'a>, FixError> {
     let (setting, _) = file.setting();
     let switch = Switch::open(session, host, &setting).map_err(FixError::Change)?;
-    let wanted = blake3::hash(&file.before).to_hex();
-    let found = switch.original().file.as_ref();
-    match found.is_some_and(|found| found.blake3 == wanted.as_str()) {
+    let original = switch.original();
+    let same = match file.is_running_value() {
+        true => {
+            let before = String::from_utf8_lossy(&file.before);
+            original.value.as_deref().map(str::trim) == Some(before.trim())
+        }
+        false => {
+            let wanted = blake3::hash(&file.before).to_hex();
+            let found = original.file.as_ref();
+            found.is_some_and(|found| found.blake3 == wanted.as_str())
+        }
+    };
+    match same {
         true => Ok(switch),
         false => Err(FixError::Meanwhile {
             path: file.real.clone(),

@@ -1,5 +1,6 @@
 //! Plans the changes of a remedy on an in-memory copy of the machine.
 
+use crate::fixes::draft_edits::Draft;
 use crate::fixes::error::FixError;
 use crate::fixes::line_diff::{Hunk, diff_hunks};
 use crate::fixes::overlay::Overlay;
@@ -7,16 +8,17 @@ use crate::fixes::program;
 use assay_advice::findings;
 use assay_facts::{CollectOptions, collect};
 use assay_host::Host;
-use assay_model::FactPlace;
 use assay_model::advice::{Advice, RiskLevel};
 use assay_model::change::{ConfigKey, Setting};
-use assay_model::finding::{Certainty, Checked, Configured, Edit, Finding, Fix, Seen};
+use assay_model::finding::{Certainty, Checked, Configured, Finding, Fix};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Maximum rounds of edits. A removed line may have hidden another line, which then takes effect and needs an
 /// edit of its own.
 const ROUNDS: usize = 8;
+/// Directory of the kernel's running values (proc(5)).
+pub(crate) const RUNNING_VALUES: &str = "/proc/sys/";
 /// Number of comparisons with and without the change before a new finding is attributed to the change.
 const LOOKS: usize = 3;
 
@@ -80,8 +82,18 @@ impl FileChange {
         diff_hunks(&self.before, &self.after)
     }
 
+    /// Whether this is a running value of the kernel, and not a file.
+    #[must_use]
+    pub fn is_running_value(&self) -> bool {
+        self.real.starts_with(RUNNING_VALUES)
+    }
+
     /// Returns the change as a setting of the journal, with its value.
     pub(crate) fn setting(&self) -> (Setting, Option<String>) {
+        if let (true, [(ConfigKey { key, .. }, value)]) = (self.is_running_value(), &self.keys[..])
+        {
+            return (Setting::Sysctl { key: key.clone() }, value.clone());
+        }
         let file = self.real.to_string_lossy().into_owned();
         let language = self.program.language();
         let (validate, reload) = (self.validate.clone(), self.reload.clone());
@@ -235,11 +247,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
             None => FixError::NotFound { rule: rule() },
         });
     };
-    let mut draft = Draft {
-        host,
-        work: Overlay::new(host),
-        files: BTreeMap::new(),
-    };
+    let mut draft = Draft::new(host);
     let steps = match &first.fix {
         Fix::Steps(remedy) => remedy.steps.clone(),
         Fix::NotHere(why) => vec![why.clone()],
@@ -304,157 +312,10 @@ fn describe_finding(finding: &Finding) -> String {
     }
 }
 
-/// A plan under construction.
-struct Draft<'a> {
-    host: &'a dyn Host,
-    /// The machine with the edits planned so far.
-    work: Overlay<'a>,
-    files: BTreeMap<PathBuf, FileChange>,
-}
-
-impl Draft<'_> {
-    /// Makes the edits for a finding. Returns whether anything changed, or as error the reason why the finding
-    /// needs manual changes.
-    fn mend(&mut self, finding: &Finding) -> Result<bool, String> {
-        let edits = match &finding.fix {
-            Fix::Steps(remedy) if !remedy.edits.is_empty() => &remedy.edits,
-            Fix::Steps(_) => return Err("its steps are not a change of a file".to_owned()),
-            Fix::NotHere(why) => return Err(why.clone()),
-            Fix::AfterReading => return Err("the page says what there is to know".to_owned()),
-        };
-        let mut changed = None;
-        for edit in edits {
-            let Some(seen) = find_edit_evidence(finding, edit) else {
-                continue;
-            };
-            *changed.get_or_insert(false) |= self.edit(edit, seen)?;
-        }
-        changed.ok_or_else(|| "what it rests on is set in no file".to_owned())
-    }
-
-    fn edit(&mut self, edit: &Edit, seen: &Seen) -> Result<bool, String> {
-        let FactPlace::File {
-            path,
-            line: Some(line),
-            ..
-        } = &seen.place
-        else {
-            return Err(format!(
-                "{} says so, and that is no line of a file",
-                seen.place
-            ));
-        };
-        let language = edit.program.language();
-        let named = Path::new(path);
-        let real = self
-            .work
-            .realpath(named)
-            .map_err(|error| error.to_string())?;
-        let text = self.work.read(&real).map_err(|error| error.to_string())?;
-        let said = |error: assay_config::ConfError| format!("{path}: {error}");
-        let own = edit.fact.rsplit('.').next().unwrap_or_default();
-        let found =
-            |key: &str| assay_config::setting_at_line(language, &text, *line, key).map_err(said);
-        let key = match (found(&edit.key)?, found(own)?) {
-            (Some(key), _) => key,
-            // Another setting of the same block.
-            (None, Some(beside)) => assay_config::SettingAtLine {
-                key: edit.key.clone(),
-                ..beside
-            },
-            (None, None) => {
-                return Err(format!(
-                    "{path}:{line} is not written in a way that assay can change"
-                ));
-            }
-        };
-        let key = ConfigKey {
-            section: key.section,
-            key: key.key,
-        };
-        let now = assay_config::get(language, &text, &key.section, &key.key).map_err(said)?;
-        let to = wanted_value(edit, now.as_ref().map(|found| found.value.as_str()));
-        let new = match &to {
-            Some(value) => assay_config::set(language, &text, &key.section, &key.key, value),
-            None => assay_config::remove(language, &text, &key.section, &key.key),
-        };
-        let new = new.map_err(said)?;
-        if new == text {
-            return Ok(false);
-        }
-        let file = self
-            .files
-            .entry(real.clone())
-            .or_insert_with(|| FileChange {
-                path: path.clone(),
-                real: real.clone(),
-                program: edit.program,
-                keys: Vec::new(),
-                before: text,
-                after: Vec::new(),
-                validate: program::validate(edit.program, &real),
-                reload: program::reload(self.host, edit.program),
-            });
-        file.after.clone_from(&new);
-        file.keys.retain(|(known, _)| *known != key);
-        file.keys.push((key, to));
-        self.work.write(real, new);
-        Ok(true)
-    }
-}
-
-/// Returns the fact that an edit refers to, if the finding is based on that fact.
-fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
-    let key = match finding.subject.is_machine() {
-        true => edit.fact.clone(),
-        false => format!("{}.{}", finding.subject, edit.fact),
-    };
-    let seen = finding.evidence.iter().find(|seen| seen.key == key)?;
-    let meant = edit.only.as_ref().is_none_or(|only| *only == seen.value);
-    meant.then_some(seen)
-}
-
-/// Returns the new value of a setting; `None` removes it.
-fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
-    if edit.to.is_some() {
-        return edit.to.clone();
-    }
-    let (words, now) = (edit.drop.as_ref()?, now?);
-    let bare = now.trim_matches(['"', '\'']);
-    // A sign before a list of OpenSSH applies to the whole list.
-    let (sign, list) = match bare.strip_prefix(['+', '-', '^']) {
-        Some(rest) if words.between == ',' => bare.split_at(bare.len() - rest.len()),
-        _ => ("", bare),
-    };
-    let excludes = |word: &str| word.starts_with(['!', '-']);
-    let goes = |word: &&str| !excludes(word) && words.with.iter().any(|with| word.contains(with));
-    let kept: Vec<&str> = list
-        .split(words.between)
-        .filter(|word| !word.trim().is_empty() && !goes(word))
-        .collect();
-    let any = kept.iter().any(|word| !excludes(word));
-    any.then(|| format!("{sign}{}", kept.join(&words.between.to_string())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_model::finding::Words;
-
-    fn dropped(between: char, with: &str, now: &str) -> Option<String> {
-        let edit = Edit {
-            fact: String::new(),
-            program: Configured::Nginx,
-            key: String::new(),
-            only: None,
-            to: None,
-            drop: Some(Words {
-                between,
-                with: vec![with.to_owned()],
-            }),
-        };
-        wanted_value(&edit, Some(now))
-    }
+    use std::path::Path;
 
     #[test]
     fn a_machine_that_was_changed_is_seen_without_the_change() {
@@ -470,23 +331,5 @@ mod tests {
         let without = plan.without(&machine);
         assert!(plan.problems(&machine, &without, &pages).is_empty());
         assert_eq!(count_findings(&check(&without, &pages)), plan.before);
-    }
-
-    #[test]
-    fn words_of_a_list_are_dropped() {
-        let cipher = |now| dropped(':', "RC4", now);
-        assert_eq!(
-            cipher("HIGH:RC4-SHA:!aNULL").as_deref(),
-            Some("HIGH:!aNULL")
-        );
-        assert_eq!(cipher("\"HIGH:!RC4\"").as_deref(), Some("HIGH:!RC4"));
-        assert_eq!(cipher("RC4:!MD5"), None);
-        let signed = |now| dropped(',', "ssh-rsa", now);
-        assert_eq!(signed("+ssh-rsa"), None);
-        assert_eq!(signed("+ssh-rsa,x").as_deref(), Some("+x"));
-        assert_eq!(
-            signed("ssh-ed25519,ssh-rsa").as_deref(),
-            Some("ssh-ed25519")
-        );
     }
 }

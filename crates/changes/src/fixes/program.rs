@@ -1,5 +1,6 @@
 //! Commands of each program: checking its configuration and reading it again.
 
+use crate::fixes::plan::FileChange;
 use assay_host::{Host, Limits};
 use assay_model::finding::Configured;
 use std::ffi::OsStr;
@@ -14,11 +15,39 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
         Configured::Postfix => "postfix",
         Configured::Dovecot => "dovecot",
         Configured::Samba => "samba",
+        Configured::PostfixServices => "postfix",
+        Configured::Sysctl => "the kernel",
+        Configured::Apache => "apache",
+        Configured::Lighttpd => "lighttpd",
+        Configured::Haproxy => "haproxy",
+        Configured::Php => "php",
+        Configured::Postgresql | Configured::PostgresqlAccess => "postgresql",
+        Configured::Mariadb => "mariadb",
+        Configured::Redis => "redis",
+        Configured::Openvpn => "openvpn",
+        Configured::Hostapd => "hostapd",
+        Configured::Vsftpd => "vsftpd",
+        Configured::Rsyncd => "rsync",
+        Configured::Tftpd => "tftpd",
+        Configured::Memcached => "memcached",
+        Configured::Chrony => "chrony",
+        Configured::Sudo => "sudo",
+        Configured::Apt => "apt",
+        Configured::Journald => "systemd-journald",
+        Configured::Grub => "grub",
+        Configured::Login | Configured::Mask => "logins",
+        Configured::HostsEquiv => "trusted hosts",
+        Configured::Fstab => "mounts",
+        Configured::Exports => "nfs",
+        Configured::Modprobe => "kernel modules",
+        Configured::Smartd => "smartd",
+        Configured::Nut => "nut",
+        Configured::Apcupsd => "apcupsd",
     }
 }
 
 /// Returns the command that checks the configuration. With `{file}` it checks a candidate file; without
-/// `{file}` it checks the whole configuration in its present place.
+/// `{file}` it checks the whole configuration in its present place. Empty if the program has no such check.
 pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
     let words: &[&str] = match program {
         // An included file is not a complete configuration.
@@ -32,21 +61,143 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         Configured::Postfix => &["postfix", "check"],
         Configured::Dovecot => &["doveconf", "-n"],
         Configured::Samba => &["testparm", "-s", "{file}"],
+        Configured::PostfixServices => &["postfix", "check"],
+        Configured::Apache if file.starts_with("/etc/httpd") => &["httpd", "-t"],
+        Configured::Apache => &["apache2ctl", "-t"],
+        Configured::Lighttpd => &["lighttpd", "-tt", "-f", "/etc/lighttpd/lighttpd.conf"],
+        Configured::Haproxy => &["haproxy", "-c", "-q", "-f", "{file}"],
+        Configured::Postgresql => return validate_postgresql(file),
+        // This command starts no server; it reads all option files, and names an option that is unknown.
+        Configured::Mariadb => &["mariadbd", "--verbose", "--help"],
+        Configured::Php => match php_version(file) {
+            Some(version) => return vec![format!("php-fpm{version}"), "-t".to_owned()],
+            None => &[],
+        },
+        Configured::Tftpd | Configured::Memcached | Configured::Grub => &["sh", "-n", "{file}"],
+        Configured::Chrony => &["chronyd", "-p", "-f", "{file}"],
+        Configured::Sudo => &["visudo", "-c", "-q", "-f", "{file}"],
+        Configured::Apt => &["apt-config", "dump"],
+        Configured::Sysctl
+        | Configured::PostgresqlAccess
+        | Configured::Redis
+        | Configured::Openvpn
+        | Configured::Hostapd
+        | Configured::Vsftpd
+        | Configured::Rsyncd
+        | Configured::Journald
+        | Configured::Login
+        | Configured::Mask
+        | Configured::HostsEquiv
+        | Configured::Fstab
+        | Configured::Exports
+        | Configured::Modprobe
+        | Configured::Smartd
+        | Configured::Nut
+        | Configured::Apcupsd => &[],
     };
     to_owned_words(words)
 }
 
+/// Returns version and name of the cluster of a file, as Debian orders its directories.
+fn postgresql_cluster(file: &Path) -> Option<(&str, &str)> {
+    let below = ["/etc/postgresql", "/var/lib/postgresql"];
+    let rest = below.iter().find_map(|dir| file.strip_prefix(dir).ok())?;
+    let mut parts = rest.iter().filter_map(OsStr::to_str);
+    Some((parts.next()?, parts.next()?))
+}
+
+/// Returns a command that reads the whole configuration of a cluster without starting a server, which refuses
+/// to be run by root.
+fn validate_postgresql(file: &Path) -> Vec<String> {
+    let Some((version, name)) = postgresql_cluster(file) else {
+        return Vec::new();
+    };
+    let program = format!("/usr/lib/postgresql/{version}/bin/postgres");
+    let directory = format!("/etc/postgresql/{version}/{name}");
+    let user = ["runuser", "-u", "postgres", "--"];
+    let words = [&user[..], &[&program, "-C", "fsync", "-D", &directory]].concat();
+    to_owned_words(&words)
+}
+
+/// Returns the version of a file of PHP's FPM, as Debian orders its directories.
+fn php_version(file: &Path) -> Option<&str> {
+    let mut parts = file
+        .strip_prefix("/etc/php")
+        .ok()?
+        .iter()
+        .filter_map(OsStr::to_str);
+    let version = parts.next()?;
+    (parts.next() == Some("fpm")).then_some(version)
+}
+
+/// Describes when the program reads the file, if it does not read it now.
+pub(crate) fn next_start(file: &FileChange) -> Option<String> {
+    let command = |text: &str| Some(format!("takes effect with `{text}`"));
+    match file.program {
+        Configured::Sysctl if file.is_running_value() => {
+            Some("this is the running value of the kernel".to_owned())
+        }
+        Configured::Sysctl => Some("read at the next boot".to_owned()),
+        Configured::Mariadb => command("systemctl restart mariadb"),
+        Configured::Redis => command("systemctl restart redis-server"),
+        Configured::Openvpn => Some("takes effect when the tunnel is restarted".to_owned()),
+        Configured::Hostapd => command("systemctl restart hostapd"),
+        Configured::Vsftpd => command("systemctl restart vsftpd"),
+        Configured::Rsyncd => Some("read at the next connection".to_owned()),
+        Configured::Tftpd => command("systemctl restart tftpd-hpa"),
+        Configured::Memcached => command("systemctl restart memcached"),
+        Configured::Chrony => command("systemctl restart chrony"),
+        Configured::Journald => command("systemctl restart systemd-journald"),
+        Configured::Smartd => command("systemctl restart smartmontools"),
+        Configured::Nut => command("systemctl restart nut-server nut-monitor"),
+        Configured::Apcupsd => command("systemctl restart apcupsd"),
+        Configured::Grub => command("update-grub && systemctl reboot"),
+        Configured::Modprobe => Some("takes effect when the module is loaded again".to_owned()),
+        Configured::Fstab => Some("takes effect at the next mount".to_owned()),
+        Configured::Login | Configured::Mask => Some("takes effect at the next login".to_owned()),
+        Configured::Sudo | Configured::Apt | Configured::HostsEquiv => {
+            Some("read at the next use".to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// Returns the command that makes the running service read its configuration; empty if the service does not
 /// run, or has no such command.
-pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
+pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<String> {
     // Debian's unit, the name of the process, and the command without systemd.
+    let (php, cluster) = (php_version(file), postgresql_cluster(file));
+    let php = php.map(|version| format!("php{version}-fpm"));
+    let php_process = php_version(file).map(|version| format!("php-fpm{version}"));
+    let cluster_unit = cluster.map(|(version, name)| format!("postgresql@{version}-{name}"));
     let (unit, process, other): (&str, &str, &[&str]) = match program {
-        Configured::Ssh => return Vec::new(),
+        Configured::PostfixServices => ("postfix", "master", &["postfix", "reload"]),
+        Configured::Apache if file.starts_with("/etc/httpd") => {
+            ("httpd", "httpd", &["httpd", "-k", "graceful"])
+        }
+        Configured::Apache => ("apache2", "apache2", &["apache2ctl", "graceful"]),
+        Configured::Lighttpd => ("lighttpd", "lighttpd", &["service", "lighttpd", "reload"]),
+        Configured::Haproxy => ("haproxy", "haproxy", &["service", "haproxy", "reload"]),
+        Configured::Exports => ("nfs-server", "nfsd", &["exportfs", "-ra"]),
+        Configured::Php => match (&php, &php_process) {
+            (Some(unit), Some(process)) => (unit, process, &["service", unit, "reload"]),
+            _ => return Vec::new(),
+        },
+        Configured::Postgresql | Configured::PostgresqlAccess => match (&cluster_unit, cluster) {
+            (Some(unit), Some((version, name))) => (
+                unit,
+                "postgres",
+                &["pg_ctlcluster", version, name, "reload"],
+            ),
+            _ => return Vec::new(),
+        },
         Configured::Sshd => ("ssh", "sshd", &["service", "ssh", "reload"]),
         Configured::Nginx => ("nginx", "nginx", &["nginx", "-s", "reload"]),
         Configured::Postfix => ("postfix", "master", &["postfix", "reload"]),
         Configured::Dovecot => ("dovecot", "dovecot", &["doveadm", "reload"]),
         Configured::Samba => ("smbd", "smbd", &["smbcontrol", "smbd", "reload-config"]),
+        // The others read their files when they start; a restart is the user's decision.
+        _ => return Vec::new(),
     };
     if host
         .exists(Path::new("/run/systemd/system"))

@@ -86,11 +86,17 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
             line("+", "32", String::new(), text);
         }
     }
-    let checked = format!("`{}`", escape_line(&file.validate.join(" ")));
-    style.write_paragraph(out, "  checked by ", INDENT + 2, &checked);
-    let read = match file.reload.is_empty() {
-        true => "no service that runs reads it".to_owned(),
-        false => format!("then `{}`", escape_line(&file.reload.join(" "))),
+    if !file.validate.is_empty() {
+        let checked = format!("`{}`", escape_line(&file.validate.join(" ")));
+        style.write_paragraph(out, "  checked by ", INDENT + 2, &checked);
+    }
+    let read = match (
+        file.reload.is_empty(),
+        crate::fixes::program::next_start(file),
+    ) {
+        (false, _) => format!("then `{}`", escape_line(&file.reload.join(" "))),
+        (true, Some(next)) => next,
+        (true, None) => "no service that runs reads it".to_owned(),
     };
     style.write_paragraph(out, "  ", INDENT + 2, &read);
 }

@@ -131,7 +131,7 @@ fn items(
 }
 
 /// Returns the name that a line sets, without the leading hyphen that makes failures harmless (sysctl.d(5)).
-fn sysctl_name(written: &str) -> String {
+pub fn sysctl_name(written: &str) -> String {
     dotted_name(written.strip_prefix('-').unwrap_or(written).trim_start())
 }
 

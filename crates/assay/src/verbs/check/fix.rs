@@ -62,10 +62,11 @@ pub(super) fn asked(
         }
         return Ok(None);
     }
-    if args.elsewhere.is_meant() {
+    let only_shown = fix.is_some() && args.fix.dry_run && args.elsewhere.has_accounts();
+    if args.elsewhere.is_meant() && !only_shown {
         anyhow::bail!(
             "--fix, --undo and --confirm work on this machine only: the journal and the validating programs are \
-             here. Run assay on the other machine."
+             here. Run assay on the other machine. For a tree of files, --root with --dry-run shows the lines."
         );
     }
     let done = match (fix, undo) {
@@ -84,7 +85,9 @@ fn mend(
 ) -> anyhow::Result<Status> {
     let page = catalogue.get(id)?;
     let pages = catalogue.all();
-    let plan = match plan(&LiveHost, &pages, page) {
+    let other = args.elsewhere.open(&[])?;
+    let planned = plan(other.as_deref().unwrap_or(&LiveHost), &pages, page);
+    let plan = match planned {
         Err(error @ assay_changes::fixes::FixError::NotFound { .. }) => {
             let nothing = assay_changes::fixes::empty_document(id);
             print(&match args.forms.json {

@@ -1,0 +1,383 @@
+//! Edits of a plan under construction: which line of which file changes, and its new value.
+
+use crate::fixes::overlay::Overlay;
+use crate::fixes::plan::{FileChange, RUNNING_VALUES};
+use crate::fixes::program;
+use assay_config::SettingAtLine;
+use assay_host::Host;
+use assay_model::FactPlace;
+use assay_model::change::{ConfigKey, ConfigLanguage};
+use assay_model::finding::{Configured, Edit, Finding, Fix, Seen};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Value of `beside` if the line of the fact is the head of the block.
+const HEAD: &str = "{}";
+
+/// Directories of files that packages replace without asking.
+const PACKAGED: [&str; 2] = ["/usr/lib", "/lib"];
+
+/// A plan under construction.
+pub(crate) struct Draft<'a> {
+    host: &'a dyn Host,
+    /// The machine with the edits planned so far.
+    pub(crate) work: Overlay<'a>,
+    pub(crate) files: BTreeMap<PathBuf, FileChange>,
+}
+
+impl<'a> Draft<'a> {
+    /// Creates a draft without edits.
+    pub(crate) fn new(host: &'a dyn Host) -> Self {
+        Self {
+            host,
+            work: Overlay::new(host),
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Makes the edits for a finding. Returns whether anything changed, or as error the reason why the finding
+    /// needs manual changes.
+    pub(crate) fn mend(&mut self, finding: &Finding) -> Result<bool, String> {
+        let edits = match &finding.fix {
+            Fix::Steps(remedy) if !remedy.edits.is_empty() => &remedy.edits,
+            Fix::Steps(_) => return Err("its steps are not a change of a file".to_owned()),
+            Fix::NotHere(why) => return Err(why.clone()),
+            Fix::AfterReading => return Err("the page says what there is to know".to_owned()),
+        };
+        let (mut changed, mut refused) = (None, None);
+        for edit in edits {
+            let Some(seen) = find_edit_evidence(finding, edit) else {
+                continue;
+            };
+            match self.edit(edit, seen) {
+                Ok(done) => *changed.get_or_insert(false) |= done,
+                Err(why) => {
+                    refused.get_or_insert(why);
+                }
+            }
+        }
+        let nowhere = || "what it rests on is set in no file that assay changes".to_owned();
+        changed.ok_or_else(|| refused.unwrap_or_else(nowhere))
+    }
+
+    fn edit(&mut self, edit: &Edit, seen: &Seen) -> Result<bool, String> {
+        match &seen.place {
+            FactPlace::File {
+                path,
+                line: Some(line),
+                ..
+            } => self.edit_file(edit, seen, path, *line),
+            FactPlace::Interface { path }
+                if edit.program == Configured::Sysctl && path.starts_with(RUNNING_VALUES) =>
+            {
+                self.edit_running_value(edit, path)
+            }
+            place => Err(format!("{place} says so, and that is no line of a file")),
+        }
+    }
+
+    /// Plans a new running value of the kernel.
+    fn edit_running_value(&mut self, edit: &Edit, path: &str) -> Result<bool, String> {
+        let real = PathBuf::from(path);
+        let text = self.work.read(&real).map_err(|error| error.to_string())?;
+        let now = String::from_utf8_lossy(&text).trim().to_owned();
+        let Some(to) = wanted_value(edit, Some(&now)).filter(|to| *to != now) else {
+            return Ok(false);
+        };
+        let key = ConfigKey {
+            section: Vec::new(),
+            key: edit.key.clone(),
+        };
+        self.note(
+            edit.program,
+            path,
+            real,
+            (key, Some(to.clone())),
+            text,
+            format!("{to}\n").into(),
+        );
+        Ok(true)
+    }
+
+    fn edit_file(
+        &mut self,
+        edit: &Edit,
+        seen: &Seen,
+        path: &str,
+        line: usize,
+    ) -> Result<bool, String> {
+        let language = edit.program.language();
+        let named = Path::new(path);
+        let real = self
+            .work
+            .realpath(named)
+            .map_err(|error| error.to_string())?;
+        if PACKAGED.iter().any(|dir| real.starts_with(dir)) {
+            return Err(format!(
+                "{path} belongs to a package, whose next version writes it again"
+            ));
+        }
+        let text = self.work.read(&real).map_err(|error| error.to_string())?;
+        let said = |error: assay_config::ConfError| format!("{path}: {error}");
+        let own = seen.key.rsplit('.').next().unwrap_or_default();
+        let key = find_key(edit, own, language, &text, line)
+            .map_err(said)?
+            .ok_or_else(|| {
+                format!("{path}:{line} is not written in a way that assay can change")
+            })?;
+        if edit.to.is_some() && edit.beside.is_none() && is_longer(&key.key, &edit.key) {
+            return Err(format!("{path}: {} stands there several times", edit.key));
+        }
+        let key = ConfigKey {
+            section: key.section,
+            key: key.key,
+        };
+        let now = assay_config::get(language, &text, &key.section, &key.key).map_err(said)?;
+        let now = now.as_ref().map(|found| found.value.as_str());
+        let to = wanted_value(edit, now).map(|value| in_old_quotes(language, value, now));
+        let mut to = to;
+        if to.is_none() && language == ConfigLanguage::Fstab {
+            to = Some("defaults".to_owned());
+        }
+        let new = match &to {
+            Some(value) => assay_config::set(language, &text, &key.section, &key.key, value),
+            None => assay_config::remove(language, &text, &key.section, &key.key),
+        };
+        let new = new.map_err(said)?;
+        if new == text {
+            return Ok(false);
+        }
+        self.note(edit.program, path, real, (key, to), text, new);
+        Ok(true)
+    }
+
+    /// Records a change, and makes it in memory.
+    fn note(
+        &mut self,
+        program: Configured,
+        path: &str,
+        real: PathBuf,
+        (key, to): (ConfigKey, Option<String>),
+        text: Vec<u8>,
+        new: Vec<u8>,
+    ) {
+        let running = real.starts_with(RUNNING_VALUES);
+        let file = self
+            .files
+            .entry(real.clone())
+            .or_insert_with(|| FileChange {
+                path: path.to_owned(),
+                real: real.clone(),
+                program,
+                keys: Vec::new(),
+                before: text,
+                after: Vec::new(),
+                validate: match running {
+                    true => Vec::new(),
+                    false => program::validate(program, &real),
+                },
+                reload: match running {
+                    true => Vec::new(),
+                    false => program::reload(self.host, program, &real),
+                },
+            });
+        file.after.clone_from(&new);
+        file.keys.retain(|(known, _)| *known != key);
+        file.keys.push((key, to));
+        self.work.write(real, new);
+    }
+}
+
+/// Returns the fact that an edit refers to, if the finding is based on that fact.
+fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
+    let key = match finding.subject.is_machine() {
+        true => edit.fact.clone(),
+        false => format!("{}.{}", finding.subject, edit.fact),
+    };
+    let seen = finding.evidence.iter().find(|seen| seen.key == key)?;
+    let meant = edit.only.as_ref().is_none_or(|only| *only == seen.value);
+    let there = edit.file.as_ref().is_none_or(|start| match &seen.place {
+        FactPlace::File { path, .. } => path.starts_with(start),
+        _ => false,
+    });
+    (meant && there).then_some(seen)
+}
+
+/// Returns the setting that an edit changes: in the line of the fact, or in the same block.
+fn find_key(
+    edit: &Edit,
+    own: &str,
+    language: ConfigLanguage,
+    text: &[u8],
+    line: usize,
+) -> Result<Option<SettingAtLine>, assay_config::ConfError> {
+    let beside = |section: Vec<String>| SettingAtLine {
+        section,
+        key: edit.key.clone(),
+    };
+    if edit.beside.as_deref() == Some(HEAD) {
+        return Ok(assay_config::section_at_line(language, text, line)?.map(beside));
+    }
+    if let Some(key) = assay_config::setting_at_line(language, text, line, &edit.key)? {
+        return Ok(Some(key));
+    }
+    // Another setting of the same block.
+    let other = edit.beside.as_deref().unwrap_or(own);
+    let found = assay_config::setting_at_line(language, text, line, other)?;
+    Ok(found.map(|found| beside(found.section)))
+}
+
+/// Whether a key has words beyond the wanted one, which tell it from others.
+fn is_longer(key: &str, wanted: &str) -> bool {
+    wanted != "*" && key.split_whitespace().count() > wanted.split_whitespace().count()
+}
+
+/// Returns the new value of a setting; `None` removes it.
+fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
+    if edit.to.is_some() {
+        return edit.to.clone();
+    }
+    let now = now?;
+    if !edit.replace.is_empty() {
+        // Blanks around the value let a pattern with blanks match whole words at both ends.
+        let replaced = edit.replace.iter();
+        let text = replaced.fold(format!(" {now} "), |text, [from, to]| {
+            text.replace(from, to)
+        });
+        return Some(text.trim().to_owned());
+    }
+    if let Some(words) = &edit.add {
+        let has = |word: &&String| !now.split(words.between).any(|known| known.trim() == **word);
+        let missing: Vec<&str> = words.with.iter().filter(has).map(String::as_str).collect();
+        return Some(
+            [&[now], &missing[..]]
+                .concat()
+                .join(&words.between.to_string()),
+        );
+    }
+    let words = edit.drop.as_ref()?;
+    let bare = now.trim_matches(['"', '\'']);
+    // A sign before a list of OpenSSH applies to the whole list.
+    let (sign, list) = match bare.strip_prefix(['+', '-', '^']) {
+        Some(rest) if words.between == ',' => bare.split_at(bare.len() - rest.len()),
+        _ => ("", bare),
+    };
+    // A list with blanks between its words is not split: the whole list would go.
+    let is_list = |word: &str| word.split_whitespace().count() > 2;
+    if words.between == ',' && list.split(',').any(is_list) {
+        return Some(now.to_owned());
+    }
+    let excludes = |word: &str| word.starts_with(['!', '-']);
+    let goes = |word: &&str| !excludes(word) && words.with.iter().any(|with| word.contains(with));
+    let kept: Vec<&str> = list
+        .split(words.between)
+        .filter(|word| !word.trim().is_empty() && !goes(word))
+        .collect();
+    let any = kept.iter().any(|word| !excludes(word));
+    any.then(|| format!("{sign}{}", kept.join(&words.between.to_string())))
+}
+
+/// Returns the value in the quotes of the old one, where quotes are a part of values.
+fn in_old_quotes(language: ConfigLanguage, value: String, now: Option<&str>) -> String {
+    let quoted = now.is_some_and(|now| now.starts_with('"')) && !value.starts_with('"');
+    match language == ConfigLanguage::KeyValue && quoted {
+        true => format!("\"{value}\""),
+        false => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::finding::Words;
+
+    fn edit() -> Edit {
+        Edit {
+            fact: String::new(),
+            program: Configured::Nginx,
+            key: String::new(),
+            file: None,
+            beside: None,
+            only: None,
+            to: None,
+            drop: None,
+            replace: Vec::new(),
+            add: None,
+        }
+    }
+
+    fn words(between: char, with: &str) -> Option<Words> {
+        Some(Words {
+            between,
+            with: vec![with.to_owned()],
+        })
+    }
+
+    fn dropped(between: char, with: &str, now: &str) -> Option<String> {
+        let edit = Edit {
+            drop: words(between, with),
+            ..edit()
+        };
+        wanted_value(&edit, Some(now))
+    }
+
+    #[test]
+    fn parts_are_replaced_and_words_added() {
+        let pair = |from: &str, to: &str| [from.to_owned(), to.to_owned()];
+        let replaced = Edit {
+            replace: vec![pair("$uri", "$request_uri"), pair("a", "b")],
+            ..edit()
+        };
+        assert_eq!(
+            wanted_value(&replaced, Some("301 $uri a")).as_deref(),
+            Some("301 $request_uri b")
+        );
+        let added = Edit {
+            add: words(',', "nofail"),
+            ..edit()
+        };
+        for (now, wanted) in [("defaults", "defaults,nofail"), ("ro,nofail", "ro,nofail")] {
+            assert_eq!(wanted_value(&added, Some(now)).as_deref(), Some(wanted));
+        }
+        assert_eq!(wanted_value(&added, None), None);
+        let whole = Edit {
+            replace: vec![pair(" -c ", " ")],
+            ..edit()
+        };
+        for (now, wanted) in [("-l -c", "-l"), ("-c", ""), ("-cd -l", "-cd -l")] {
+            assert_eq!(wanted_value(&whole, Some(now)).as_deref(), Some(wanted));
+        }
+        let quoted =
+            |value: &str| in_old_quotes(ConfigLanguage::KeyValue, value.to_owned(), Some("\"a\""));
+        assert_eq!(
+            (quoted("b"), quoted("\"c\"")),
+            ("\"b\"".to_owned(), "\"c\"".to_owned())
+        );
+    }
+
+    #[test]
+    fn words_of_a_list_are_dropped() {
+        let cipher = |now| dropped(':', "RC4", now);
+        assert_eq!(
+            cipher("HIGH:RC4-SHA:!aNULL").as_deref(),
+            Some("HIGH:!aNULL")
+        );
+        assert_eq!(cipher("\"HIGH:!RC4\"").as_deref(), Some("HIGH:!RC4"));
+        assert_eq!(cipher("RC4:!MD5"), None);
+        let signed = |now| dropped(',', "ssh-rsa", now);
+        let sites = |now| dropped(',', "b.example", now);
+        assert_eq!(sites("x, check b.example, y").as_deref(), Some("x, y"));
+        let blanks = "x check b.example y";
+        assert_eq!(
+            sites(blanks).as_deref(),
+            Some(blanks),
+            "it cannot be told apart"
+        );
+        assert_eq!(signed("+ssh-rsa"), None);
+        assert_eq!(signed("+ssh-rsa,x").as_deref(), Some("+x"));
+        assert_eq!(
+            signed("ssh-ed25519,ssh-rsa").as_deref(),
+            Some("ssh-ed25519")
+        );
+    }
+}
