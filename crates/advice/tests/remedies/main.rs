@@ -188,6 +188,8 @@ fn needs_more(command: &[String]) -> bool {
         "vgextend" => 2,
         "qemu-img" => 3,
         "btrfs" if command.get(1).is_some_and(|word| word == "scrub") => 3,
+        // `zfs mount -a` is about all.
+        "zfs" if command.iter().any(|word| word == "-a") => 1,
         "zpool" | "btrfs" | "qm" | "zfs" => 2,
         _ => 0,
     };
