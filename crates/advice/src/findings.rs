@@ -28,8 +28,13 @@ pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) 
     for page in pages {
         let Some(check) = &page.check else { continue };
         let mut rule = Rule::new(page, check, &machine);
+        let before = checked.findings.len();
         rule.hold(&mut checked.findings);
-        if let Some(why) = rule.not_asked() {
+        // A machine that violates the rule already has the answer: a second source cannot change it.
+        let mut new = checked.findings[before..].iter();
+        let answered =
+            check.about.is_empty() && new.any(|finding| finding.certainty == Certainty::Violated);
+        if let Some(why) = rule.not_asked().filter(|_| !answered) {
             checked.not_asked.push(NotAsked {
                 rule: page.id.clone(),
                 why: why.to_owned(),

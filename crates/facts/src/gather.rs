@@ -43,15 +43,23 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Reads a whole file; notes a fault under `key`.
+    /// Reads a whole file; notes a fault under `key`. A link to /dev/null is an empty file: this is how units and
+    /// files of sysctl.d and modprobe.d are masked (systemd.unit(5), sysctl.d(5)).
     pub(crate) fn read(&mut self, key: &str, path: &str) -> Option<String> {
         match self.host.read_text(Path::new(path)) {
             Ok(text) => Some(text),
+            Err(_) if self.is_masked(path) => Some(String::new()),
             Err(error) => {
                 self.fault(key, &error, FactKind::Runtime, path);
                 None
             }
         }
+    }
+
+    fn is_masked(&self, path: &str) -> bool {
+        let null = Path::new("/dev/null");
+        let target = self.host.link(Path::new(path));
+        target.is_ok_and(|target| target == null)
     }
 
     /// Lists a directory; notes a fault under `key`.

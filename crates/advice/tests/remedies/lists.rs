@@ -175,7 +175,7 @@ pub const SETTINGS: [&str; 62] = [
 ];
 
 /// Words in a command that the reader replaces: in upper case, and clear from the step.
-pub const PLACEHOLDERS: [&str; 35] = [
+pub const PLACEHOLDERS: [&str; 36] = [
     "USER",
     "BRIDGE",
     "MAC",
@@ -208,6 +208,7 @@ pub const PLACEHOLDERS: [&str; 35] = [
     "POOL",
     "PORT",
     "SIZE",
+    "SNAPSHOT",
     "VALUE",
     "VMID",
     "VOLUME",
@@ -215,21 +216,6 @@ pub const PLACEHOLDERS: [&str; 35] = [
 
 /// Words that are always in upper case: a type of keys, columns, a CPU model.
 pub const CAPITALS: [&str; 8] = ["AES", "ALL", "EC", "FSTYPE", "GLOBAL", "LP", "SET", "UUID"];
-
-/// Commands that cannot be pasted yet: page, command. This list may only shrink.
-pub const NOT_PASTED: [(&str, &str); 11] = [
-    ("disk-failing", "btrfs replace"),
-    ("disk-failing", "zpool replace"),
-    ("disk-sectors-lost", "zpool scrub"),
-    ("ext4-data-writeback", "tune2fs -l"),
-    ("sshd-ca-sha1", "ssh-keygen -s CA -t rsa-sha2-512 …"),
-    ("zfs-ashift-small", "zfs send -R … | zfs receive"),
-    ("zfs-ashift-small", "zpool remove"),
-    ("zfs-nearly-full", "zfs destroy -nv"),
-    ("zfs-nearly-full", "zfs hold"),
-    ("zfs-pool-not-whole", "zpool detach"),
-    ("zfs-pool-not-whole", "zpool online"),
-];
 
 /// How a test elsewhere names the page that it executes; `@` stands for the page.
 const RULE: &str = "rule: \"@\"";
@@ -317,6 +303,12 @@ pub const TREES_LEFT: &[(&str, &str, &str)] = &[
         "a real one is mounted anew in `conversions`",
     ),
     ("swap-on-zvol", "linux-6.1", POOL),
+    (
+        "mitigations-off",
+        "off",
+        "the command line of the kernel is set by the boot loader",
+    ),
+    ("disk-on-ide", "proxmox-8", PROXMOX),
     ("cache-unsafe", "libvirt-9.0", INCOMPLETE),
     ("cache-unsafe", "libvirt-web", INCOMPLETE),
     ("cache-unsafe", "proxmox-8", PROXMOX),
@@ -373,10 +365,6 @@ const POOL: &str = "needs a pool: the kernel that runs this test has no ZFS";
 
 /// Remedies that no test can execute, with the reason. This list may only shrink.
 pub const NOT_EXECUTED: &[(&str, &str)] = &[
-    (
-        "account-old-hash",
-        "passwd asks for the new password on a terminal; the page has no other step",
-    ),
     ("clock-alone", "needs the archive of Debian"),
     (
         "docker-privileged",
@@ -387,10 +375,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
         "needs Docker, and the definition of a container that the user wrote",
     ),
     ("reboot-pending", "the machine is started again"),
-    (
-        "system-file-writable",
-        "only root may change the file, and only the user knows who wrote it",
-    ),
     (
         "units-failed",
         "the cause is a different one each time; the page lists what to read",
@@ -420,7 +404,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
     ("cpu-kvm64", PROXMOX),
     ("iothread-without-effect", PROXMOX),
     ("virtio-blk-or-scsi", PROXMOX),
-    ("disk-on-ide", "the drivers are installed inside of a guest"),
     (
         "guest-cpu-unprotected",
         "the processor and the microcode of a host are changed",
@@ -447,10 +430,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
     ("wifi-own-channel-shared", AIR),
     ("wifi-roaming-help", AIR),
     ("openvpn-pass-any", PFSENSE),
-    (
-        "dpkg-unmet-dependency",
-        "needs the archive of Debian, or a program that nobody packaged",
-    ),
     ("openssh-regresshion", "needs the archive of Debian"),
     (
         "sshd-reading-differs",

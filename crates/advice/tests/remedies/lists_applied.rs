@@ -139,23 +139,6 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
         "the processor of a guest is chosen on its host",
     ),
     (
-        "secret-file-readable",
-        "the mode of a file that only root may change, and whose contents have to be replaced",
-    ),
-    (
-        "shell-gives-root",
-        "the mode of a program, which only root may change; who set it has to be found",
-    ),
-    (
-        "root-program-writable",
-        "only root may change the file, and only the user knows who wrote it",
-    ),
-    (
-        "cron-job-not-executable",
-        "the mode of a job decides, and the harness replaces text",
-    ),
-    ("backup-not-scheduled", "systemd does not run in a root"),
-    (
         "firewall-absent",
         "the rules depend on the clients, which only the user knows",
     ),
@@ -170,10 +153,6 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
     (
         "lvm-snapshot-nearly-full",
         "the kernel that runs this test may have no device mapper",
-    ),
-    (
-        "mitigations-off",
-        "the command line of the kernel is set by the boot loader",
     ),
     (
         "apparmor-off",

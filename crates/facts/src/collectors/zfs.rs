@@ -352,13 +352,15 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
         return ashifts.of_group(&vdev.name);
     }
     let direct = ashifts.by_path.get(&vdev.name).copied();
-    direct.or_else(|| {
+    let linked = direct.or_else(|| {
         let mut links = ashifts.by_path.iter();
         links.find_map(|(path, ashift)| {
             let real = g.host.realpath(Path::new(path)).ok()?;
             (real == Path::new(&vdev.name)).then_some(*ashift)
         })
-    })
+    });
+    // Names in /dev/disk/by-id contain serial numbers and are left out of the output.
+    linked.or_else(|| ashifts.common())
 }
 
 /// Returns the ashift of the vdevs, and the command that printed it. Since OpenZFS 2.2 it is a

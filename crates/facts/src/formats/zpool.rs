@@ -40,7 +40,7 @@ pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
     let mut class = "data";
     // A line is taken for a leaf until a deeper line follows.
     let mut deepest = 0;
-    for (indent, words) in tree(status) {
+    for (at, (indent, words)) in tree(status).enumerate() {
         let state = words.get(1).copied().unwrap_or_default().to_owned();
         let name = match words.iter().position(|word| *word == "was") {
             Some(at) if words[0].bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -49,7 +49,8 @@ pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
             _ => &words[0],
         };
         match indent {
-            0 if *name == pool => class = "data",
+            // The first line is the pool, which may be called `logs` like a heading.
+            0 if at == 0 && *name == pool => class = "data",
             0 => {
                 class = class_of(name);
             }
@@ -193,6 +194,14 @@ impl Ashifts {
         }
     }
 
+    /// Returns the value that all vdevs have; `None` if they differ.
+    #[must_use]
+    pub fn common(&self) -> Option<u32> {
+        let mut all = self.by_id.values();
+        let first = all.next()?;
+        all.all(|one| one == first).then_some(*first)
+    }
+
     /// Returns the command that prints the values since OpenZFS 2.2; in older versions only zdb
     /// does.
     #[must_use]
@@ -292,6 +301,22 @@ mod tests {
         let status = include_str!("../../fixtures/zfs-2.3.2/status-draid2.txt");
         assert_eq!(draid.of_group("draid2:2d:6c:1s-0"), None);
         assert!(!draid.is_whole(&vdevs(status, "tank")));
+    }
+
+    #[test]
+    fn a_pool_with_the_name_of_a_heading() {
+        let status = "config:\n\n\tNAME  STATE\n\tlogs  ONLINE\n\t  /dev/sda1  ONLINE\n\tlogs\n\t  /dev/sdb1  ONLINE\n";
+        assert_eq!(layout(status, "logs"), ["/dev/sda1", "log /dev/sdb1"]);
+    }
+
+    #[test]
+    fn the_ashift_of_all() {
+        assert_eq!(ashifts(ZDB_MIRROR).common(), Some(12));
+        assert_eq!(
+            ashifts(&ZDB_MIRROR.replacen("ashift: 12", "ashift: 9", 1)).common(),
+            None
+        );
+        assert_eq!(Ashifts::default().common(), None);
     }
 
     #[test]

@@ -63,7 +63,8 @@ pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
     for (at, (indent, words)) in lines.iter().enumerate() {
         above.retain(|(outer, _)| outer < indent);
         if *indent == 0 {
-            class = if words[0] == pool {
+            // The first line is the pool, which may be called `logs` like a heading.
+            class = if at == 0 && words[0] == pool {
                 "data"
             } else {
                 class_of(words[0])

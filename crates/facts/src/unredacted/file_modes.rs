@@ -171,13 +171,18 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if !is_regular(g, &run.program) || (mode & 0o111 == 0 && !script) {
             continue;
         }
-        let dir = parent(&run.program)
-            .and_then(|dir| modes.get(&dir).copied())
-            .unwrap_or(0);
+        let parent = parent(&run.program).unwrap_or_default();
+        let dir = modes.get(&parent).copied().unwrap_or(0);
         // In a directory with the sticky bit, users cannot replace files of others.
         let replaced = dir & 0o002 != 0 && dir & 0o1000 == 0;
+        let open = [(mode & 0o002 != 0, &run.program), (replaced, &parent)];
+        let open: Vec<&str> = open
+            .into_iter()
+            .filter_map(|(is_open, path)| is_open.then_some(path.as_str()))
+            .collect();
         let properties = [
-            ("by_all", (mode & 0o002 != 0 || replaced).into()),
+            ("by_all", (!open.is_empty()).into()),
+            ("writable", open.join(" ").into()),
             ("program", run.program.clone().into()),
             ("by", run.by.into()),
         ];
@@ -348,12 +353,29 @@ mod tests {
         collect(&mut g);
         assert_eq!(g.facts.get("root_program.1.by_all"), Some(&true.into()));
         assert_eq!(
+            g.facts.str("root_program.1.writable"),
+            Some("/opt/own/backup.sh")
+        );
+        assert_eq!(
             g.facts
                 .map
                 .keys()
                 .filter(|key| key.starts_with("root_program"))
                 .count(),
-            3
+            4
         );
+    }
+
+    /// `systemctl mask` links a unit to /dev/null.
+    #[test]
+    fn a_masked_unit_has_no_programs() {
+        let host = Recorded::new()
+            .linked("/etc/systemd/system/zfs-zed.service", "/dev/null")
+            .file("/etc/systemd/system/a.service", "[Unit]\n")
+            .device("/dev/null", 1, 3);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let keys: Vec<&String> = g.facts.map.keys().collect();
+        assert!(keys.is_empty(), "{keys:?}");
     }
 }

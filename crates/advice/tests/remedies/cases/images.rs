@@ -1,6 +1,6 @@
 //! Definitions of guests, edited with virsh as the pages describe.
 
-use super::Act::PasteIn;
+use super::Act::{Do, PasteIn};
 use super::Case;
 
 /// Runs `virsh edit` with an editor that makes the change, on a libvirtd in this root.
@@ -8,6 +8,7 @@ macro_rules! edit {
     ($sed:literal) => {
         concat!(
             r#"
+: "${COMMAND=virsh edit web}"
 mkdir -p /run/libvirt /tmp/bin
 libvirtd --timeout 60 > /tmp/log 2>&1 &
 export LIBVIRT_DEFAULT_URI=qemu:///system
@@ -51,6 +52,19 @@ pub const CASES: &[&[Case]] = &[&[
         &["libvirt-9"],
         "s/cache='writethrough'/cache='none'/"
     ),
+    Case {
+        page: "disk-on-ide",
+        trees: &["libvirt-9"],
+        needs: "libvirtd",
+        furnish: "",
+        acts: &[Do(
+            "as scsi or virtio and set the boot order",
+            edit!(
+                "s/<target dev='hda' bus='ide'/<target dev='vda' bus='virtio'/;/<address type='drive'/d"
+            ),
+        )],
+        accepted: "",
+    },
     libvirt!("disk-limited", &["libvirt-9"], "/<iotune>/,/<.iotune>/d"),
     libvirt!(
         "discard-ignored",

@@ -6,7 +6,160 @@ use super::{Case, REMOVE};
 /// Gives the marked file a name without its dot.
 const RENAME: &str = r#"mv "$FILE" "$(dirname "$FILE")/$(basename "$FILE" | tr . -)""#;
 
+/// Gives the files of the root the permissions that the fixture's stat printed.
+const SET_MODES: &str = r#"
+printf '%b' "$(sed -n 's/.*"stdout": "\(.*\)"/\1/p' /assay-capture.json)" | while read -r mode path; do
+    chmod "$mode" "$path"
+done
+"#;
+
+/// Runs a command, and records what stat prints about the fixture's files afterwards.
+macro_rules! with_modes {
+    ($command:literal) => {
+        concat!(
+            $command,
+            r#"
+paths=$(sed -n 's|^    "\(/[^"]*\)",*$|\1|p' /assay-capture.json)
+answer=$(stat --dereference --format='%a %n' -- $paths | sed 's/$/\\\\n/' | tr -d '\n')
+sed -i "s|\"stdout\": .*|\"stdout\": \"$answer\"|" /assay-capture.json
+"#
+        )
+    };
+}
+
+/// Other accounts may neither read nor write a file.
+macro_rules! nobody_may {
+    ($way:literal, $file:literal) => {
+        concat!(
+            "! setpriv --reuid 65534 --regid 65534 --clear-groups test ",
+            $way,
+            " ",
+            $file
+        )
+    };
+}
+
+macro_rules! mode {
+    ($page:literal, $trees:expr, $command:literal, $accepted:expr) => {
+        Case {
+            page: $page,
+            trees: $trees,
+            needs: "",
+            furnish: SET_MODES,
+            acts: &[PasteIn($command, &[], with_modes!("sh -c \"$COMMAND\"\n"))],
+            accepted: $accepted,
+        }
+    };
+}
+
 pub const CASES: &[&[Case]] = &[&[
+    mode!(
+        "system-file-writable",
+        &[],
+        "chmod o-w",
+        nobody_may!("-w", "/etc/cron.d/backup")
+    ),
+    mode!(
+        "secret-file-readable",
+        &["shadow"],
+        "chmod o-rwx",
+        nobody_may!("-r", "/etc/shadow")
+    ),
+    mode!(
+        "secret-file-readable",
+        &["host-key"],
+        "chmod o-rwx",
+        nobody_may!("-r", "/etc/ssh/ssh_host_ed25519_key")
+    ),
+    mode!(
+        "shell-gives-root",
+        &[],
+        "chmod u-s",
+        "! test -u /usr/bin/bash"
+    ),
+    mode!(
+        "root-program-writable",
+        &["cron"],
+        "chmod o-w",
+        nobody_may!("-w", "/opt/own/backup.sh")
+    ),
+    mode!(
+        "root-program-writable",
+        &["unit"],
+        "chmod o-w",
+        nobody_may!("-w", "/opt/own/serve")
+    ),
+    mode!(
+        "cron-job-not-executable",
+        &[],
+        "chmod a+x",
+        "run-parts --test /etc/cron.daily | grep backup"
+    ),
+    Case {
+        page: "account-old-hash",
+        trees: &[],
+        needs: "passwd",
+        furnish: "",
+        acts: &[PasteIn(
+            "passwd",
+            &[(" NAME", "")],
+            r#"
+name=$(sed -n "${LINE}p" "$FILE" | cut -d: -f1)
+printf '%s\n%s\n' Nine-Lives-42 Nine-Lives-42 | $COMMAND "$name""#,
+        )],
+        accepted: "grep -q '^[^:]*:[$]y[$]' /etc/shadow",
+    },
+    Case {
+        page: "backup-not-scheduled",
+        trees: &["rsnapshot"],
+        needs: "",
+        furnish: "",
+        acts: &[Do(
+            "or write a job of cron",
+            "sed -i 's/^# *0 4/0 4/' /etc/cron.d/rsnapshot",
+        )],
+        accepted: "",
+    },
+    Case {
+        page: "backup-not-scheduled",
+        trees: &["sanoid"],
+        needs: "systemctl",
+        furnish: r#"
+printf '[Service]\nExecStart=/bin/true\n' > /etc/systemd/system/sanoid.service
+printf '[Timer]\nOnCalendar=hourly\n[Install]\nWantedBy=timers.target\n' > /etc/systemd/system/sanoid.timer
+"#,
+        // systemd does not run in the root, so that it only enables.
+        acts: &[PasteIn(
+            "systemctl enable --now",
+            &[],
+            "$COMMAND || systemctl is-enabled sanoid.timer",
+        )],
+        accepted: "systemctl is-enabled sanoid.timer && systemd-analyze verify /etc/systemd/system/sanoid.timer",
+    },
+    Case {
+        page: "mitigations-off",
+        trees: &["boot-loader"],
+        needs: "",
+        furnish: "",
+        acts: &[Do(
+            "Delete `mitigations=off` from /etc/default/grub",
+            r#"sed -i 's/ *mitigations=off//' "$FILE""#,
+        )],
+        // update-grub reads the file as a shell does.
+        accepted: r#". /etc/default/grub; test "$GRUB_CMDLINE_LINUX_DEFAULT" = quiet"#,
+    },
+    Case {
+        page: "dpkg-unmet-dependency",
+        trees: &[],
+        needs: "apt-get",
+        // Without lists of an archive apt can only remove.
+        furnish: "rm -rf /var/lib/apt/lists/*; : > /var/lib/dpkg/info/equivs.list",
+        acts: &[
+            PasteIn("apt-get check", &[], "! $COMMAND"),
+            PasteIn("apt-get -f install", &[], "$COMMAND --yes"),
+        ],
+        accepted: "apt-get check && dpkg --audit",
+    },
     Case {
         page: "account-without-password",
         trees: &[],

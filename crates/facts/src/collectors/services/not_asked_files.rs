@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason and the files or directories without which there is nothing to ask.
-const KINDS: [(&str, &str, &str); 78] = [
+const KINDS: [(&str, &str, &str); 79] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -35,7 +35,7 @@ const KINDS: [(&str, &str, &str); 78] = [
     ("nfs.export", NAMES, "/etc/exports"),
     ("accounts.identity", NAMES, "/etc/passwd"),
     ("accounts.password", NAMES, "/etc/shadow"),
-    ("sudo.rule", NAMES, "/etc/sudoers"),
+    ("sudo.rule", NAMES, "/etc/sudoers /etc/sudoers.d"),
     ("postgresql.access", NAMES, "/etc/postgresql"),
     ("postgresql.tls", NAMES, "/etc/postgresql"),
     ("mariadb.old_tls", NAMES, "/etc/mysql/my.cnf /etc/my.cnf"),
@@ -59,13 +59,13 @@ const KINDS: [(&str, &str, &str); 78] = [
          /etc/systemd/system/docker.service.d /etc/default/docker",
     ),
     ("docker.container", NAMES, "/var/lib/docker/containers"),
-    ("system.reboot_required", STATE, "/run/systemd/system"),
+    ("system.reboot_required", STATE, "/run"),
     ("system.failed_units", STATE, "/run/systemd/system"),
-    ("system.clock_kept", STATE, "/run/systemd/system"),
-    ("system.guarded", STATE, "/etc/passwd"),
+    ("system.clock_kept", STATE, "/proc"),
+    ("system.guarded", STATE, "/etc"),
     ("network_mount", NAMES, "/etc/fstab"),
     ("pam.line", NAMES, "/etc/pam.d"),
-    ("sudo.line", NAMES, "/etc/sudoers"),
+    ("sudo.line", NAMES, "/etc/sudoers /etc/sudoers.d"),
     (
         "ignored_file.cron",
         NAMES,
@@ -77,8 +77,8 @@ const KINDS: [(&str, &str, &str); 78] = [
         NAMES,
         "/etc/sysctl.d /etc/modprobe.d",
     ),
-    ("secret_file", STATE, "/etc/shadow"),
-    ("shell_file", STATE, "/etc/passwd"),
+    ("secret_file", STATE, "/etc"),
+    ("shell_file", STATE, "/usr/bin"),
     ("cron.job", STATE, "/etc/cron.daily"),
     (
         "root_program",
@@ -112,11 +112,7 @@ const KINDS: [(&str, &str, &str); 78] = [
         NAMES,
         "/etc/pve/qemu-server /etc/libvirt/qemu /usr/bin/qemu-system-x86_64 /usr/bin/kvm",
     ),
-    (
-        "served_file",
-        NAMES,
-        "/etc/nginx/nginx.conf /etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
-    ),
+    ("served_file", NAMES, "/etc/nginx /etc/apache2 /etc/httpd"),
     (
         "redis_instance",
         NAMES,
@@ -136,6 +132,11 @@ const KINDS: [(&str, &str, &str); 78] = [
         "zfs_boot.arc_max_below_min",
         NAMES,
         "/sys/module/zfs/version /etc/modprobe.d/zfs.conf",
+    ),
+    (
+        "boot_line.mitigations_off",
+        NAMES,
+        "/etc/default/grub /etc/kernel/cmdline",
     ),
     ("fstab_swap", NAMES, "/etc/fstab"),
     ("encrypted_disk", NAMES, "/etc/crypttab"),
@@ -173,7 +174,7 @@ const KINDS: [(&str, &str, &str); 78] = [
     ("mask.misuse", NAMES, "/etc/profile"),
     ("fstab_line", NAMES, "/etc/fstab"),
     ("ssh.misuse", NAMES, "/etc/ssh/ssh_config"),
-    ("firewall.open_ports", STATE, "/etc/passwd"),
+    ("firewall.open_ports", STATE, "/proc"),
 ];
 
 /// Notes the kinds that the machine may have.
