@@ -4,13 +4,16 @@ use crate::{Machine, signal, start, until};
 use rustix::process::{Pid, Signal};
 use std::process::Child;
 
+/// Time limit in seconds for what takes some 20 s on an idle machine.
+const LIMIT: u64 = 180;
+
 /// Starts a trial and waits until its change is in effect.
 fn under_way(machine: &Machine, silence: u32) -> Child {
     let log = machine.home.dir.path().join("log");
     let child = start(machine.trial(&["--pairs", "1000"], silence), &log);
     let what = || format!("a change is in effect: {:?}", std::fs::read_to_string(&log));
     let mut seen = 0;
-    until(&what(), 60, || {
+    until(&what(), LIMIT, || {
         // Not the first change: the noise is measured before it.
         seen += i32::from(machine.reads() == "b");
         seen > 3 && machine.reads() == "b"
@@ -19,9 +22,9 @@ fn under_way(machine: &Machine, silence: u32) -> Child {
 }
 
 /// Checks the restored state: the setting, the journal, the processes, the directories.
-fn as_it_was(machine: &Machine, limit: u64) {
+fn as_it_was(machine: &Machine) {
     let mut left = Vec::new();
-    until("nothing is left", limit, || {
+    until("nothing is left", LIMIT, || {
         let now = machine.left();
         // Reports a failed wait.
         if now != left {
@@ -45,7 +48,7 @@ fn when_the_assay_here_is_killed() {
     let mut child = under_way(&machine, 1101);
     signal(own(&child), Signal::KILL);
     let _ = child.wait();
-    as_it_was(&machine, 60);
+    as_it_was(&machine);
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn when_the_assay_here_stands_still() {
     };
     let mut child = under_way(&machine, 11);
     signal(own(&child), Signal::STOP);
-    as_it_was(&machine, 90);
+    as_it_was(&machine);
     signal(own(&child), Signal::CONT);
     let _ = child.wait();
 }
@@ -67,7 +70,7 @@ fn when_the_other_end_is_killed() {
     };
     let mut child = under_way(&machine, 1103);
     signal(machine.process("remote"), Signal::KILL);
-    as_it_was(&machine, 60);
+    as_it_was(&machine);
     assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
@@ -78,7 +81,7 @@ fn when_the_other_end_stands_still() {
     };
     let mut child = under_way(&machine, 10);
     signal(machine.process("remote"), Signal::STOP);
-    as_it_was(&machine, 120);
+    as_it_was(&machine);
     assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
@@ -90,7 +93,7 @@ fn when_the_trial_there_is_killed() {
     let mut child = under_way(&machine, 1105);
     signal(machine.verb(), Signal::KILL);
     assert_eq!(child.wait().unwrap().code(), Some(2));
-    as_it_was(&machine, 60);
+    as_it_was(&machine);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn when_the_guard_is_killed_and_then_the_link_is_cut() {
     signal(machine.process("remote-guard"), Signal::KILL);
     signal(own(&child), Signal::KILL);
     let _ = child.wait();
-    as_it_was(&machine, 60);
+    as_it_was(&machine);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
     let mut child = under_way(&machine, 1107);
     signal(own(&child), Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    as_it_was(&machine, 60);
+    as_it_was(&machine);
     let list = machine.home.assay(&["trial", "--list", "--json"]);
     let before = crate::json(&list.stdout);
     assert_eq!(before["trials"].as_array().unwrap().len(), 1);
@@ -122,7 +125,7 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
         1108,
     );
     assert!(matches!(resumed.code, Some(0)), "{}", resumed.stderr);
-    as_it_was(&machine, 60);
+    as_it_was(&machine);
     let list = machine.home.assay(&["trial", "--list", "--json"]);
     let after = crate::json(&list.stdout);
     // The same trial with more pairs.
@@ -185,5 +188,5 @@ fn what_nobody_could_take_back_is_taken_back_on_request() {
         ran.stdout,
         ran.stderr
     );
-    as_it_was(&machine, 30);
+    as_it_was(&machine);
 }
