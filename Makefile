@@ -1,4 +1,5 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
+# `make test-quick` runs the unit tests and a test of each verb, in minutes.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
 # `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long. `make spark`
 # compares answers with a real Spark cluster, a gigabyte from PyPI the first time.
@@ -8,7 +9,7 @@
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack fuzz spark build written transcripts dist docs
+.PHONY: run test test-quick test-guests attack fuzz spark build written transcripts dist docs
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -19,6 +20,9 @@ build:
 
 test:
 	./scripts/test
+
+test-quick:
+	./scripts/test-quick
 
 test-guests:
 	./scripts/test --guests

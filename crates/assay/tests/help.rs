@@ -4,6 +4,7 @@
 mod common;
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 fn help(words: &[String]) -> String {
@@ -189,14 +190,52 @@ fn old_names_of_verbs_still_parse() {
     }
 }
 
-#[test]
-fn few_verbs_are_at_the_top_and_each_is_in_a_group() {
-    let all = help_strings();
-    let top: Vec<&str> = commands(&all)
+/// Returns the verbs of [`help_strings`] that are below no other.
+fn top_verbs(all: &[HelpString]) -> Vec<&str> {
+    commands(all)
         .into_iter()
         .map(|(command, _)| command)
         .filter(|command| !command.is_empty() && !command.contains(' '))
-        .collect();
+        .collect()
+}
+
+/// `scripts/test-quick` runs an existing test of every verb.
+#[test]
+fn the_quick_tests_know_every_verb() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = root.join("../../scripts/test-quick");
+    let output = Command::new(script).arg("--list").output().unwrap();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let mut verbs = Vec::new();
+    for line in listed.lines() {
+        let [verb, program, test] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let files = [
+            format!("tests/{program}.rs"),
+            format!("tests/{program}/main.rs"),
+        ];
+        let found = files
+            .iter()
+            .find_map(|file| std::fs::read_to_string(root.join(file)).ok());
+        let text = found.unwrap_or_else(|| panic!("no test program {program}"));
+        assert!(
+            text.contains(&format!("#[test]\nfn {test}() {{")),
+            "{program} has no test {test}"
+        );
+        verbs.push(verb.to_owned());
+    }
+    let all = help_strings();
+    let mut top = top_verbs(&all);
+    top.sort_unstable();
+    verbs.sort_unstable();
+    assert_eq!(verbs, top);
+}
+
+#[test]
+fn few_verbs_are_at_the_top_and_each_is_in_a_group() {
+    let all = help_strings();
+    let top = top_verbs(&all);
     assert!(top.len() <= 20, "{}: {top:?}", top.len());
     let text = help(&[]);
     for verb in top {

@@ -5,12 +5,11 @@
 //! reason. A guest of `assay lab up` has no owner: it is recorded as detached, with number and start time of
 //! its process.
 
-use crate::child::working_in;
+use crate::child::kill_all_in;
 use crate::error::LabError;
 use assay_host::held::Removed;
 use assay_host::{HostMut as _, KnownFile, LiveHost, ProcessId, lockfile};
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,12 +17,14 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const OWNER: &str = "owner";
 const ENTRY: &str = "entry.json";
 /// Prefix of a directory that is not yet a guest's.
 const PART: &str = ".part-";
+/// Time limit for the end of a killed QEMU, which may have to write what is in flight to slow disks.
+const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Registry entry of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -275,21 +276,7 @@ fn read(dir: &Path) -> Option<GuestEntry> {
 
 /// Ends a guest's QEMU and removes everything that belongs to it.
 pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        let left = working_in(dir);
-        if left.is_empty() {
-            break;
-        }
-        for pid in left {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
-        }
-        if Instant::now() > deadline {
-            let error = io::Error::other("its QEMU cannot be killed");
-            return Err(LabError::io(dir)(error));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    kill_all_in(dir, KILLED_WITHIN).map_err(LabError::io(dir))?;
     let (files, known) = read(dir)
         .map(|entry| (entry.files, entry.known))
         .unwrap_or_default();

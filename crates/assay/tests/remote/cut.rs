@@ -1,8 +1,11 @@
 //! Whatever ends in the middle of a trial, the machine is restored soon after.
 
-use crate::{Machine, process, signal, start, until, verb};
+use crate::{Machine, signal, start, until};
 use rustix::process::{Pid, Signal};
 use std::process::Child;
+
+/// Time limit in seconds for what takes some 20 s on an idle machine.
+const LIMIT: u64 = 180;
 
 /// Starts a trial and waits until its change is in effect.
 fn under_way(machine: &Machine, silence: u32) -> Child {
@@ -10,7 +13,7 @@ fn under_way(machine: &Machine, silence: u32) -> Child {
     let child = start(machine.trial(&["--pairs", "1000"], silence), &log);
     let what = || format!("a change is in effect: {:?}", std::fs::read_to_string(&log));
     let mut seen = 0;
-    until(&what(), 60, || {
+    until(&what(), LIMIT, || {
         // Not the first change: the noise is measured before it.
         seen += i32::from(machine.reads() == "b");
         seen > 3 && machine.reads() == "b"
@@ -19,10 +22,10 @@ fn under_way(machine: &Machine, silence: u32) -> Child {
 }
 
 /// Checks the restored state: the setting, the journal, the processes, the directories.
-fn as_it_was(machine: &Machine, silence: u32, limit: u64) {
+fn as_it_was(machine: &Machine) {
     let mut left = Vec::new();
-    until("nothing is left", limit, || {
-        let now = machine.left(silence);
+    until("nothing is left", LIMIT, || {
+        let now = machine.left();
         // Reports a failed wait.
         if now != left {
             eprintln!("left: {now:?}");
@@ -45,7 +48,7 @@ fn when_the_assay_here_is_killed() {
     let mut child = under_way(&machine, 1101);
     signal(own(&child), Signal::KILL);
     let _ = child.wait();
-    as_it_was(&machine, 1101, 60);
+    as_it_was(&machine);
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn when_the_assay_here_stands_still() {
     };
     let mut child = under_way(&machine, 11);
     signal(own(&child), Signal::STOP);
-    as_it_was(&machine, 11, 90);
+    as_it_was(&machine);
     signal(own(&child), Signal::CONT);
     let _ = child.wait();
 }
@@ -66,8 +69,8 @@ fn when_the_other_end_is_killed() {
         return;
     };
     let mut child = under_way(&machine, 1103);
-    signal(process(1103, "remote"), Signal::KILL);
-    as_it_was(&machine, 1103, 60);
+    signal(machine.process("remote"), Signal::KILL);
+    as_it_was(&machine);
     assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
@@ -77,8 +80,8 @@ fn when_the_other_end_stands_still() {
         return;
     };
     let mut child = under_way(&machine, 10);
-    signal(process(10, "remote"), Signal::STOP);
-    as_it_was(&machine, 10, 120);
+    signal(machine.process("remote"), Signal::STOP);
+    as_it_was(&machine);
     assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
@@ -88,9 +91,9 @@ fn when_the_trial_there_is_killed() {
         return;
     };
     let mut child = under_way(&machine, 1105);
-    signal(verb(1105), Signal::KILL);
+    signal(machine.verb(), Signal::KILL);
     assert_eq!(child.wait().unwrap().code(), Some(2));
-    as_it_was(&machine, 1105, 60);
+    as_it_was(&machine);
 }
 
 #[test]
@@ -99,10 +102,10 @@ fn when_the_guard_is_killed_and_then_the_link_is_cut() {
         return;
     };
     let mut child = under_way(&machine, 1106);
-    signal(process(1106, "remote-guard"), Signal::KILL);
+    signal(machine.process("remote-guard"), Signal::KILL);
     signal(own(&child), Signal::KILL);
     let _ = child.wait();
-    as_it_was(&machine, 1106, 60);
+    as_it_was(&machine);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
     let mut child = under_way(&machine, 1107);
     signal(own(&child), Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    as_it_was(&machine, 1107, 60);
+    as_it_was(&machine);
     let list = machine.home.assay(&["trial", "--list", "--json"]);
     let before = crate::json(&list.stdout);
     assert_eq!(before["trials"].as_array().unwrap().len(), 1);
@@ -122,7 +125,7 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
         1108,
     );
     assert!(matches!(resumed.code, Some(0)), "{}", resumed.stderr);
-    as_it_was(&machine, 1108, 60);
+    as_it_was(&machine);
     let list = machine.home.assay(&["trial", "--list", "--json"]);
     let after = crate::json(&list.stdout);
     // The same trial with more pairs.
@@ -155,7 +158,7 @@ fn when_ssh_is_killed_the_journal_is_asked_what_was_taken_back() {
     signal(ssh_of(&child), Signal::KILL);
     assert_eq!(child.wait().unwrap().code(), Some(3));
     assert_eq!(machine.reads(), "a");
-    assert!(machine.left(1111).is_empty(), "{:?}", machine.left(1111));
+    assert!(machine.left().is_empty(), "{:?}", machine.left());
     let log = std::fs::read_to_string(machine.home.dir.path().join("log")).unwrap();
     assert!(log.contains("signal 9") && !log.contains("137"), "{log}");
     assert!(log.lines().any(|line| line.starts_with("box: ")), "{log}");
@@ -170,16 +173,13 @@ fn what_nobody_could_take_back_is_taken_back_on_request() {
     let mut child = under_way(&machine, 1109);
     // Otherwise it would read the journal itself after the connection is lost.
     signal(own(&child), Signal::STOP);
-    signal(process(1109, "remote-guard"), Signal::KILL);
-    let verb = verb(1109);
-    signal(process(1109, "remote"), Signal::KILL);
+    signal(machine.process("remote-guard"), Signal::KILL);
+    let verb = machine.verb();
+    signal(machine.process("remote"), Signal::KILL);
     signal(verb, Signal::KILL);
     signal(own(&child), Signal::KILL);
     let _ = child.wait();
-    assert!(
-        !machine.left(1109).is_empty(),
-        "it had been taken back already"
-    );
+    assert!(!machine.left().is_empty(), "it had been taken back already");
     let ran = machine.run(&["trial", "--recover"], 1110);
     // 1: something of other processes is left on this machine, with another state directory.
     assert!(
@@ -188,5 +188,5 @@ fn what_nobody_could_take_back_is_taken_back_on_request() {
         ran.stdout,
         ran.stderr
     );
-    as_it_was(&machine, 1110, 30);
+    as_it_was(&machine);
 }

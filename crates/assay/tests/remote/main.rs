@@ -62,8 +62,7 @@ impl Machine {
         std::fs::read_to_string(self.setting()).unwrap()
     }
 
-    /// Returns a command line for the machine with this program as the upload. `silence` identifies
-    /// its processes among those of other tests.
+    /// Returns a command line for the machine with this program as the upload. `silence` is in seconds.
     fn as_it_is(&self, args: &[&str], silence: u32) -> Command {
         let mut command = self.home.command(args);
         command.args(["--host", "box", "--ssh-config", &self.config]);
@@ -92,78 +91,73 @@ impl Machine {
         self.command(&args, silence)
     }
 
-    /// Returns what is left on the machine: directories of the program, and its state.
-    fn left(&self, silence: u32) -> Vec<String> {
-        let mut left = processes(silence);
-        left.retain(|line| !line.is_empty());
+    /// Returns what is left on the machine: processes of the program, and its state.
+    fn left(&self) -> Vec<String> {
+        let mut left: Vec<_> = self.processes().into_iter().map(|(_, line)| line).collect();
         let journal = self.servers.path("state").join("journal/sessions");
         if journal.exists() {
             left.extend(common::entries(&journal));
         }
         left
     }
-}
 
-/// Returns the command lines of the processes of one connection.
-fn processes(silence: u32) -> Vec<String> {
-    of(silence).into_iter().map(|(_, line)| line).collect()
-}
-
-fn of(silence: u32) -> Vec<(Pid, String)> {
-    let marks = [
-        format!("--silence {silence} "),
-        format!("--silence {silence}"),
-    ];
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        let ours = line.contains(" dev remote")
-            && (line.contains(&marks[0]) || line.trim_end().ends_with(&marks[1]));
-        if let Some(pid) = Pid::from_raw(pid).filter(|_| ours) {
-            found.push((pid, line));
+    /// Returns server and watchdog on the machine with their command lines. They inherit the machine's own state
+    /// directory, so that those of other tests and of other programs on this computer do not count.
+    fn processes(&self) -> Vec<(Pid, String)> {
+        let state = format!("ASSAY_STATE={}", self.servers.path("state").display());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
+            let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            let environment = read("environ");
+            let is_here = || {
+                environment
+                    .split(|byte| *byte == 0)
+                    .any(|one| one == state.as_bytes())
+            };
+            if let Some(pid) =
+                Pid::from_raw(pid).filter(|_| line.contains(" dev remote") && is_here())
+            {
+                found.push((pid, line));
+            }
         }
+        found
     }
-    found
-}
 
-/// Returns the process of the server, or of its watchdog.
-fn process(silence: u32, which: &str) -> Pid {
-    let all = of(silence);
-    let word = format!(" dev {which} ");
-    // The shell that started it has the same arguments.
-    let mut found = all
-        .iter()
-        .filter(|(_, line)| line.contains(&word) && !line.starts_with("sh"));
-    found.next().unwrap_or_else(|| panic!("{which}: {all:?}")).0
-}
+    /// Returns the process of the server, or of its watchdog.
+    fn process(&self, which: &str) -> Pid {
+        let all = self.processes();
+        let word = format!(" dev {which} ");
+        // The shell that started it has the same arguments.
+        let mut found = all
+            .iter()
+            .filter(|(_, line)| line.contains(&word) && !line.starts_with("sh"));
+        found.next().unwrap_or_else(|| panic!("{which}: {all:?}")).0
+    }
 
-/// Returns the verb that runs below the server.
-fn verb(silence: u32) -> Pid {
-    let parent = process(silence, "remote").as_raw_nonzero().get();
-    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let tasks = std::fs::read_dir(format!("/proc/{parent}/task"))
-        .unwrap()
-        .flatten();
-    let all =
-        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
-    let all: String = all.chain(children).collect::<Vec<_>>().join(" ");
-    let is_verb = |pid: &&str| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        !String::from_utf8_lossy(&line).contains("remote-guard")
-    };
-    let pid = all
-        .split_whitespace()
-        .find(is_verb)
-        .unwrap_or_else(|| panic!("no verb: {all}"));
-    Pid::from_raw(pid.parse().unwrap()).unwrap()
+    /// Returns the verb that runs below the server.
+    fn verb(&self) -> Pid {
+        let parent = self.process("remote").as_raw_nonzero().get();
+        let tasks = std::fs::read_dir(format!("/proc/{parent}/task"))
+            .unwrap()
+            .flatten();
+        let all = tasks
+            .map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        let all = all.collect::<Vec<_>>().join(" ");
+        let is_verb = |pid: &&str| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            !String::from_utf8_lossy(&line).contains("remote-guard")
+        };
+        let pid = all
+            .split_whitespace()
+            .find(is_verb)
+            .unwrap_or_else(|| panic!("no verb: {all}"));
+        Pid::from_raw(pid.parse().unwrap()).unwrap()
+    }
 }
 
 fn signal(pid: Pid, signal: Signal) {
@@ -264,7 +258,7 @@ fn a_run_over_ssh_is_in_the_store_here_and_nothing_is_left_there() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let document = json(&ran.stdout);
     assert_eq!(document["run"]["state"], "complete");
-    assert_eq!(machine.left(1001), Vec::<String>::new());
+    assert_eq!(machine.left(), Vec::<String>::new());
     assert_eq!(common::entries(target.path()), Vec::<String>::new());
     // It is a run of the store and of that machine.
     let list = machine.home.assay(&["runs", "--json"]);
@@ -309,7 +303,7 @@ fn a_plan_and_a_report_are_files_here() {
             .to_ascii_lowercase()
             .starts_with("<!doctype html>")
     );
-    assert_eq!(machine.left(1002), Vec::<String>::new());
+    assert_eq!(machine.left(), Vec::<String>::new());
 }
 
 #[test]
@@ -322,7 +316,7 @@ fn a_trial_over_ssh_ends_with_its_verdict_and_the_setting_as_it_was() {
     let document = json(&ran.stdout);
     assert_eq!(document["trial"]["plan"]["advice"], "nothing");
     assert_eq!(machine.reads(), "a");
-    assert_eq!(machine.left(1003), Vec::<String>::new());
+    assert_eq!(machine.left(), Vec::<String>::new());
     let list = json(&machine.home.assay(&["trial", "--list", "--json"]).stdout);
     assert_eq!(list["trials"].as_array().unwrap().len(), 1);
     // There is no terminal to ask on, and no `--yes`.

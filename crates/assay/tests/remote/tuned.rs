@@ -97,5 +97,5 @@ fn a_session_over_ssh_is_kept_there_undone_from_here_and_applied_elsewhere() {
     let undone = machine.run(&["tune", "--undo", &session], 61);
     assert_eq!(undone.code, Some(0), "{}", undone.stderr);
     assert_eq!(machine.reads(), "a");
-    assert!(machine.left(61).is_empty(), "{:?}", machine.left(61));
+    assert!(machine.left().is_empty(), "{:?}", machine.left());
 }
