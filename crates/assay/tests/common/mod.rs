@@ -7,6 +7,7 @@
 
 pub mod browser;
 pub mod guests;
+pub mod launcher;
 pub mod pages;
 pub mod pools;
 pub mod schemas;
@@ -18,8 +19,27 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Returns the program that tests upload: this one without debug information, which is more than
-/// half of it. Created once for all tests; without `strip` it is the complete program.
+/// Returns the program that tests upload to machines that are this computer: a small one that starts this one, because
+/// a hundred megabytes through ssh cost more CPU time than most tests. The whole program is uploaded by the test of a
+/// run over ssh.
+pub fn uploaded() -> &'static str {
+    static UPLOADED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    UPLOADED.get_or_init(|| {
+        let whole = Path::new(env!("CARGO_BIN_EXE_assay"));
+        let Some(program) = launcher::program_that_executes(whole) else {
+            return sent().to_owned();
+        };
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("assay-uploaded");
+        // Several test programs may do this at once.
+        let own = file.with_extension(std::process::id().to_string());
+        std::fs::write(&own, program).unwrap();
+        std::fs::rename(&own, &file).unwrap();
+        file.display().to_string()
+    })
+}
+
+/// Returns this program without debug information, which is more than half of it. Created once for all tests; without
+/// `strip` it is the complete program.
 pub fn sent() -> &'static str {
     static SENT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     SENT.get_or_init(|| {

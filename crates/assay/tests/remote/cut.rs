@@ -1,11 +1,8 @@
 //! Whatever ends in the middle of a trial, the machine is restored soon after.
 
-use crate::{Machine, signal, start, until};
+use crate::{LIMIT, Machine, signal, ssh_of, start, until};
 use rustix::process::{Pid, Signal};
 use std::process::Child;
-
-/// Time limit in seconds for what takes some 20 s on an idle machine.
-const LIMIT: u64 = 180;
 
 /// Starts a trial and waits until its change is in effect.
 fn under_way(machine: &Machine, silence: u32) -> Child {
@@ -134,20 +131,6 @@ fn what_was_interrupted_is_kept_and_gone_on_with() {
     assert_ne!(pairs(&before), pairs(&after), "{after:#}");
 }
 
-/// Returns the ssh of a child process.
-fn ssh_of(child: &Child) -> Pid {
-    let is_its_ssh = |pid: &Pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-        let stat = stat.unwrap_or_default();
-        let mut words = stat.split_whitespace();
-        let name = words.nth(1) == Some("(ssh)");
-        name && words.nth(1) == Some(child.id().to_string().as_str())
-    };
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(Pid::from_raw).find(is_its_ssh).unwrap()
-}
-
 /// The verb reads the journal there over another connection before it ends.
 #[test]
 fn when_ssh_is_killed_the_journal_is_asked_what_was_taken_back() {
@@ -155,7 +138,7 @@ fn when_ssh_is_killed_the_journal_is_asked_what_was_taken_back() {
         return;
     };
     let mut child = under_way(&machine, 1111);
-    signal(ssh_of(&child), Signal::KILL);
+    signal(ssh_of(&child).unwrap(), Signal::KILL);
     assert_eq!(child.wait().unwrap().code(), Some(3));
     assert_eq!(machine.reads(), "a");
     assert!(machine.left().is_empty(), "{:?}", machine.left());

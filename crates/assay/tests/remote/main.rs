@@ -73,7 +73,7 @@ impl Machine {
     /// Returns the same with a smaller program.
     fn command(&self, args: &[&str], silence: u32) -> Command {
         let mut command = self.as_it_is(args, silence);
-        command.args(["--remote-assay", common::sent()]);
+        command.args(["--remote-assay", common::uploaded()]);
         command
     }
 
@@ -163,6 +163,23 @@ impl Machine {
 fn signal(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
+
+/// Returns the ssh of a child process, if it runs.
+fn ssh_of(child: &std::process::Child) -> Option<Pid> {
+    let is_its_ssh = |pid: &Pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        let stat = stat.unwrap_or_default();
+        let mut words = stat.split_whitespace();
+        let name = words.nth(1) == Some("(ssh)");
+        name && words.nth(1) == Some(child.id().to_string().as_str())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(Pid::from_raw).find(is_its_ssh)
+}
+
+/// Time limit in seconds for what takes some 20 s on an idle machine.
+const LIMIT: u64 = 180;
 
 /// Waits until a condition holds.
 fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {

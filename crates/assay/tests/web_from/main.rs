@@ -27,7 +27,7 @@ fn from(home: &Home, machines: &Machines, from: &str, args: &[&str]) -> Child {
         .args(args)
         .env("XDG_CONFIG_HOME", home.dir.path())
         .args(["--ssh-config", &machines.config, "--from", from])
-        .args(["--remote-assay", common::sent()])
+        .args(["--remote-assay", common::uploaded()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.spawn().unwrap()
