@@ -101,7 +101,7 @@ class Plant(contextlib.ExitStack):
         return path
 
     def first_group(self, **settings):
-        """Like group("cpu"), for a situation that other programs would hide: its programs get CPUs before all others."""
+        """Like group("cpu"); its programs get CPUs before all others, which would hide the situation."""
         return self.group("cpu", cpu__shares=262144, cpu__weight=10000, **settings)
 
     @staticmethod

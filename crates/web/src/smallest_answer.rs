@@ -47,8 +47,8 @@ impl SmallestAnswer {
 }
 
 impl Ready {
-    /// Sends each harmless request some times, and returns a load of the quickest. `None` if the server refuses all, and
-    /// if none is much quicker than the load itself: the program behind the server may have answered it.
+    /// Sends each harmless request some times, and returns a load of the quickest. `None` if the server refuses all,
+    /// and if none is much quicker than the load itself: the program behind the server may have answered it.
     pub fn find_smallest_answer(
         &self,
         load: &Http,

@@ -56,8 +56,8 @@ fn describe_bottom(view: &TuneView<'_>, diagnosis: &Diagnosis) -> Option<String>
     let figures = format!("{metric} of {} to {} in eight rounds", range[0], range[1]);
     Some(match bottom.is_tunable {
         true => format!(
-            "{what}, under the same load: {figures}. An answer with content takes longer; only a setting that speeds up \
-             every answer gets further."
+            "{what}, under the same load: {figures}. An answer with content takes longer; only a setting that speeds \
+             up every answer gets further."
         ),
         false => format!(
             "{what} alone, under the same load: {figures}. No setting above it gets further."
