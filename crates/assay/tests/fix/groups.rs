@@ -72,7 +72,8 @@ const GROUPS: [Group; 5] = [
                 "apache-root-granted",
                 APACHE,
                 Whole(
-                    "ServerName a.example\nDefaultRuntimeDir /run\nPidFile /run/a.pid\nErrorLog /run/a.log\nListen 4402\n\
+                    "ServerName a.example\nDefaultRuntimeDir /run\nPidFile /run/a.pid\n\
+                     ErrorLog /run/a.log\nListen 4402\n\
                      LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so\n\
                      LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
                      LoadModule authz_host_module /usr/lib/apache2/modules/mod_authz_host.so\n\
@@ -391,7 +392,8 @@ const GROUPS: [Group; 5] = [
                 Whole(
                     "global\n  ssl-default-bind-options ssl-min-ver TLSv1.0 no-tls-tickets\n\
                      defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
-                     frontend f # one\n  bind 127.0.0.1:4405\n  default_backend b\nbackend b\n  server a 127.0.0.1:80\n",
+                     frontend f # one\n  bind 127.0.0.1:4405\n  default_backend b\n\
+                     backend b\n  server a 127.0.0.1:80\n",
                 ),
             ),
             fault(

@@ -139,7 +139,9 @@ mod tests {
     use crate::{get, remove, set};
     use assay_model::change::ConfigLanguage::Mysql;
 
-    const TEXT: &[u8] = b"[client]\nssl\n[mysqld]\nskip-grant-tables # now\ninnodb-doublewrite = 0 # fast\nname='a b'\n!includedir /x\n[mysqld]\nlast=1\n";
+    const TEXT: &[u8] =
+        b"[client]\nssl\n[mysqld]\nskip-grant-tables # now\ninnodb-doublewrite = 0 # fast\n\
+        name='a b'\n!includedir /x\n[mysqld]\nlast=1\n";
 
     fn server() -> Vec<String> {
         vec!["mysqld".to_owned()]

@@ -100,7 +100,8 @@ mod tests {
     use crate::{find_includes, get, remove, set};
     use assay_model::change::ConfigLanguage::Postgresql;
 
-    const TEXT: &[u8] = b"# fsync = off\nFSYNC off # why\nssl_ciphers = 'HIGH:''x'  # c\nsearch_path='\\'\ninclude_dir = 'conf.d'\nport=5432\n";
+    const TEXT: &[u8] = b"# fsync = off\nFSYNC off # why\nssl_ciphers = 'HIGH:''x'  # c\n\
+        search_path='\\'\ninclude_dir = 'conf.d'\nport=5432\n";
 
     #[test]
     fn values_as_the_server_reads_them() {

@@ -100,7 +100,9 @@ mod tests {
     use crate::{get, remove, set};
     use assay_model::change::ConfigLanguage::Words;
 
-    const TEXT: &[u8] = b"global\n  # bind no\n  bind :443 ssl # main\nbind :80\nlong a \\\n  bind :1\nDefaults env_keep += \"A B\"\n";
+    const TEXT: &[u8] =
+        b"global\n  # bind no\n  bind :443 ssl # main\nbind :80\nlong a \\\n  bind :1\n\
+        Defaults env_keep += \"A B\"\n";
 
     #[test]
     fn a_line_that_stands_twice_needs_more_words() {
