@@ -296,8 +296,7 @@ const GROUPS: [Group; 5] = [
                 Whole(
                     "# tuned\nnet.ipv4.tcp_syncookies = 0\n-kernel/randomize_va_space = 0\n\
                      net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.conf.all.accept_source_route=1\n\
-                     fs.protected_fifos = 0\nvm.dirty_ratio = 80\n\
-                     net.ipv4.ip_forward = 1\nnet.ipv4.conf.all.accept_redirects = 1\n",
+                     fs.protected_fifos = 0\nvm.dirty_ratio = 80\n",
                 ),
             ),
             fault("sysctl-aslr-off", OWN_SYSCTL, Append("")),
@@ -305,7 +304,6 @@ const GROUPS: [Group; 5] = [
             fault("sysctl-source-route", OWN_SYSCTL, Append("")),
             fault("sysctl-fifos-unprotected", OWN_SYSCTL, Append("")),
             fault("sysctl-dirty-ratio", OWN_SYSCTL, Append("")),
-            fault("sysctl-router-takes-redirects", OWN_SYSCTL, Append("")),
             fault(
                 "hostapd-tkip",
                 "hostapd/hostapd.conf",
@@ -432,8 +430,9 @@ const GROUPS: [Group; 5] = [
 const SAME: &str = "only the name and the value differ from the sysctls that are tried here";
 
 /// Rules whose edits are not tried here, with the reason.
-const NOT_HERE: [(&str, &str); 19] = [
+const NOT_HERE: [(&str, &str); 20] = [
     ("sysctl-tcp-timestamps-off", SAME),
+    ("sysctl-router-takes-redirects", SAME),
     (
         "web-server-sslv3",
         "Debian's OpenSSL refuses SSLv3; the edit is that of web-server-tls-1-0",
