@@ -200,6 +200,7 @@ const MACHINES: [Planted; 14] = [
                     high: 15_000.0,
                     confidence: 0.95,
                 },
+                is_tunable: false,
             });
         },
         holds: |over| over.touched == 0 && matches!(over.ending, Ending::Beyond { .. }),
