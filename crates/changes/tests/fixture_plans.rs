@@ -1,5 +1,9 @@
 //! Plans the fix of every page with edits on the trees on which the page fires: with the planned lines the finding is
 //! gone, and no other one appears. [`plan`] itself refuses a plan that does not do this.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read trees of the catalogue"
+)]
 
 use assay_advice::Catalogue;
 use assay_changes::fixes::plan;

@@ -1,5 +1,5 @@
-//! Runs, trials, studies, sessions of tuning and observations with all that was measured: raw, durable when a call returns, shared by
-//! many processes.
+//! Runs, trials, studies, sessions of tuning and observations with all that was measured: raw, durable when a call
+//! returns, shared by many processes.
 //!
 //! A record is one row, and each of its parts (sample, slot) is one row. Bodies are the model's JSON,
 //! compressed. Further columns and rows serve lists and SQL ([`tables`]); they are derived and never read

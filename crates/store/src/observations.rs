@@ -1,4 +1,5 @@
-//! What was observed without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi, each stored whole.
+//! What was observed without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi, each
+//! stored whole.
 
 use crate::database::{Kind, Record};
 use crate::error::Cause;

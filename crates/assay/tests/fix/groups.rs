@@ -599,7 +599,7 @@ fn fixes_of_programs_that_are_not_installed_for_tests_clear_their_findings_and_a
     fixed_and_undone(&GROUPS[4]);
 }
 
-/// A running value of the kernel is set with the line in the file, and set back with it. The values of a network
+/// A running value of the kernel is set with the line in the file, and reverted with it. The values of a network
 /// namespace are its own.
 #[test]
 fn the_running_value_follows_its_file() {

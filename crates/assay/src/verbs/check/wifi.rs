@@ -32,7 +32,8 @@ Read are what `iw dev DEVICE scan` prints; JSON of a UniFi controller (rest/wlan
 stat/device, stat/rogueap, rest/radiusprofile, as answers or as lists in one object), and its
 server.log; the list of Kismet with semicolons, which airodump-ng writes; and WiGLE's list. `-` is
 standard input.
-The result is stored, and `assay serve` shows it. Networks that an export configures are yours without --ssid; without either, all are judged.
+Networks that an export configures are yours without --ssid; without either, all are judged.
+The result is stored, and `assay serve` shows it.
 Nothing is sent, and of an address only the maker's part is shown.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something could not be read.";
