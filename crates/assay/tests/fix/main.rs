@@ -237,7 +237,7 @@ fn what_the_program_refuses_is_taken_back() {
     assert_eq!(bed.look("nginx/conf.d/tls.conf"), before);
     // The value that is read back decides, not the written one.
     bed.edit("nginx/conf.d/tls.conf", |_| "ssl_ciphers RC4;\n".to_owned());
-    let fake = bed.home.dir.path().join("bin");
+    let fake = bed.home.dir.path().join("fake");
     std::fs::create_dir(&fake).unwrap();
     let program = fake.join("nginx");
     std::fs::write(
