@@ -17,7 +17,11 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 grep -q '^UseDNS yes' /etc/ssh/sshd_config && { echo "nothing was changed" >&2; exit 8; }
-# The process that stands by names the journal, and no other process of the machine does.
+# The process that stands by names the journal, and no other process of the machine does. It may be about to start.
+for _ in $(seq 600); do
+    pgrep -f "stand-by.*$bed/state/journal" >/dev/null && break
+    sleep 0.1
+done
 pkill -KILL -f "stand-by.*$bed/state/journal"
 kill -KILL $fix
 sleep 1
@@ -85,6 +89,10 @@ fix=$!
 for _ in $(seq 600); do
     [ -n "$(find "$bed/state/journal/sessions" -name waits 2>/dev/null)" ] && break
     kill -0 $fix 2>/dev/null || { cat "$bed/out" >&2; exit 9; }
+    sleep 0.1
+done
+for _ in $(seq 600); do
+    pgrep -f "stand-by.*$bed/state/journal" >/dev/null && break
     sleep 0.1
 done
 pkill -KILL -f "stand-by.*$bed/state/journal"
