@@ -60,14 +60,17 @@ fn every_remedy_that_can_be_carried_out_clears_its_finding_and_opens_none() {
         for half in [0, 1] {
             scope.spawn(move || {
                 let cases = CASES.iter().skip(half).step_by(2);
-                cases.for_each(|(rule, files)| mended_and_undone(rule, files, stock));
+                cases.enumerate().for_each(|(number, (rule, files))| {
+                    mended_and_undone(rule, files, stock, number % 7 == 0);
+                });
             });
         }
     });
 }
 
-/// `stock` are the findings without a planted fault.
-fn mended_and_undone(rule: &str, files: &[Planted], stock: &[String]) {
+/// `stock` are the findings without a planted fault. A dry run, and a fix of what is fixed, are tried if `all_forms`: they
+/// do not depend on the rule, and each costs a check.
+fn mended_and_undone(rule: &str, files: &[Planted], stock: &[String], all_forms: bool) {
     let Some(bed) = Bed::new() else { return };
     for (file, plant) in files {
         let fresh = !bed.path(file).exists();
@@ -88,15 +91,17 @@ fn mended_and_undone(rule: &str, files: &[Planted], stock: &[String]) {
     let first = accepted(&bed, rule);
     assert_eq!(first.code, Some(0), "{rule}: {}", first.stderr);
 
-    let dry = bed.assay(&["check", "--fix", rule, "--dry-run"]);
-    assert_eq!(dry.code, Some(0), "{rule}: {}{}", dry.stdout, dry.stderr);
-    assert!(
-        dry.stdout.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        dry.stdout
-    );
-    let again: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
-    assert_eq!(again, planted, "{rule}: a dry run writes nothing");
+    if all_forms {
+        let dry = bed.assay(&["check", "--fix", rule, "--dry-run"]);
+        assert_eq!(dry.code, Some(0), "{rule}: {}{}", dry.stdout, dry.stderr);
+        assert!(
+            dry.stdout.lines().all(|line| line.chars().count() <= 80),
+            "{}",
+            dry.stdout
+        );
+        let again: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
+        assert_eq!(again, planted, "{rule}: a dry run writes nothing");
+    }
 
     let ran = bed.mend(rule);
     assert_eq!(ran.code, Some(0), "{rule}: {}{}", ran.stdout, ran.stderr);
@@ -110,11 +115,10 @@ fn mended_and_undone(rule: &str, files: &[Planted], stock: &[String]) {
     assert_eq!(bed.findings(), stock, "{rule}");
     let then = accepted(&bed, rule);
     assert_eq!(then.code, Some(0), "{rule}: {}", then.stderr);
-    assert_eq!(
-        bed.assay(&["check", "--fix", rule]).code,
-        Some(0),
-        "nothing is left to mend"
-    );
+    if all_forms {
+        let again = bed.assay(&["check", "--fix", rule]);
+        assert_eq!(again.code, Some(0), "nothing is left to mend");
+    }
     if rule == "postfix-restated-default" {
         let text = std::fs::read_to_string(bed.path("postfix/main.cf")).unwrap();
         assert!(
