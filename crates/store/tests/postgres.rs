@@ -125,7 +125,7 @@ fn stores_become_one_and_twice_adds_nothing() {
     let two = fill(&dir.path().join("two.db"), '2');
     let mut shared = Store::open(&url).unwrap();
     let new = Merged {
-        new: 3,
+        new: 4,
         ..Merged::default()
     };
     let known = Merged {
