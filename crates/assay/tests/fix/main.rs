@@ -68,8 +68,8 @@ fn every_remedy_that_can_be_carried_out_clears_its_finding_and_opens_none() {
     });
 }
 
-/// `stock` are the findings without a planted fault. A dry run, and a fix of what is fixed, are tried if `all_forms`: they
-/// do not depend on the rule, and each costs a check.
+/// `stock` are the findings without a planted fault. A dry run, and a fix of what is fixed, are tried if `all_forms`:
+/// they do not depend on the rule, and each costs a check.
 fn mended_and_undone(rule: &str, files: &[Planted], stock: &[String], all_forms: bool) {
     let Some(bed) = Bed::new() else { return };
     for (file, plant) in files {
