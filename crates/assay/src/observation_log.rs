@@ -1,4 +1,4 @@
-//! Stores what was observed, and lists it. An observation that cannot be stored is not an error: it was printed.
+//! Stores what was observed, and lists it. An observation that cannot be stored is not an error: it is printed all the same.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The store may lie on the disk that does not answer; the user has the result already.
+/// The store may lie on the disk that does not answer, and nobody waits longer for what is printed anyway.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Observations in a list.
 const MOST_LISTED: usize = 1000;

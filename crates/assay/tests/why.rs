@@ -98,6 +98,9 @@ fn an_answer_is_stored_and_shown_again() {
     assert_eq!(read(&list.stdout)["observations"], serde_json::json!([]));
     let live = home.assay(&["why", "--for", "1s", "--json"]);
     assert!(matches!(live.code, Some(0 | 1)), "{}", live.stderr);
+    let scan = "../wifi/fixtures/iw-scan.txt";
+    let other = home.assay(&["check", "wifi", scan]);
+    assert!(matches!(other.code, Some(0 | 1 | 3)), "{}", other.stderr);
     let shown = home.assay(&["why", "--show", "last", "--json"]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert_eq!(read(&shown.stdout), read(&live.stdout));

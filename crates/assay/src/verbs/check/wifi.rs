@@ -34,7 +34,7 @@ server.log; the list of Kismet with semicolons, which airodump-ng writes; and Wi
 standard input.
 Networks that an export configures are yours without --ssid; without either, all are judged.
 The result is stored, and `assay serve` shows it.
-Nothing is sent, and of an address only the maker's part is shown.
+Nothing is sent but to the store, and of an address only the maker's part is shown.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something could not be read.";
 
@@ -104,11 +104,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     let mut checked = findings(pages, &assay_wifi::facts(&named, &own));
     accepted_in(&mut checked, args.forms.accept.as_deref(), None)?;
-    keep(&checked, &sources, &args.ssid, global);
     let lines = Lines::new(&sources);
-    show(&checked, &args.forms, global, &|path, number| {
+    let status = show(&checked, &args.forms, global, &|path, number| {
         lines.line(path, number)
-    })
+    })?;
+    keep(&checked, &sources, &args.ssid, global);
+    Ok(status)
 }
 
 /// Stores what was found.

@@ -38,7 +38,15 @@ pub(super) fn show(asked: &str, args: &Args, global: &Global) -> anyhow::Result<
     let Some(store) = context::existing_store(global)? else {
         bail!(NOTHING);
     };
-    let id = store.resolve_observation(asked)?;
+    // The newest observation may be of another verb.
+    let newest = match asked {
+        "last" => store.newest_observation(Observer::Why)?,
+        _ => None,
+    };
+    let id = match newest {
+        Some(id) => id,
+        None => store.resolve_observation(asked)?,
+    };
     let stored = store.observation(id)?;
     if stored.by != Observer::Why {
         bail!(
