@@ -1,4 +1,6 @@
-//! Stores what was observed, and lists it. An observation that cannot be stored is not an error: it is printed all the same.
+//! Stores what was observed, and lists it.
+//!
+//! An observation that cannot be stored is not an error: it is printed all the same.
 
 use crate::context::{self, print};
 use crate::global::Global;

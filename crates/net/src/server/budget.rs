@@ -58,6 +58,9 @@ impl Budget {
 
 impl BudgetShare {
     /// Reserves more bytes. Returns whether they were available.
+    ///
+    /// A body that is refused releases what it holds before another body is asked, so that two bodies that
+    /// together exceed the limit are not both refused.
     pub fn take(&mut self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let mut used = self.budget.lock();
@@ -68,6 +71,7 @@ impl BudgetShare {
             || address + bytes > MOST_OF_ADDRESS
             || client + bytes > MOST_OF_CLIENT
         {
+            used.release(self.address, self.client, std::mem::take(&mut self.bytes));
             return false;
         }
         used.all += bytes;
@@ -83,21 +87,27 @@ impl BudgetShare {
 impl Drop for BudgetShare {
     fn drop(&mut self) {
         let mut used = self.budget.lock();
-        used.all -= self.bytes;
+        used.release(self.address, self.client, self.bytes);
+    }
+}
+
+impl Used {
+    fn release(&mut self, address: IpAddr, client: Option<u64>, bytes: u64) {
+        self.all -= bytes;
         let less = |left: &mut u64| {
-            *left -= self.bytes;
+            *left -= bytes;
             *left > 0
         };
-        if let Some(left) = used.addresses.get_mut(&self.address)
+        if let Some(left) = self.addresses.get_mut(&address)
             && !less(left)
         {
-            used.addresses.remove(&self.address);
+            self.addresses.remove(&address);
         }
-        if let Some(number) = self.client
-            && let Some(left) = used.clients.get_mut(&number)
+        if let Some(number) = client
+            && let Some(left) = self.clients.get_mut(&number)
             && !less(left)
         {
-            used.clients.remove(&number);
+            self.clients.remove(&number);
         }
     }
 }
@@ -108,33 +118,56 @@ mod tests {
 
     const STEP: usize = 1 << 20;
 
-    fn fill(share: &mut BudgetShare) -> u64 {
-        while share.take(STEP) {}
-        share.bytes
+    /// Begins bodies of one step each until one is refused.
+    fn fill(budget: &Budget, address: IpAddr, client: Option<u64>) -> Vec<BudgetShare> {
+        let begin = || {
+            let mut share = budget.begin(address, client);
+            share.take(STEP).then_some(share)
+        };
+        std::iter::from_fn(begin).collect()
+    }
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
     }
 
     #[test]
     fn nobody_takes_more_than_a_share() {
         let budget = Budget::default();
-        let address = |last| IpAddr::from([10, 0, 0, last]);
-        let mut of_client: Vec<BudgetShare> =
-            (0..4).map(|_| budget.begin(address(1), Some(1))).collect();
-        let taken: u64 = of_client.iter_mut().map(fill).sum();
-        assert_eq!(taken, MOST_OF_CLIENT);
+        let of_client = fill(&budget, address(1), Some(1));
+        assert_eq!(budget.used(), MOST_OF_CLIENT);
         // Many clients at one address, and one without a key.
-        let mut of_address: Vec<BudgetShare> = (2..9)
-            .map(|client| budget.begin(address(1), Some(client).filter(|client| *client > 2)))
+        let of_address: Vec<_> = (2..9)
+            .map(|client| {
+                fill(
+                    &budget,
+                    address(1),
+                    Some(client).filter(|client| *client > 2),
+                )
+            })
             .collect();
-        let more: u64 = of_address.iter_mut().map(fill).sum();
-        assert_eq!(taken + more, MOST_OF_ADDRESS);
+        assert_eq!(budget.used(), MOST_OF_ADDRESS);
         // Another address has room up to the total limit.
-        let mut others: Vec<BudgetShare> = (2..9)
-            .map(|last| budget.begin(address(last), None))
+        let others: Vec<_> = (2..9)
+            .map(|last| fill(&budget, address(last), None))
             .collect();
-        let rest: u64 = others.iter_mut().map(fill).sum();
-        assert_eq!(taken + more + rest, MOST);
+        assert_eq!(budget.used(), MOST);
         drop((of_client, of_address, others));
         assert_eq!(budget.used(), 0);
         assert!(budget.lock().addresses.is_empty() && budget.lock().clients.is_empty());
+    }
+
+    #[test]
+    fn one_of_two_bodies_that_exceed_the_limit_together_is_read() {
+        let budget = Budget::default();
+        let half = usize::try_from(MOST_OF_CLIENT / 2).unwrap();
+        let mut first = budget.begin(address(1), Some(1));
+        let mut second = budget.begin(address(1), Some(1));
+        assert!(first.take(half) && second.take(half));
+        assert!(!first.take(STEP));
+        assert!(second.take(STEP));
+        assert_eq!(budget.used(), (half + STEP) as u64);
+        drop((first, second));
+        assert_eq!(budget.used(), 0);
     }
 }

@@ -362,6 +362,8 @@ impl Connection<'_> {
             room &= share.take(bytes.len());
             if room {
                 body.extend_from_slice(bytes);
+            } else {
+                body = Vec::new();
             }
             room
         })?;
