@@ -25,6 +25,7 @@ mod misuse;
 mod network_cards;
 mod nfs_exports;
 mod nginx_blocks;
+mod nginx_captures;
 mod nginx_headers;
 mod nginx_pitfalls;
 mod open_ports;

@@ -35,7 +35,7 @@ const EXPORTS: &str = "etc/exports";
 const ACCESS: &str = "etc/postgresql/15/main/pg_hba.conf";
 const MARIADB: &str = "etc/mysql/mariadb.conf.d/90-own.cnf";
 
-const REMEDIES: [Remedy; 43] = [
+const REMEDIES: [Remedy; 49] = [
     (
         "mariadb-tls-1-0",
         "old",
@@ -315,6 +315,42 @@ const REMEDIES: [Remedy; 43] = [
         "nfs",
         "etc/fstab",
         &[("nfs defaults", "nfs defaults,nofail")],
+    ),
+    (
+        "nfs-soft-writes",
+        "soft",
+        "etc/fstab",
+        &[("nfs soft,", "nfs hard,")],
+    ),
+    (
+        "cifs-1-mounted",
+        "one",
+        "etc/fstab",
+        &[(",vers=1.0", ",vers=3.0")],
+    ),
+    (
+        "fstab-password",
+        "password",
+        "etc/fstab",
+        &[("username=me,password=hunter2", "credentials=/root/.smb")],
+    ),
+    (
+        "nginx-workers-root",
+        "root",
+        "etc/nginx/nginx.conf",
+        &[("user root", "user www-data")],
+    ),
+    (
+        "postfix-xclient-open",
+        "world",
+        "etc/postfix/main.cf",
+        &[("= 0.0.0.0/0", "= 10.0.0.2")],
+    ),
+    (
+        "apache-insecure-renegotiation",
+        "on",
+        "etc/apache2/apache2.conf",
+        &[("SSLInsecureRenegotiation on\n", "")],
     ),
 ];
 

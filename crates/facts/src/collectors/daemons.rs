@@ -3,7 +3,7 @@
 
 pub(crate) mod access_points;
 pub(crate) mod cleaned_words;
-mod data_servers;
+pub(crate) mod data_servers;
 mod file_transfer;
 mod key_values;
 pub(crate) mod lines;

@@ -3,6 +3,7 @@
 
 use super::lines_of_files::note;
 use super::nginx_blocks::{is_local, own_value, own_values, words};
+use super::nginx_captures::can_capture;
 use super::nginx_headers;
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
@@ -148,25 +149,15 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             .split_once("://")
             .map_or(target.as_str(), |(_, rest)| rest);
         let host = host.split('/').next().unwrap_or_default();
-        let of_request = |part: &str| {
-            let name = part.trim_start_matches('{');
-            name.starts_with(|letter: char| letter.is_ascii_digit())
-                || [
-                    "arg_",
-                    "args",
-                    "http_",
-                    "cookie_",
-                    "uri",
-                    "request_uri",
-                    "query_string",
-                ]
-                .iter()
-                .any(|begin| name.starts_with(begin))
+        let scheme = target.split("://").next().unwrap_or_default();
+        let of_scheme = if scheme.len() < target.len() {
+            scheme
+        } else {
+            ""
         };
-        let names_host = host.split('$').skip(1).any(of_request)
-            || target.split("://").next().is_some_and(|scheme| {
-                scheme.len() < target.len() && scheme.split('$').skip(1).any(of_request)
-            });
+        let names_host = [host, of_scheme]
+            .iter()
+            .any(|text| text.split('$').skip(1).any(|part| is_chosen(all, id, part)));
         let guarded = GUARDS.iter().any(|key| !all.get(id, key).is_empty()) || is_local(all, id);
         let anywhere = names_host && !guarded;
         note(
@@ -177,6 +168,46 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             &[("anywhere", anywhere.into())],
         );
     }
+}
+
+/// Variables whose whole value the request chooses.
+const OF_REQUEST: [&str; 7] = [
+    "arg_",
+    "args",
+    "http_",
+    "cookie_",
+    "uri",
+    "request_uri",
+    "query_string",
+];
+
+/// Whether the request chooses the host with a variable; `part` begins after its `$`.
+///
+/// A group of the location's expression counts if it can capture a dot, and a slash where a domain follows it.
+fn is_chosen(all: &Effective, id: ScopeId, part: &str) -> bool {
+    let part = part.trim_start_matches('{');
+    let end = part
+        .find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .unwrap_or(part.len());
+    let (name, rest) = part.split_at(end);
+    let ends_domain = rest.trim_start_matches('}').starts_with('.');
+    let captured = location_pattern(all, id)
+        .and_then(|pattern| can_capture(pattern, name, if ends_domain { '/' } else { '.' }));
+    captured.unwrap_or_else(|| {
+        let is_number = name.starts_with(|letter: char| letter.is_ascii_digit());
+        is_number || OF_REQUEST.iter().any(|begin| name.starts_with(begin))
+    })
+}
+
+/// Returns the expression of the location around a block.
+fn location_pattern(all: &Effective, id: ScopeId) -> Option<&str> {
+    let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
+    around.find_map(|id| match &all.scope(id).head[..] {
+        [kind, sign, pattern, ..] if kind == "location" && sign.starts_with('~') => {
+            Some(pattern.as_str())
+        }
+        _ => None,
+    })
 }
 
 /// Notes the lines that set the TLS versions of servers.
@@ -267,6 +298,26 @@ mod tests {
             ),
             (
                 "location ~ /p/(.*)$ { proxy_pass http://$1; }",
+                ".anywhere",
+                vec![true],
+            ),
+            (
+                "location ~ /p/(?<to>[^/]+)/ { proxy_pass http://$to; }",
+                ".anywhere",
+                vec![true],
+            ),
+            (
+                "location ~ ^/p/([a-z0-9]+)/ { proxy_pass http://$1; }",
+                ".anywhere",
+                vec![false],
+            ),
+            (
+                "location ~ ^/p/([^/]+)/ { proxy_pass http://${1}.shop.internal; }",
+                ".anywhere",
+                vec![false],
+            ),
+            (
+                "location ~ ^/p/(?P<to>.+)$ { proxy_pass https://$to.shop.internal; }",
                 ".anywhere",
                 vec![true],
             ),

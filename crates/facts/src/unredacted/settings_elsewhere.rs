@@ -4,6 +4,7 @@
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::collectors::daemons::access_points;
+use crate::collectors::daemons::data_servers::redis_is_open;
 use crate::collectors::daemons::lines::{is_loopback, is_world};
 use crate::collectors::daemons::nested::read_braces;
 use crate::gather::{Gather, lossy};
@@ -55,15 +56,13 @@ fn redis(g: &mut Gather<'_>) {
                 .iter()
                 .rfind(|line| words(line).first().is_some_and(|word| word == key))
         };
-        let bound = last("bind")
-            .is_none_or(|line| !words(line).iter().skip(1).all(|word| is_loopback(word)));
-        let unprotected =
-            last("protected-mode").filter(|line| words(line).iter().any(|word| word == "no"));
-        let asks = ["requirepass", "aclfile", "user"]
+        let split: Vec<Vec<String>> = lines.iter().map(words).collect();
+        let split: Vec<Vec<&str>> = split
             .iter()
-            .any(|key| last(key).is_some());
-        if let Some(line) = unprotected.or(last("bind")) {
-            let open = bound && unprotected.is_some() && !asks;
+            .map(|words| words.iter().map(String::as_str).collect())
+            .collect();
+        if let Some(line) = last("protected-mode").or(last("bind")) {
+            let open = redis_is_open(&split);
             note(
                 g,
                 "redis_instance",

@@ -42,6 +42,8 @@ const NETWORK: [&str; 9] = [
     "9p",
 ];
 /// Options that let the boot continue without the server.
+/// File systems of SMB.
+const SMB: [&str; 2] = ["cifs", "smb3"];
 const NO_WAIT: [&str; 3] = ["nofail", "noauto", "x-systemd.automount"];
 /// Directories from which root runs programs, and files that control access.
 const GUARDED: [&str; 12] = [
@@ -179,14 +181,36 @@ fn network_mounts(g: &mut Gather<'_>) {
         if source.starts_with('#') || !NETWORK.contains(&kind) {
             continue;
         }
-        let waits = !options.split(',').any(|option| NO_WAIT.contains(&option));
+        let has = |wanted: &[&str]| options.split(',').any(|option| wanted.contains(&option));
+        let (is_nfs, is_smb) = (kind.starts_with("nfs"), SMB.contains(&kind));
+        let soft_writes = is_nfs && has(&["soft", "softerr"]) && !has(&["ro"]);
+        let password = is_smb && options.split(',').any(holds_password);
         note(
             g,
             "network_mount",
             &(number + 1).to_string(),
             &line.place,
-            &[("waits", waits.into())],
+            &[
+                ("waits", (!has(&NO_WAIT)).into()),
+                ("soft_writes", soft_writes.into()),
+                ("smb_1", (is_smb && has(&["vers=1.0"])).into()),
+                ("password", password.into()),
+            ],
         );
+    }
+}
+
+/// Whether an option of mount.cifs(8) contains a password: `password=`, or `user=NAME%PASSWORD`.
+fn holds_password(option: &str) -> bool {
+    let Some((name, value)) = option.split_once('=') else {
+        return false;
+    };
+    match name {
+        "password" | "pass" | "password2" => !value.is_empty(),
+        "user" | "username" => value
+            .split_once('%')
+            .is_some_and(|(_, password)| !password.is_empty()),
+        _ => false,
     }
 }
 
@@ -247,18 +271,30 @@ mod tests {
     }
 
     #[test]
-    fn mounts_that_the_start_waits_for() {
-        let text = "h:/a /a nfs defaults 0 0\n\
-                    h:/b /b nfs4 rw,nofail 0 0\n//h/c /c cifs noauto 0 0\n/dev/sda1 / ext4 defaults 0 1\n";
-        let host = Recorded::new().file(FSTAB, text);
-        let mut g = Gather::new(&host);
-        network_mounts(&mut g);
-        let waits: Vec<bool> = g
-            .facts
-            .map
-            .values()
-            .map(|fact| fact.value == assay_model::FactValue::Known(true.into()))
-            .collect();
-        assert_eq!(waits, [true, false, false]);
+    fn network_mounts_and_their_near_misses() {
+        for (line, expected) in [
+            ("h:/a /a nfs defaults 0 0", vec!["waits"]),
+            ("h:/b /b nfs4 rw,nofail 0 0", vec![]),
+            ("//h/c /c cifs noauto 0 0", vec![]),
+            ("/dev/sda1 / ext4 defaults 0 1", vec![]),
+            ("h:/a /a nfs4 softerr,nofail 0 0", vec!["soft_writes"]),
+            ("h:/a /a nfs ro,soft,nofail 0 0", vec![]),
+            ("//h/c /c cifs vers=1.0,nofail 0 0", vec!["smb_1"]),
+            ("//h/c /c cifs user=me%secret,nofail 0 0", vec!["password"]),
+            ("//h/c /c smb3 guest,password=,nofail 0 0", vec![]),
+        ] {
+            let host = Recorded::new().file(FSTAB, format!("{line}\n"));
+            let mut g = Gather::new(&host);
+            network_mounts(&mut g);
+            let holds = g
+                .facts
+                .map
+                .iter()
+                .filter(|(_, fact)| fact.value == assay_model::FactValue::Known(true.into()));
+            let names: Vec<&str> = holds
+                .filter_map(|(key, _)| key.rsplit('.').next())
+                .collect();
+            assert_eq!(names, expected, "{line}");
+        }
     }
 }

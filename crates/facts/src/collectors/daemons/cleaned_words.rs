@@ -104,8 +104,8 @@ pub(crate) const WORDS: &str = "\
     interface-automatic journal key_mgmt keyfile limit listen listen-on listen-on-v6 listen.allowed_clients \
     listen_addr listen_tcp listen_tls listener local_enable location login shell telnet mailaddr program \
     protected-mode server servers memcached minprotocol minutes net network network.host host http http.host \
-    no_tls order options zone view type master primary secondary slave hint forward static owe padding \
-    password_file per_listener_settings port proftpd public private rdp read only readonly readonlyport \
+    no_tls nopass order options zone view type master primary secondary slave hint forward static owe padding \
+    password_file per_listener_settings port tls-port proftpd public private rdp read only readonly readonlyport \
     recursion remote-control request require require_certificate require_pass requirepass rocommunity \
     rwcommunity rocommunity6 rwcommunity6 root rootlogin rsn_pairwise rw safe_ports ssl_ports save sasl secure \
     security security.limit_extensions security_driver service service_mgmt setup ssl_enable ssl_sslv2 ssl_sslv3 \

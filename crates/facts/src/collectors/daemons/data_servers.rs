@@ -29,19 +29,17 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_kubelet(g);
 }
 
-/// Redis and Valkey serve unauthenticated clients if they listen beyond this machine, protected
-/// mode is off, and neither a password nor a list of users is set.
 fn note_redis(g: &mut Gather<'_>, name: &str, path: &str) {
     let lines = read(g, "redis", path, &['#']);
     let last = |key: &str| lines.iter().rfind(|line| line.first() == key);
     let Some(first) = lines.first() else { return };
-    let binds = last("bind");
-    let beyond = binds.is_none_or(|line| !line.rest().all(is_loopback));
-    let protected = last("protected-mode");
-    let unprotected = protected.is_some_and(|line| line.rest().any(|word| word == "no"));
-    let asks = ["requirepass", "aclfile", "user"].map(last);
-    let open = beyond && unprotected && asks.iter().all(Option::is_none);
-    let place = protected.or(binds).unwrap_or(first).place.clone();
+    let words: Vec<Vec<&str>> = lines
+        .iter()
+        .map(|line| line.words.iter().map(String::as_str).collect())
+        .collect();
+    let open = redis_is_open(&words);
+    let deciding = last("protected-mode").or(last("bind"));
+    let place = deciding.unwrap_or(first).place.clone();
     match last("include") {
         // An included file may set a password.
         Some(line) if open => g.facts.unknown(
@@ -53,6 +51,28 @@ fn note_redis(g: &mut Gather<'_>, name: &str, path: &str) {
         _ => note(g, ("redis", name), "open", open, &place),
     }
     g.about(["redis", name]);
+}
+
+/// Whether Redis or Valkey serves clients that do not authenticate, from the words of its lines in their order: it
+/// listens on TCP beyond this machine, protected mode is off, and the default user needs no password (redis.conf of
+/// 7.0; ACL LIST of Redis: a default user without a line of its own is `on nopass`).
+pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
+    let last = |key: &str| {
+        let line = lines.iter().rfind(|line| line.first() == Some(&key))?;
+        Some(&line[1..])
+    };
+    let beyond = last("bind").is_none_or(|words| !words.iter().all(|word| is_loopback(word)));
+    let is_off = |port: Option<&[&str]>| port.is_some_and(|words| words == ["0"]);
+    let has_tls = last("tls-port").is_some_and(|words| words != ["0"]);
+    let listens = beyond && (!is_off(last("port")) || has_tls);
+    let unprotected = last("protected-mode").is_some_and(|words| words.contains(&"no"));
+    let password =
+        last("requirepass").is_some_and(|words| words.iter().any(|word| !word.is_empty()));
+    let default_user = lines
+        .iter()
+        .rfind(|line| line.starts_with(&["user", "default"]));
+    let asks = default_user.is_some_and(|line| !line.contains(&"nopass"));
+    listens && unprotected && !password && !asks && last("aclfile").is_none()
 }
 
 /// Memcached listens on all addresses unless `-l` or a socket is set.
@@ -230,6 +250,42 @@ mod tests {
                 "protected-mode no\nrequirepass x\n",
                 "redis.redis.open",
                 false,
+            ),
+            (
+                redis,
+                "protected-mode no\nrequirepass \"\"\n",
+                "redis.redis.open",
+                true,
+            ),
+            (
+                redis,
+                "bind * -::*\nprotected-mode no\nport 0\nunixsocket /run/r.sock\n",
+                "redis.redis.open",
+                false,
+            ),
+            (
+                redis,
+                "protected-mode no\nport 0\ntls-port 6379\n",
+                "redis.redis.open",
+                true,
+            ),
+            (
+                redis,
+                "protected-mode no\nuser default on nopass ~* &* +@all\n",
+                "redis.redis.open",
+                true,
+            ),
+            (
+                redis,
+                "protected-mode no\nuser default off\nuser worker on >secret ~* +@all\n",
+                "redis.redis.open",
+                false,
+            ),
+            (
+                redis,
+                "protected-mode no\nuser worker on >secret ~* +@all\n",
+                "redis.redis.open",
+                true,
             ),
             (
                 MEMCACHED,

@@ -35,33 +35,40 @@ enum Outcome {
     Unknown,
 }
 
-/// Notes `open_relay` of each service that strangers can reach.
+/// Notes `open_relay` of each service that strangers can reach. Without a master.cf, as in a copy of some files,
+/// main.cf is judged as for a service without options.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
+    if commands.is_empty() && listens_beyond(all, ScopeId::ROOT) {
+        note_open_relay(g, all, ScopeId::ROOT, "main.cf");
+    }
     for (id, scope) in all.scopes() {
         let name = scope.head.join("/");
         let command = commands.get(&name).map(String::as_str);
         let strangers = command.is_some_and(|command| PROGRAMS_OF_STRANGERS.contains(&command));
-        if id == ScopeId::ROOT || !strangers || !is_reached(all, id) {
-            continue;
+        if id != ScopeId::ROOT && strangers && is_reached(all, id) {
+            note_open_relay(g, all, id, &name);
         }
-        let service = Service { all, id };
-        let (outcome, place) = service.judge();
-        let place = place.unwrap_or_else(|| FactPlace::from(&scope.place));
-        let fact = format!("postfix.service.{name}.open_relay");
-        match outcome {
-            Outcome::Unknown => g.facts.unknown(
-                fact,
-                "a table, a policy service or a value that is not known decides",
-                FactKind::Configured,
-                place,
-            ),
-            outcome => {
-                let open = outcome == Outcome::Passes;
-                g.facts.known(fact, open, FactKind::Configured, place);
-            }
-        }
-        g.about(["postfix.service", &name]);
     }
+}
+
+fn note_open_relay(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
+    let service = Service { all, id };
+    let (outcome, place) = service.judge();
+    let place = place.unwrap_or_else(|| FactPlace::from(&all.scope(id).place));
+    let fact = format!("postfix.service.{name}.open_relay");
+    match outcome {
+        Outcome::Unknown => g.facts.unknown(
+            fact,
+            "a table, a policy service or a value that is not known decides",
+            FactKind::Configured,
+            place,
+        ),
+        outcome => {
+            let open = outcome == Outcome::Passes;
+            g.facts.known(fact, open, FactKind::Configured, place);
+        }
+    }
+    g.about(["postfix.service", name]);
 }
 
 /// Whether a service listens on addresses that strangers can reach.
@@ -70,16 +77,25 @@ fn is_reached(all: &Effective, id: ScopeId) -> bool {
         return false;
     };
     let host = name.rsplit_once(':').map_or("", |(host, _)| host);
-    let own = ["127.", "[::1]", "::1", "localhost"];
-    let local = |text: &str| own.iter().any(|own| text.starts_with(own));
+    let listens = !host.is_empty() || listens_beyond(all, id);
+    matches!(kind.as_str(), "inet" | "pass") && !is_own_address(host) && listens
+}
+
+fn is_own_address(text: &str) -> bool {
+    ["127.", "[::1]", "::1", "localhost"]
+        .iter()
+        .any(|own| text.starts_with(own))
+}
+
+/// Whether `inet_interfaces` names addresses that strangers can reach.
+fn listens_beyond(all: &Effective, id: ScopeId) -> bool {
     let interfaces = all.value(id, "inet_interfaces").map(|said| said.text());
-    let words = interfaces
+    interfaces
         .as_deref()
         .unwrap_or("all")
-        .split([' ', ',', '\t']);
-    let mut words = words.filter(|word| !word.is_empty());
-    let listens = !host.is_empty() || words.any(|word| word != "loopback-only" && !local(word));
-    matches!(kind.as_str(), "inet" | "pass") && !local(host) && listens
+        .split([' ', ',', '\t'])
+        .filter(|word| !word.is_empty())
+        .any(|word| word != "loopback-only" && !is_own_address(word))
 }
 
 struct Service<'a> {

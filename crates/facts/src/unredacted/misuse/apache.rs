@@ -53,6 +53,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                     home = Some((whole, line.place));
                 }
                 ["traceenable", value, ..] => trace = Some((value != "off", line.place)),
+                ["sslinsecurerenegotiation", value, ..] => {
+                    found.add("insecure_renegotiation", value == "on", line.place);
+                }
                 _ => {}
             }
         }

@@ -2,6 +2,7 @@
 //! passwords in the log.
 
 use super::Misuses;
+use crate::collectors::daemons::lines::is_world;
 use crate::collectors::services::dovecot::MAIN as DOVECOT;
 use crate::collectors::services::postfix::MAIN;
 use crate::gather::Gather;
@@ -61,6 +62,16 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     if let Some(said) = root("mynetworks_style") {
         let class = text(said).trim() == "class" && root("mynetworks").is_none();
         found.add("trusts_class", class && !local, &said.place);
+    }
+    for (id, _) in all.scopes() {
+        let said = all.value(id, "smtpd_authorized_xclient_hosts");
+        if let Some(said) = said.filter(|said| said.scope == id) {
+            let text = expand_macros(all, id, &said.text());
+            let mut words = text.split([',', ' ', '\t']).filter(|word| !word.is_empty());
+            let open =
+                words.any(|word| word == "static:all" || is_world(&word.replace(['[', ']'], "")));
+            found.add("xclient_open", open && !local, &said.place);
+        }
     }
     note_senders(g, all, found);
 }
@@ -202,6 +213,18 @@ mod tests {
             (
                 "smtpd_recipient_restrictions = check_sender_access hash:/etc/postfix/ok\n",
                 "",
+            ),
+            (
+                "smtpd_authorized_xclient_hosts = 10.0.0.2, [::]/0\n",
+                "xclient_open=true",
+            ),
+            (
+                "proxies = 0.0.0.0/0\nsmtpd_authorized_xclient_hosts = $proxies\n",
+                "xclient_open=true",
+            ),
+            (
+                "smtpd_authorized_xclient_hosts = !10.0.0.0/8, 10.0.0.2\n",
+                "xclient_open=false",
             ),
         ] {
             assert_eq!(

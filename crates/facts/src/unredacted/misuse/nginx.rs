@@ -34,6 +34,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             }
         }
     }
+    if let Some(said) = own_value(&all, ScopeId::ROOT, "user") {
+        let root = said.word().as_deref() == Some("root");
+        found.add("workers_are_root", root, &said.place);
+    }
     note_open_files(&all, &mut found);
     found.note(g, "nginx.misuse");
 }
