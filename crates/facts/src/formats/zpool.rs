@@ -189,7 +189,10 @@ pub fn ashifts(zdb: &str) -> Ashifts {
         };
         match text.split_once(": ") {
             Some(("id", value)) if indent == tree + 8 => *id = value.parse().unwrap_or(u64::MAX),
-            Some(("ashift", value)) if indent == tree + 8 => *ashift = value.parse().ok(),
+            Some(("ashift", value)) if indent == tree + 8 => {
+                // A removed vdev leaves a hole without blocks.
+                *ashift = value.parse().ok().filter(|&ashift| ashift != 0);
+            }
             Some(("path", value)) => leaves.push(value.trim_matches('\'').to_owned()),
             _ => {}
         }
@@ -344,6 +347,15 @@ mod tests {
         assert_eq!(ashifts(find_cached(&all, "tan").unwrap()).common(), Some(9));
         assert_eq!(find_cached(&all, "ta"), None);
         assert_eq!(find_cached("tank:", "tank"), Some(""));
+        let hole = all.replacen("ashift: 9", "ashift: 0", 1);
+        let hole = hole.replace(
+            "tank:\n",
+            "        children[1]:\n            id: 1\n            ashift: 12\ntank:\n",
+        );
+        assert_eq!(
+            ashifts(find_cached(&hole, "tan").unwrap()).common(),
+            Some(12)
+        );
     }
 
     #[test]
