@@ -385,10 +385,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
         "units-failed",
         "the cause is a different one each time; the page lists what to read",
     ),
-    (
-        "apache-prefork",
-        "a2dismod comes with the package apache2, which starts a server; the tests have apache2-bin",
-    ),
     ("disk-below-limit", DISK),
     ("disk-failed-before", DISK),
     ("disk-failing", DISK),
@@ -436,20 +432,11 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
     ("wifi-own-channel-shared", AIR),
     ("wifi-roaming-help", AIR),
     ("openvpn-pass-any", PFSENSE),
-    ("openssh-regresshion", "needs the archive of Debian"),
     (
         "sshd-reading-differs",
         "the page asks for a report: there is nothing to change",
     ),
     ("library-gone", "systemd does not run in a root"),
-    (
-        "openssl-copy-ended",
-        "needs another version from the maker of the program",
-    ),
-    (
-        "openssl-copy-heartbleed",
-        "needs another version from the maker of the program",
-    ),
     ("memory-errors", "a memory module is replaced"),
     ("zfs-on-raid", "a controller is replaced"),
     ("zfs-arc-max-below-min", POOL),

@@ -2,7 +2,7 @@
 //! reverse order. The programs check the result as a whole.
 
 use super::bed::Bed;
-use super::common::{self, Ran, ended, sent};
+use super::common::{self, Ran};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ struct Group {
 
 const APACHE: &str = "apache2/apache2.conf";
 const OWN_NGINX: &str = "nginx/conf.d/own.conf";
-const OWN_SYSCTL: &str = "sysctl.d/99-zz-own.conf";
+pub const OWN_SYSCTL: &str = "sysctl.d/99-zz-own.conf";
 const POSTGRESQL: &str = "postgresql/15/main/conf.d/own.conf";
 const MARIADB: &str = "mysql/mariadb.conf.d/90-own.cnf";
 const FSTAB: &str = "fstab";
@@ -426,13 +426,15 @@ const GROUPS: [Group; 5] = [
 ];
 
 /// Reason of the sysctls that are not tried here: the program and the edit are those of the others, and
-/// `fixture_plans` of assay-changes plans each.
+/// `fixture_plans` of assay-changes plans each. Their running values are of the whole machine.
 const SAME: &str = "only the name and the value differ from the sysctls that are tried here";
+/// Reason of those whose running values belong to a network namespace.
+const BELOW: &str = "`running_values_follow_their_file` fixes it";
 
 /// Rules whose edits are not tried here, with the reason.
 const NOT_HERE: [(&str, &str); 20] = [
-    ("sysctl-tcp-timestamps-off", SAME),
-    ("sysctl-router-takes-redirects", SAME),
+    ("sysctl-tcp-timestamps-off", BELOW),
+    ("sysctl-router-takes-redirects", BELOW),
     (
         "web-server-sslv3",
         "Debian's OpenSSL refuses SSLv3; the edit is that of web-server-tls-1-0",
@@ -441,18 +443,18 @@ const NOT_HERE: [(&str, &str); 20] = [
     ("sysctl-hardlinks-unprotected", SAME),
     ("sysctl-suid-dumpable", SAME),
     ("sysctl-panic-on-oom", SAME),
-    ("sysctl-abort-on-overflow", SAME),
-    ("sysctl-echo-broadcasts", SAME),
+    ("sysctl-abort-on-overflow", BELOW),
+    ("sysctl-echo-broadcasts", BELOW),
     ("sysctl-file-max-small", SAME),
     ("sysctl-max-map-count-small", SAME),
     ("sysctl-mmap-min-addr", SAME),
-    ("sysctl-no-pmtu-disc", SAME),
-    ("sysctl-rcvbuf-fixed", SAME),
-    ("sysctl-tcp-sack-off", SAME),
-    ("sysctl-tw-buckets-few", SAME),
+    ("sysctl-no-pmtu-disc", BELOW),
+    ("sysctl-rcvbuf-fixed", BELOW),
+    ("sysctl-tcp-sack-off", BELOW),
+    ("sysctl-tw-buckets-few", BELOW),
     ("sysctl-unprivileged-bpf", SAME),
     ("sysctl-vfs-cache-pressure-zero", SAME),
-    ("sysctl-window-scaling-off", SAME),
+    ("sysctl-window-scaling-off", BELOW),
     ("sysctl-zone-reclaim", SAME),
 ];
 
@@ -575,7 +577,7 @@ fn fixed_and_undone(group: &Group) {
 }
 
 /// Each group takes one to two minutes of CPU time; one of them is always tried.
-fn is_long_wanted() -> bool {
+pub fn is_long_wanted() -> bool {
     let wanted = std::env::var_os("ASSAY_LAB_ALL").is_some();
     if !wanted {
         assay_testing::skipped("long", "it takes minutes; ASSAY_LAB_ALL=1 runs it");
@@ -614,36 +616,4 @@ fn fixes_of_programs_that_are_not_installed_for_tests_clear_their_findings_and_a
     if is_long_wanted() {
         fixed_and_undone(&GROUPS[4]);
     }
-}
-
-/// A running value of the kernel is set with the line in the file, and reverted with it. The values of a network
-/// namespace are its own.
-#[test]
-fn the_running_value_follows_its_file() {
-    let Some(bed) = Bed::new() else { return };
-    bed.edit(OWN_SYSCTL, |_| {
-        "# own\nnet.ipv4.tcp_syncookies = 0\n".to_owned()
-    });
-    let before = bed.look(OWN_SYSCTL);
-    let script = r#"set -e
-sysctl -q -w net.ipv4.tcp_syncookies=0
-"$1" check --fix sysctl-tcp-syncookies-off --yes --json
-sysctl -n net.ipv4.tcp_syncookies >&2
-"$1" check --undo --yes > /dev/null
-sysctl -n net.ipv4.tcp_syncookies >&2
-"#;
-    let argv = ["-m", "-n"];
-    let mut command = bed.command_in(&argv, &["sh", "-c", script, "sh", sent()]);
-    command.env("BED_KERNEL", "own");
-    let ran = ended(command);
-    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    assert_eq!(
-        ran.stderr.split_whitespace().collect::<Vec<_>>(),
-        ["1", "0"],
-        "{}",
-        ran.stdout
-    );
-    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(document["files"].as_array().unwrap().len(), 2, "{document}");
-    assert_eq!(bed.look(OWN_SYSCTL), before);
 }

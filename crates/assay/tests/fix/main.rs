@@ -9,6 +9,7 @@ mod cases;
 mod common;
 mod groups;
 mod outside;
+mod running_values;
 mod steps;
 
 use assay_advice::Catalogue;

@@ -2,7 +2,7 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
-use assay_model::{FactKind, FactPlace};
+use assay_model::{FactKind, FactPlace, FactValue};
 use serde_json::Value;
 
 /// Fields with names; the key contains them already.
@@ -28,6 +28,17 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         note_fill(g);
         note_report(g, "lvm.vg", &lvm::VGS, |row| row.get("vg_name").cloned());
         note_report(g, "lvm.pv", &lvm::PVS, |row| row.get("pv_name").cloned());
+        copy_unknown(g, "lvm.lv", "lvm.fill", &lvm::LVS);
+        copy_unknown(g, "lvm.pv", "lvm.group", &lvm::PVS);
+    }
+}
+
+/// Notes what follows from a report as unknown if there is no report.
+fn copy_unknown(g: &mut Gather<'_>, report: &str, follows: &str, argv: &[&str]) {
+    let value = g.facts.map.get(report).map(|fact| &fact.value);
+    if let Some(FactValue::Unknown(why)) = value {
+        let (why, place) = (why.clone(), FactPlace::command(argv));
+        g.facts.unknown(follows, why, FactKind::Runtime, place);
     }
 }
 
@@ -39,7 +50,7 @@ fn note_fill(g: &mut Gather<'_>) {
         .under("lvm.lv.")
         .filter_map(
             |(key, fact)| match (&fact.value, key.strip_suffix(".lv_role")) {
-                (assay_model::FactValue::Known(value), Some(name)) => {
+                (FactValue::Known(value), Some(name)) => {
                     Some((name.to_owned(), value.as_str()?.to_owned()))
                 }
                 _ => None,
@@ -193,10 +204,13 @@ mod tests {
             Some(33_554_432)
         );
         assert_eq!(facts.u64("lvm.vg.vg-a.vg_extent_size"), Some(4 << 20));
+        assert!(matches!(facts.map["lvm.pv"].value, FactValue::Unknown(_)));
+        // A missing disk would have been in that report.
         assert!(matches!(
-            facts.map["lvm.pv"].value,
-            assay_model::FactValue::Unknown(_)
+            facts.map["lvm.group"].value,
+            FactValue::Unknown(_)
         ));
+        assert!(!facts.map.contains_key("lvm.fill"));
         let rows = lvm::rows(PVS).unwrap();
         assert_eq!(rows[0]["pe_start"], "1048576");
     }

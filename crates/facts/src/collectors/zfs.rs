@@ -3,12 +3,13 @@
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
 use crate::zpool_health::{self, Leaf};
-use assay_host::{CommandOutput, kstat};
+use assay_host::kstat;
 use assay_model::{FactKind, FactPlace, Facts};
+use pool_configurations::{PoolConfigurations, find_ashift};
 use serde_json::Value;
-use std::path::Path;
 
 mod devices;
+mod pool_configurations;
 mod volumes;
 
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
@@ -77,8 +78,9 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
         return;
     };
     let pools = note_named_properties(&mut g.facts, "zfs.pool", &output.text(), &argv);
+    let mut configurations = PoolConfigurations::default();
     for pool in &pools {
-        note_layout(g, pool);
+        note_layout(g, pool, &mut configurations);
         let key = format!("zfs.pool.{pool}");
         let kinds = |g: &Gather<'_>| -> Vec<String> {
             let at = (0..).map_while(|at| g.facts.str(&format!("{key}.vdev.{at}.kind")));
@@ -207,11 +209,11 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
     if let Some(output) = run_tool(g, &key, &argv) {
         note_properties(&mut g.facts, &key, &output, &argv);
     }
-    note_layout(g, pool);
+    note_layout(g, pool, &mut PoolConfigurations::default());
 }
 
 /// Notes the devices of a pool and their state.
-fn note_layout(g: &mut Gather<'_>, pool: &str) {
+fn note_layout(g: &mut Gather<'_>, pool: &str, configurations: &mut PoolConfigurations) {
     let key = format!("zfs.pool.{pool}");
     let argv = ["zpool", "status", "-LP", pool];
     if let Some(output) = run_tool(g, &format!("{key}.layout"), &argv) {
@@ -234,7 +236,9 @@ fn note_layout(g: &mut Gather<'_>, pool: &str) {
             );
         }
         note_health(g, &key, pool, &output, &FactPlace::command(argv));
-        note_vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
+        let vdevs = zpool::vdevs(&output, pool);
+        let ashifts = configurations.find_ashifts(g, pool, &vdevs);
+        note_vdevs(g, &key, pool, &vdevs, ashifts);
     }
 }
 
@@ -284,8 +288,13 @@ fn note_health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &
 }
 
 /// Notes the top-level devices of a pool by their position in `zpool status`.
-fn note_vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
-    let (ashifts, source) = ashifts(g, pool, vdevs);
+fn note_vdevs(
+    g: &mut Gather<'_>,
+    pool_key: &str,
+    pool: &str,
+    vdevs: &[Vdev],
+    (ashifts, source): (Result<Ashifts, String>, FactPlace),
+) {
     let mut all_ashifts: Vec<u32> = Vec::new();
     for (at, vdev) in vdevs.iter().enumerate() {
         let key = |name: &str| format!("{pool_key}.vdev.{at}.{name}");
@@ -314,7 +323,7 @@ fn note_vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
             continue;
         }
         let kind = FactKind::Configured;
-        match ashifts.as_ref().map(|all| ashift(g, all, vdev)) {
+        match ashifts.as_ref().map(|all| find_ashift(g, all, vdev)) {
             Ok(Some(ashift)) => {
                 g.facts.known(key("ashift"), ashift, kind, source.clone());
                 // zpoolprops(7): from 9 to 16.
@@ -343,48 +352,6 @@ fn note_vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     let all: Value = all_ashifts.into_iter().collect();
     let key = format!("{pool_key}.ashifts");
     g.facts.known(key, all, FactKind::Configured, source);
-}
-
-/// Returns the ashift of a vdev: by number for groups, by path for single devices. The pool may
-/// record another path.
-fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
-    if vdev.kind != "disk" {
-        return ashifts.of_group(&vdev.name);
-    }
-    let direct = ashifts.by_path.get(&vdev.name).copied();
-    let linked = direct.or_else(|| {
-        let mut links = ashifts.by_path.iter();
-        links.find_map(|(path, ashift)| {
-            let real = g.host.realpath(Path::new(path)).ok()?;
-            (real == Path::new(&vdev.name)).then_some(*ashift)
-        })
-    });
-    // Names in /dev/disk/by-id contain serial numbers and are left out of the output.
-    linked.or_else(|| ashifts.common())
-}
-
-/// Returns the ashift of the vdevs, and the command that printed it. Since OpenZFS 2.2 it is a
-/// property of the vdev; for older versions and vdevs without the property zdb prints it.
-fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, FactPlace) {
-    let get = Ashifts::query(pool);
-    let told = g.try_ask(&get).ok().filter(CommandOutput::success);
-    let told = told.map(|output| Ashifts::of_properties(&output.text()));
-    if let Some(whole) = told.as_ref().filter(|told| told.is_whole(vdevs)) {
-        return (Ok(whole.clone()), FactPlace::command(get));
-    }
-    let argv = ["zdb", "-C", pool];
-    let why = match g.try_ask(&argv) {
-        Ok(output) if output.success() => {
-            return (Ok(zpool::ashifts(&output.text())), FactPlace::command(argv));
-        }
-        Ok(output) => output.complaint(),
-        Err(error) => error.reason(),
-    };
-    // Only root may run zdb; a part of the result is better than none.
-    match told {
-        Some(part) => (Ok(part), FactPlace::command(get)),
-        None => (Err(why), FactPlace::command(argv)),
-    }
 }
 
 /// Runs a tool of ZFS. A dataset is mounted here, so a missing tool does not mean that there are no

@@ -136,6 +136,28 @@ pub fn state(status: &str) -> Option<&str> {
     lines.find_map(|line| line.trim().strip_prefix("state: "))
 }
 
+/// Command that prints the cache file of the pools. It opens no pool, and needs no privileges.
+pub const CACHED: [&str; 2] = ["zdb", "-C"];
+
+/// Returns the part of the output of [`CACHED`] about a pool: the lines below its name.
+#[must_use]
+pub fn find_cached<'a>(cached: &'a str, pool: &str) -> Option<&'a str> {
+    let mut at = 0;
+    let mut start = None;
+    for line in cached.split_inclusive('\n') {
+        let next = at + line.len();
+        let is_name = !line.starts_with([' ', '\t', '\n']);
+        if is_name && start.is_some() {
+            return cached.get(start?..at);
+        }
+        if is_name && line.trim_end().strip_suffix(':') == Some(pool) {
+            start = Some(next);
+        }
+        at = next;
+    }
+    cached.get(start?..)
+}
+
 /// Returns the ashift of each top-level vdev in the output of `zdb -C POOL`, by its number and by
 /// the paths of its leaves. `zpool get ashift` prints only the default for new vdevs.
 #[must_use]
@@ -167,7 +189,10 @@ pub fn ashifts(zdb: &str) -> Ashifts {
         };
         match text.split_once(": ") {
             Some(("id", value)) if indent == tree + 8 => *id = value.parse().unwrap_or(u64::MAX),
-            Some(("ashift", value)) if indent == tree + 8 => *ashift = value.parse().ok(),
+            Some(("ashift", value)) if indent == tree + 8 => {
+                // A removed vdev leaves a hole without blocks.
+                *ashift = value.parse().ok().filter(|&ashift| ashift != 0);
+            }
             Some(("path", value)) => leaves.push(value.trim_matches('\'').to_owned()),
             _ => {}
         }
@@ -307,6 +332,30 @@ mod tests {
     fn a_pool_with_the_name_of_a_heading() {
         let status = "config:\n\n\tNAME  STATE\n\tlogs  ONLINE\n\t  /dev/sda1  ONLINE\n\tlogs\n\t  /dev/sdb1  ONLINE\n";
         assert_eq!(layout(status, "logs"), ["/dev/sda1", "log /dev/sdb1"]);
+    }
+
+    #[test]
+    fn a_pool_in_the_cache_file() {
+        let mirror = ZDB_MIRROR.split_once("MOS Configuration:\n").unwrap().1;
+        let all = format!(
+            "tan:\n    vdev_tree:\n        children[0]:\n            id: 0\n            ashift: 9\ntank:\n{mirror}"
+        );
+        assert_eq!(
+            ashifts(find_cached(&all, "tank").unwrap()),
+            ashifts(ZDB_MIRROR)
+        );
+        assert_eq!(ashifts(find_cached(&all, "tan").unwrap()).common(), Some(9));
+        assert_eq!(find_cached(&all, "ta"), None);
+        assert_eq!(find_cached("tank:", "tank"), Some(""));
+        let hole = all.replacen("ashift: 9", "ashift: 0", 1);
+        let hole = hole.replace(
+            "tank:\n",
+            "        children[1]:\n            id: 1\n            ashift: 12\ntank:\n",
+        );
+        assert_eq!(
+            ashifts(find_cached(&hole, "tan").unwrap()).common(),
+            Some(12)
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["zfs" | "zpool", "get", .., "name,property,value,source", _] => Rule::Lines(of_named),
         ["zfs" | "zpool", "get", ..] => Rule::Lines(clean_property),
         ["zpool", "status", ..] => Rule::Lines(clean_status),
-        ["zdb", "-C", _] => Rule::Text(clean_zdb),
+        ["zdb", "-C"] | ["zdb", "-C", _] => Rule::Text(clean_zdb),
         ["dmsetup", "table"] => Rule::Lines(clean_table),
         ["dmsetup", "table", "--", _] => Rule::Lines(single_table),
         ["zfs", "list", "-H", "-o", "name", "-t", "volume"] => {
@@ -147,7 +147,10 @@ fn zdb_line(line: &str, identity: bool) -> bool {
     let value = value.trim().trim_matches('\'');
     let device = value.strip_prefix("/dev/");
     let of_kernel = device.is_some_and(|name| !name.contains('/'));
-    KEPT.contains(&key) && (value.is_empty() || is_plain(value))
+    // In the cache file the lines of a pool follow its name.
+    let of_pool = value.is_empty() && !line.starts_with([' ', '\t']) && is_plain(key);
+    of_pool
+        || KEPT.contains(&key) && (value.is_empty() || is_plain(value))
         || key.starts_with("children[") && value.is_empty()
         || key == "path" && (of_kernel || identity && is_path(value))
 }

@@ -1168,6 +1168,8 @@ function zdb(line,   text, at, key, value) {
     text = trim(line); at = index(text, ":")
     if (!at) return "\001"
     key = substr(text, 1, at - 1); value = trim(substr(text, at + 1)); gsub(/^\047+|\047+$/, "", value)
+    # In the cache file the lines of a pool follow its name.
+    if (line ~ /^[^ \t]/ && value == "" && plain(key)) return line
     if (key ~ /^(vdev_tree|type|id|nparity|ashift|asize|is_log)$/ && (value == "" || plain(value))) return line
     if (key ~ /^children\[/ && value == "") return line
     return (key == "path" && value ~ "^/dev/[^/]*$") ? line : "\001"

@@ -410,10 +410,20 @@ pools() {
     command -v zpool >/dev/null 2>&1 || return 0
     ask named zpool get -Hp -o name,property,value,source all
     ask status zpool status -LP
+    ask zdb zdb -C
+    cached="
+$($limit zdb -C 2>/dev/null | grep '^[^[:space:]].*:$')
+"
     $limit zpool list -H -o name 2>/dev/null | while IFS= read -r pool; do
         ask status zpool status -LP "$pool"
         ask properties zpool get -Hp -oname,property,value path,ashift "$pool" all-vdevs
-        ask zdb zdb -C "$pool"
+        # This one reads the pool from its devices, which takes seconds.
+        case $cached in
+        *"
+$pool:
+"*) ;;
+        *) ask zdb zdb -C "$pool" ;;
+        esac
     done
     ask named zfs get -Hp -t filesystem,volume -o name,property,value,source @@ZFS_ASKED@@
 }

@@ -466,7 +466,7 @@ fn complaints_are_cleaned_as_the_rules_do() {
         .into_iter()
         .chain(forms.iter().map(String::as_str))
         .collect();
-    for argv in [&["zdb", "-C", "tank"][..], &["ssh", "-V"]] {
+    for argv in [&["zdb", "-C", "tank"][..], &["zdb", "-C"], &["ssh", "-V"]] {
         for some in lines.windows(2) {
             let said = some.join("\n") + "\n";
             let class = if argv[0] == "ssh" { "version" } else { "zdb" };

@@ -137,6 +137,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
                     &["zpool", "status", "tank"],
                     &["smartctl", "-n", "standby", "-H", "-A", "/dev/sda"],
                     &["smartctl", "-n", "standby", "-l", "error", "/dev/sda"],
+                    &["zdb", "-C"],
                     &["zdb", "-C", "tank"],
                     &["dmsetup", "table"],
                     &["dmsetup", "table", "--", "a"],

@@ -182,15 +182,24 @@ impl Finder<'_> {
     fn ashifts(&self, pool: &str, vdevs: &[Vdev]) -> Result<Ashifts, String> {
         let told = self.ask_text(&Ashifts::query(pool)).ok();
         let told = told.map(|text| Ashifts::of_properties(&text));
-        let whole = told.as_ref().is_some_and(|found| found.is_whole(vdevs));
+        let whole = |found: &Ashifts| found.is_whole(vdevs);
         let mut found = match told {
-            Some(found) if whole => found,
+            Some(found) if whole(&found) => found,
             part => {
-                let argv = ["zdb", "-C", pool].map(OsStr::new);
-                let output = self.ask_within(&argv, ZDB);
-                let output = output.map(|output| zpool::ashifts(&output.text()));
-                // Only root may run zdb; a part of the result is better than none.
-                output.or_else(|why| part.ok_or(why))?
+                // The cache file of all pools is read at once; a pool that is not in it is read from its devices.
+                let cached = self.ask_text(&zpool::CACHED).ok();
+                let cached =
+                    cached.and_then(|text| zpool::find_cached(&text, pool).map(zpool::ashifts));
+                match cached.filter(whole) {
+                    Some(found) => found,
+                    None => {
+                        let argv = ["zdb", "-C", pool].map(OsStr::new);
+                        let output = self.ask_within(&argv, ZDB);
+                        let output = output.map(|output| zpool::ashifts(&output.text()));
+                        // Only root may do so; a part of the result is better than none.
+                        output.or_else(|why| part.ok_or(why))?
+                    }
+                }
             }
         };
         // The pool records links; `zpool status -L` prints their destinations.

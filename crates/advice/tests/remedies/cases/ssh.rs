@@ -8,7 +8,42 @@ const SSHD: &str = "mkdir -p /run/sshd; ssh-keygen -A > /dev/null; /usr/sbin/ssh
 /// Parses the line of a key like sshd.
 const KEYS: &str = r#"ssh-keygen -lf "$(ls /root/.ssh/authorized_keys /srv/git/.ssh/authorized_keys 2>/dev/null)" > /dev/null"#;
 
+/// An archive with the next build of openssh-server, the only source of apt. The package has no files: apt and dpkg
+/// replace the installed one.
+const ARCHIVE: &str = r#"
+rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d /etc/apt/sources.list /var/lib/dpkg/info/openssh-server.*
+: > /var/lib/dpkg/info/openssh-server.list
+mkdir -p /srv/archive /tmp/tree/DEBIAN
+cat > /tmp/tree/DEBIAN/control <<'CONTROL'
+Package: openssh-server
+Version: 1:9.2p1-2+deb12u3
+Architecture: amd64
+Maintainer: Nobody <nobody@example.org>
+Description: secure shell server
+CONTROL
+cd /srv/archive
+dpkg-deb --build --root-owner-group /tmp/tree own.deb > /dev/null
+{
+    dpkg-deb --field own.deb
+    printf 'Filename: ./own.deb\nSize: %s\n' "$(stat -c %s own.deb)"
+    printf 'SHA256: %s\n' "$(sha256sum own.deb | cut -d' ' -f1)"
+} > Packages
+echo 'deb [trusted=yes] file:/srv/archive ./' > /etc/apt/sources.list
+"#;
+
 pub const CASES: &[&[Case]] = &[&[
+    Case {
+        page: "openssh-regresshion",
+        trees: &[],
+        needs: "apt-get",
+        furnish: ARCHIVE,
+        acts: &[PasteIn(
+            "apt-get update && apt-get install --only-upgrade openssh-server",
+            &[],
+            "sh -c \"$COMMAND --yes\"",
+        )],
+        accepted: "dpkg --audit && dpkg-query --show openssh-server | grep -F 1:9.2p1-2+deb12u3",
+    },
     Case {
         page: "ssh-authority-without-principals",
         trees: &[],

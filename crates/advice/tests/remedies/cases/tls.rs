@@ -41,7 +41,31 @@ mkdir -p /etc/ssl/private; cp /tmp/ca/leaf.key /etc/ssl/private/shop.key"#
 
 const NGINX: &str = "nginx -t";
 
+/// Puts a program in the place of another one; it uses the library of the distribution.
+macro_rules! linked {
+    ($page:literal, $text:literal, $program:literal) => {
+        Case {
+            page: $page,
+            trees: &[],
+            needs: "openssl",
+            furnish: "",
+            acts: &[Do($text, concat!("cp /usr/bin/openssl ", $program))],
+            accepted: concat!("ldd ", $program, " | grep libssl"),
+        }
+    };
+}
+
 pub const CASES: &[&[Case]] = &[&[
+    linked!(
+        "openssl-copy-ended",
+        "one that uses the library of the distribution",
+        "/opt/agent/bin/agent"
+    ),
+    linked!(
+        "openssl-copy-heartbleed",
+        "one with a library of today",
+        "/usr/local/sbin/vpnd"
+    ),
     Case {
         page: "certificate-ended",
         trees: &[],

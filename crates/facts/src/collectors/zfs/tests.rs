@@ -96,6 +96,42 @@ fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
     assert_eq!(ashift(1).unwrap(), 12);
 }
 
+/// The cache file answers for all pools; only a pool with a cache file of its own is read from its devices.
+#[test]
+fn pools_in_the_cache_file_are_not_read() {
+    let cached = ZDB.replacen("MOS Configuration:", "tank:", 1);
+    assert!(cached.contains("tank:\n"));
+    let status = STATUS.replace("tank", "other");
+    let properties = "tank\thealth\tONLINE\t-\nother\tcachefile\t/root/other.cache\tlocal\n";
+    let named = [
+        "zpool",
+        "get",
+        "-Hp",
+        "-o",
+        "name,property,value,source",
+        "all",
+    ];
+    let host = Recorded::new()
+        .command(&named, properties)
+        .command(&["zpool", "status", "-LP", "tank"], STATUS)
+        .command(&["zpool", "status", "-LP", "other"], &status)
+        .command(
+            &zpool::CACHED,
+            &(cached.clone() + &cached.replace("tank", "other")),
+        )
+        .command(&["zdb", "-C", "other"], ZDB);
+    let mut g = Gather::new(&host);
+    everything(&mut g);
+    let place = |pool: &str| {
+        g.facts.map[&format!("zfs.pool.{pool}.ashifts")]
+            .place
+            .clone()
+    };
+    assert_eq!(place("tank"), FactPlace::command(zpool::CACHED));
+    assert_eq!(place("other"), FactPlace::command(["zdb", "-C", "other"]));
+    assert_eq!(g.facts.u64("zfs.pool.tank.vdev.0.ashift"), Some(12));
+}
+
 #[test]
 fn what_may_not_be_asked_is_unknown() {
     // Written by hand, not recorded.
