@@ -31,11 +31,11 @@ pub fn limit(step: &Step) -> Limit {
     const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
         limit_by_ports,
         accept_queue,
+        quota_below_rate,
         generator_full,
         limit_by_network,
         limit_by_lateness,
         limit_by_rate,
-        waits::limit_by_quota,
         limit_by_server,
         waits::limit_by_backend,
         waits::limit_by_unsent_bytes,
@@ -99,6 +99,14 @@ fn accept_queue(step: &Step) -> Option<Limit> {
             measured.connections
         ),
     })
+}
+
+/// Checks for a CPU quota that stops the server, unless the server answered the whole rate in spite of the quota.
+fn quota_below_rate(step: &Step) -> Option<Limit> {
+    match limit_by_rate(step) {
+        Some(_) => None,
+        None => waits::limit_by_quota(step),
+    }
 }
 
 fn generator_full(step: &Step) -> Option<Limit> {
