@@ -3,7 +3,7 @@
 //! generator); the last rule applies if nothing else explains the rate.
 
 use super::doubts::{REACHED, generator, is_full, too_late};
-use super::waits;
+use super::{stalls, waits};
 use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
@@ -28,7 +28,7 @@ const ANOTHER_TRY: u64 = 900_000_000;
 /// Finds the party that limited this step.
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
-    const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
+    const DECISIONS: [fn(&Step) -> Option<Limit>; 12] = [
         limit_by_ports,
         accept_queue,
         quota_below_rate,
@@ -39,6 +39,7 @@ pub fn limit(step: &Step) -> Limit {
         limit_by_server,
         waits::limit_by_backend,
         waits::limit_by_unsent_bytes,
+        stalls::limit_by_stalls,
         limit_by_schedule,
     ];
     // With several generators, a limit of one generator limits all of them.
