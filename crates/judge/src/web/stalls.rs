@@ -1,4 +1,5 @@
-//! Detects servers that stop for a moment. Few requests meet such a stall in a closed loop, because each connection waits
+//! Detects servers that stop for a moment. Few requests meet such a stall in a closed loop, because each
+//! connection waits
 //! for its answer, so the percentiles hide the stall; the time of these few requests shows it.
 
 use super::doubts::generator;
@@ -13,7 +14,8 @@ use assay_model::{Doubt, Nanos};
 const SLOW: u64 = 10;
 /// Shortest slow answer in nanoseconds: a scheduler may keep a thread for some milliseconds.
 const SHORTEST: u64 = 10_000_000;
-/// Shortest slow answer in nanoseconds if the generator itself waits for a CPU: it then reads answers tens of milliseconds
+/// Shortest slow answer in nanoseconds if the generator itself waits for a CPU: it then reads answers tens of
+/// milliseconds
 /// late.
 const SHORTEST_BESIDE: u64 = 100_000_000;
 /// Fraction of the answers from which slow answers are visible in p99.
@@ -61,7 +63,8 @@ fn find_stall(measured: &Measured) -> Option<Stall> {
         time: slow.1 / all.1.max(1.0),
         from: Nanos(from),
     };
-    let found = stall.answers < VISIBLE && stall.time >= HOLDS && waited < stall.time.max(HOLDS);
+    // A generator without any CPU is void, and says nothing about the server.
+    let found = stall.answers < VISIBLE && stall.time >= HOLDS && waited < MOST;
     found.then_some(stall)
 }
 
@@ -112,9 +115,9 @@ pub(super) fn doubt_stalls(step: &Step) -> Option<Doubt> {
     Some(suspect_doubt(
         "stalls",
         stall.describe(step),
-        "The server, or the way to it, stopped from time to time, or few requests are slow. The percentiles of a closed loop \
-         hide that: read p99 at a rate (--at, --rate), and look for pauses such as garbage collection, a lock, a flush, or \
-         lost packets.",
+        "The server, or the way to it, stopped from time to time, or few requests are slow. The percentiles of a \
+         closed loop hide that: read p99 at a rate (--at, --rate), and look for pauses such as garbage collection, a lock, a \
+         flush, or lost packets.",
     ))
 }
 

@@ -40,13 +40,18 @@ fn few_slow_answers_that_hold_much_time_are_a_stall() {
     let times: Histogram = [(100_000, 20_000), (3_000_000, 190)].into_iter().collect();
     (noisy.measured.latency, noisy.measured.service) = (times.clone(), times);
     assert!(!has(&noisy));
-    // A generator that waits for a CPU reads answers late, but not by 200 ms.
+    // A generator that waits for a CPU reads answers tens of milliseconds late, but not 200 ms.
     let mut busy = stopped(closed());
-    busy.measured.cpu_waited = Some(Nanos(S / 2));
+    busy.measured.cpu_waited = Some(Nanos(S));
     assert!(has(&busy));
-    // The generator itself waited as long for a CPU.
+    let short: Histogram = [(400_000, 60_000), (60_000_000, 120)].into_iter().collect();
+    (busy.measured.latency, busy.measured.service) = (short.clone(), short);
+    assert!(!has(&busy));
+    busy.measured.cpu_waited = Some(Nanos(0));
+    assert!(has(&busy));
+    // A generator that waits most of the time.
     let mut starved = stopped(closed());
-    starved.measured.cpu_waited = Some(Nanos(S));
+    starved.measured.cpu_waited = Some(Nanos(3 * S));
     assert!(!has(&starved));
 }
 
