@@ -1,4 +1,5 @@
-//! Finds rounds whose rate differs tenfold from the others: one round of five at a fiftieth of the rate makes the mean
+//! Finds rounds whose rate differs tenfold from the others: one round of five at a fiftieth of the rate makes
+//! the mean
 //! meaningless. Shifts that last are in `shift`, doubts about web loads in `web::drift`.
 
 use crate::workload_groups::WorkloadGroup;
@@ -21,7 +22,8 @@ pub struct OddRounds {
 }
 
 impl OddRounds {
-    /// Finds the outliers among rounds with their rates; `None` if no round differs tenfold from the median. Of two rounds,
+    /// Finds the outliers among rounds with their rates; `None` if no round differs tenfold from the median.
+    /// Of two rounds,
     /// the slower one is the outlier.
     #[must_use]
     pub fn find(rates: &[(u32, f64)]) -> Option<Self> {
@@ -139,7 +141,10 @@ mod tests {
             OddRounds::find(&rates).unwrap().describe()
         };
         let usual = 9_000.0;
-        insta::assert_snapshot!(describe(&[usual, 90.0, usual]), @"round 2: 90.0 per second, the others 9,000 (100-fold)");
+        insta::assert_snapshot!(
+            describe(&[usual, 90.0, usual]),
+            @"round 2: 90.0 per second, the others 9,000 (100-fold)"
+        );
         insta::assert_snapshot!(
             describe(&[usual, 90.0, usual, 300.0, usual]),
             @"rounds 2 and 4: 90.0 and 300 per second, the others 9,000 (100-fold)"

@@ -59,7 +59,8 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
             CODE,
             format!(
                 "iodepth={depth}, and fio counted at most {deepest} in flight in a job: the system limits how many \
-                 requests of posixaio a process may have (macOS: kern.aioprocmax, FreeBSD: vfs.aio.max_aio_queue_per_proc)"
+                 requests of posixaio a process may have (macOS: kern.aioprocmax, \
+                 FreeBSD: vfs.aio.max_aio_queue_per_proc)"
             ),
             "Ask for a depth that the system allows, or raise its limit; several jobs add their depths.",
         ));
@@ -94,7 +95,8 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
     None
 }
 
-/// Returns the deepest queue that fio counted in a job of this result, as the level of fio's table to which it belongs:
+/// Returns the deepest queue that fio counted in a job of this result, as the level of fio's table to which it
+/// belongs:
 /// 16 for 9 to 16. `None` without a count, or for the last level, which has no end.
 fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     let levels = evidence
@@ -106,7 +108,8 @@ fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     deepest.max().filter(|level| *level < u32::MAX)
 }
 
-/// Whether a result is not from Linux, whose C library does the requests of posixaio one after another: its files have
+/// Whether a result is not from Linux, whose C library does the requests of posixaio one after another: its
+/// files have
 /// names of macOS, or fio names a device of a BSD.
 fn is_of_another_system(evidence: &DoubtEvidence) -> bool {
     const ELSEWHERE: [&str; 7] = [
