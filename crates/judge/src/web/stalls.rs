@@ -116,8 +116,8 @@ pub(super) fn doubt_stalls(step: &Step) -> Option<Doubt> {
         "stalls",
         stall.describe(step),
         "The server, or the way to it, stopped from time to time, or few requests are slow. The percentiles of a \
-         closed loop hide that: read p99 at a rate (--at, --rate), and look for pauses such as garbage collection, a lock, a \
-         flush, or lost packets.",
+         closed loop hide that: read p99 at a rate (--at, --rate), and look for pauses such as garbage collection, a \
+         lock, a flush, or lost packets.",
     ))
 }
 
