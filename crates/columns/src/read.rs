@@ -175,6 +175,9 @@ impl Reader {
         let group = self.metadata.row_group(self.next);
         self.next += 1;
         self.left = usize::try_from(group.num_rows()).unwrap_or(0);
+        if self.left == 0 {
+            return Ok(());
+        }
         let column = |(column, leaf): &(Described, Leaf)| -> Result<Reading, Error> {
             let (kind, chunk) = (column.kind, group.column(leaf.at));
             let stored = Stored {

@@ -11,6 +11,7 @@ mod read;
 mod runner;
 mod shell;
 mod text;
+mod windows_lines;
 
 pub use command_line::{Commands, Invocation, command_line, command_words, read_commands};
 pub use engines::{EngineKind, find_engine, nearest_engine};

@@ -23,7 +23,7 @@ mod workload_groups;
 
 pub use criteria::probability_met;
 pub use load_diagnosis::{LoadDiagnosis, diagnose_load};
-pub use odd_round::OddRound;
+pub use odd_round::OddRounds;
 pub use run_comparison::compare_runs;
 pub use steadiness::is_steady;
 pub use waterfall::build_waterfalls;

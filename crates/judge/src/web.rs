@@ -5,6 +5,7 @@ mod drift;
 mod limit;
 mod many;
 mod rank;
+mod stalls;
 #[cfg(test)]
 mod tests;
 mod waits;

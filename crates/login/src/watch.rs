@@ -290,6 +290,13 @@ impl Watcher {
         let Some(process) = Process::read(pid) else {
             return;
         };
+        if !process.is_of_server() && self.is_listener(&process) {
+            // A server that assay does not know: which of its threads answers is unknown, but not what it starts.
+            for child in process::list_children(pid) {
+                self.descend(child, all);
+            }
+            return;
+        }
         if !process.is_of_server() {
             // A service that existed before, such as a policy server of Postfix, was not started for this
             // login.
@@ -309,6 +316,15 @@ impl Watcher {
         for child in process::list_children(pid) {
             self.descend(child, all);
         }
+    }
+
+    /// Returns whether a process listens, or is a copy of the process that listens: its forked worker.
+    fn is_listener(&self, process: &Process) -> bool {
+        let is_same = |listener: &u32| {
+            *listener == process.pid
+                || Process::read(*listener).is_some_and(|one| one.words() == process.words())
+        };
+        self.server.listeners.iter().any(is_same)
     }
 
     fn add_program(&self, side: ConnectionSide, process: &Process, all: &mut Vec<Candidate>) {

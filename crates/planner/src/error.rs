@@ -14,6 +14,9 @@ pub enum PlannerError {
     /// The text is not a size.
     #[error("disk size {0}")]
     Unreadable(#[from] assay_model::size::SizeError),
+    /// The text of an option is not a size.
+    #[error("size {0}")]
+    Amount(assay_model::size::SizeError),
     /// A layout description is invalid or does not fit the disks.
     #[error("layout `{spec}`: {reason}")]
     Layout {

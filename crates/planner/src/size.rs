@@ -42,6 +42,22 @@ pub fn parse(text: &str) -> Result<(u64, Unit), PlannerError> {
     }
 }
 
+/// Parses the size of an option that is not about a disk, such as the memory of guests.
+///
+/// # Errors
+/// The text is not a size, or the size is zero or above [`MAX_DISK`].
+pub fn parse_amount(text: &str) -> Result<u64, PlannerError> {
+    let wrong = |reason| PlannerError::value(format!("size {}", text.escape_debug()), reason);
+    match Decimal.parse_with_unit(text) {
+        Ok((0, _)) => Err(wrong("must be more than zero; leave the option out")),
+        Ok((bytes, _)) if bytes <= MAX_DISK => Ok(bytes),
+        Err(error) if error.problem != Problem::TooLarge => Err(PlannerError::Amount(error)),
+        Ok(_) | Err(_) => Err(wrong(
+            "is above 1 EiB, the largest size that can be planned",
+        )),
+    }
+}
+
 /// Minimum and maximum block size of ZFS in bytes (`SPA_MINBLOCKSIZE`, `SPA_MAXBLOCKSIZE`).
 const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 
@@ -51,7 +67,13 @@ const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 /// # Errors
 /// As [`parse`], or the size is not a valid block size.
 pub fn parse_block(text: &str) -> Result<u64, PlannerError> {
-    let (bytes, _) = parse(text)?;
+    let bytes = match Decimal.parse_with_unit(text) {
+        Ok((bytes, _)) => bytes,
+        Err(error) if error.problem != Problem::TooLarge => {
+            return Err(PlannerError::Amount(error));
+        }
+        Err(_) => u64::MAX,
+    };
     check_block(bytes, text)?;
     Ok(bytes)
 }
@@ -108,6 +130,9 @@ mod tests {
             ("4kB", "write 4KiB or 2KiB"),
             ("1000", "write 1KiB or 512B"),
             ("1", "must be 512 bytes to 16 MiB"),
+            ("0", "must be 512 bytes to 16 MiB"),
+            ("99E", "must be 512 bytes to 16 MiB"),
+            ("", "not a number"),
             ("32MiB", "must be 512 bytes to 16 MiB"),
         ] {
             let error = parse_block(bad).unwrap_err().to_string();
@@ -116,6 +141,19 @@ mod tests {
     }
 
     use super::*;
+
+    #[test]
+    fn an_option_is_no_disk() {
+        assert_eq!(parse_amount("40GiB"), Ok(40 << 30));
+        for (bad, wanted) in [
+            ("0", "more than zero"),
+            ("99E", "above 1 EiB"),
+            ("-1G", "negative"),
+        ] {
+            let error = parse_amount(bad).unwrap_err().to_string();
+            assert!(error.contains(wanted) && !error.contains("disk"), "{error}");
+        }
+    }
 
     #[test]
     fn a_disk_is_more_than_nothing_and_at_most_an_exbibyte() {

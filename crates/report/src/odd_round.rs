@@ -1,12 +1,12 @@
 //! Finds the outlier rounds of a judged run. What an outlier is, is defined in `assay-judge`.
 
-use assay_judge::OddRound;
+use assay_judge::OddRounds;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, WorkloadResult};
 
 /// Finds the largest outlier round of a result; void samples are ignored.
-pub(crate) fn find_odd_round(judged: &Judged, result: &WorkloadResult) -> Option<OddRound> {
+pub(crate) fn find_odd_round(judged: &Judged, result: &WorkloadResult) -> Option<OddRounds> {
     let metric = Metric::all(Quantity::Iops);
     let counts = judged.samples.iter().filter(|sample| {
         sample.workload == result.workload
@@ -16,5 +16,5 @@ pub(crate) fn find_odd_round(judged: &Judged, result: &WorkloadResult) -> Option
     let rates: Vec<(u32, f64)> = counts
         .filter_map(|sample| Some((sample.round, *sample.figures.get(&metric)?)))
         .collect();
-    OddRound::find(&rates)
+    OddRounds::find(&rates)
 }

@@ -416,7 +416,7 @@ fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
 fn describe_odd_round(step: &StepResult) -> Option<String> {
     let counted = step.over_time.iter().filter(|_| step.rounds > 0);
     let rates: Vec<(u32, f64)> = counted.map(|round| (round.round + 1, round.rate)).collect();
-    Some(assay_judge::OddRound::find(&rates)?.describe())
+    Some(assay_judge::OddRounds::find(&rates)?.describe())
 }
 
 fn write_table(out: &mut String, steps: &[&StepResult], style: Style) {

@@ -38,6 +38,8 @@ pub struct Tcp {
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub inode: u32,
+    /// User who created the socket.
+    pub user: u32,
     /// Bytes received but not read.
     pub unread: u32,
     /// Bytes written but not acknowledged by the peer.
@@ -222,6 +224,7 @@ fn read_tcp(message: &[u8]) -> Option<Tcp> {
         local: address(4, 8)?,
         remote: address(6, 24)?,
         inode: word(message, 68)?,
+        user: word(message, 64)?,
         unread: word(message, 56)?,
         unacknowledged: word(message, 60)?,
         asked,

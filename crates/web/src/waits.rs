@@ -41,6 +41,7 @@ pub fn watch(
         sending: 0,
         old: BTreeSet::new(),
         upstreams: BTreeMap::new(),
+        unassigned: BTreeMap::new(),
     };
     enter_namespace(*server.processes()?.first()?)?;
     let between = ((until.saturating_sub(from)) / LOOKS).max(BETWEEN);
@@ -90,6 +91,19 @@ struct Watch {
     old: BTreeSet<u32>,
     /// For each upstream: number of waiting sockets over all looks, and its counters at the first look.
     upstreams: BTreeMap<Address, (usize, CountedSince)>,
+    /// Waiting sockets without a known process, by upstream and user: a proxy may open and close a connection
+    /// within one
+    /// look.
+    unassigned: BTreeMap<(SocketAddr, u32), Unassigned>,
+}
+
+/// Waiting sockets of one user to one upstream whose process was not found.
+#[derive(Default)]
+struct Unassigned {
+    /// Number of sockets over all looks.
+    waiting: usize,
+    /// The server itself had a socket of this user to this upstream.
+    is_of_server: bool,
 }
 
 impl Watch {
@@ -103,14 +117,17 @@ impl Watch {
             .filter(|one| one.state == TcpState::Listening)
             .map(|one| one.local.port())
             .collect();
-        let own = tcp
-            .iter()
-            .filter(|one| one.state != TcpState::Listening && inodes.contains(&one.inode));
-        for socket in own {
-            if listening.contains(&socket.local.port()) {
+        for socket in tcp.iter().filter(|one| one.state != TcpState::Listening) {
+            if !inodes.contains(&socket.inode) {
+                let outgoing = !listening.contains(&socket.local.port());
+                if outgoing && !self.is_generator(socket) && waits(socket) {
+                    self.unassigned_of(socket).waiting += 1;
+                }
+            } else if listening.contains(&socket.local.port()) {
                 self.clients += 1;
                 self.sending += usize::from(socket.unacknowledged > 0);
             } else if !self.is_generator(socket) && waits(socket) {
+                self.unassigned_of(socket).is_of_server = true;
                 self.count(Address::Tcp(socket.remote), processes, &unix);
             }
         }
@@ -150,6 +167,23 @@ impl Watch {
         socket.remote.port() == self.address.port() && ip(&socket.remote) == ip(&self.address)
     }
 
+    fn unassigned_of(&mut self, socket: &Tcp) -> &mut Unassigned {
+        let key = (socket.remote, socket.user);
+        self.unassigned.entry(key).or_default()
+    }
+
+    /// Adds the sockets without a known process to the upstreams of which the server was seen to be a client:
+    /// a connection
+    /// that lasts a few milliseconds is often gone, or not there yet, when the descriptors of its process are listed.
+    fn assign_short_connections(&mut self) {
+        for ((address, _), sockets) in &self.unassigned {
+            let known = self.upstreams.get_mut(&Address::Tcp(*address));
+            if let (Some((waiting, _)), true) = (known, sockets.is_of_server) {
+                *waiting += sockets.waiting;
+            }
+        }
+    }
+
     /// Counts a waiting socket. For the first socket of an upstream, also reads the upstream's CPU time.
     fn count(&mut self, address: Address, processes: &[u32], unix: &[Unix]) {
         let known = self.upstreams.entry(address);
@@ -157,7 +191,8 @@ impl Watch {
         known.0 += 1;
     }
 
-    fn finish(self) -> Option<SocketUse> {
+    fn finish(mut self) -> Option<SocketUse> {
+        self.assign_short_connections();
         let looks = self.looks;
         let mean = |count: usize| count as f64 / f64::from(looks.max(1));
         let upstreams = self
@@ -255,5 +290,41 @@ impl ServerProcesses {
         };
         let all = server::tree(&roots);
         (!all.is_empty()).then_some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_without_a_process_count_only_beside_one_of_the_server() {
+        let [backend, other] = [9000, 9001].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let sockets = |waiting, is_of_server| Unassigned {
+            waiting,
+            is_of_server,
+        };
+        let unknown = || Err("not asked".to_owned());
+        let watch = Watch {
+            address: SocketAddr::from(([127, 0, 0, 1], 80)),
+            looks: 10,
+            clients: 80,
+            sending: 0,
+            old: BTreeSet::new(),
+            upstreams: [backend, other]
+                .map(|address| (Address::Tcp(address), (10, unknown())))
+                .into(),
+            // User 33 is the server, user 1000 another client of the same backend.
+            unassigned: [
+                ((backend, 33), sockets(50, true)),
+                ((backend, 1000), sockets(70, false)),
+                ((other, 1000), sockets(30, false)),
+            ]
+            .into(),
+        };
+        let found = watch.finish().unwrap().upstreams;
+        let waiting: Vec<f64> = found.iter().map(|upstream| upstream.waiting).collect();
+        assert_eq!(waiting, [6.0, 1.0]);
+        assert_eq!(found[0].address, backend.to_string());
     }
 }

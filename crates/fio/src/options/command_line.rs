@@ -2,6 +2,7 @@
 
 use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
+use super::windows_lines::rewrite_windows_lines;
 use super::{ALIASES, JobOptions, NAMES, OptionSource, OptionsError, canonical_name, is_flag};
 use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +133,7 @@ pub fn read_commands(
     known: &BTreeMap<String, String>,
 ) -> Result<Commands, OptionsError> {
     let mut found = Commands::default();
-    let text = undo_typography(text, &mut found.notes);
+    let text = undo_typography(&rewrite_windows_lines(text), &mut found.notes);
     let read = |text: &str, found: &mut Commands| {
         collect(text, known, found, &Given::default(), 0).map_err(|_| {
             OptionsError::new("a quotation mark is not closed: add the missing ' or \"")

@@ -25,7 +25,8 @@ impl SeenCommand {
             None if is_command(line) => line.to_owned(),
             None => return,
         };
-        match whole.strip_suffix('\\') {
+        // Windows continues a line with `^` or a backtick.
+        match whole.strip_suffix(['\\', '^', '`']) {
             Some(partial) if whole.len() < LONGEST => self.partial = Some(partial.to_owned()),
             _ if after_result => self.next = Some(whole),
             _ => self.current = Some(whole),
@@ -63,7 +64,12 @@ impl SeenCommand {
 
 /// Returns whether a line calls fio with options.
 fn is_command(line: &str) -> bool {
+    // A prompt of Windows stands before the program without a blank: `D:\>c:\fio\fio`.
+    let program = |word: &str| {
+        let name = word.rsplit(['/', '\\', '>']).next().unwrap_or(word);
+        matches!(name, "fio" | "fio.exe")
+    };
     let mut words = line.split_whitespace();
-    let program = |word: &str| word == "fio" || word.ends_with("/fio");
-    words.any(program) && line.contains("--")
+    let option = |word: &str| word.starts_with('-') && word.contains('=');
+    words.any(program) && (line.contains("--") || words.any(option))
 }

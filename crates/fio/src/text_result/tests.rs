@@ -121,3 +121,21 @@ fn a_title_without_figures_is_no_result() {
     let error = parse_text(title).unwrap_err();
     assert_eq!(error.line, 5, "{error}");
 }
+
+/// A command at a prompt of Windows, and jobs without lines of CPU times and latencies.
+#[test]
+fn a_command_of_windows_completes_the_options() {
+    let text = "I:\\>fio --name=read --iodepth=1 --rw=read --bs=8k --direct=1 --size=1g --thread=1\n\
+                read: (g=0): rw=read, bs=(R) 8192B-8192B, (W) 8192B-8192B, (T) 8192B-8192B, \
+                ioengine=windowsaio, iodepth=1\n\
+                fio-3.29\nStarting 1 thread\n\n\
+                read: (groupid=0, jobs=1): err= 0: pid=8364: Tue Apr 5 18:48:09 2022\n  \
+                read: IOPS=1545, BW=12.1MiB/s (12.7MB/s)(1024MiB/84835msec)\n   \
+                iops        : min= 1392, max= 1661, avg=1545.14, stdev=56.37, samples=84\n";
+    let (_, job) = only_job(text);
+    assert!(!job.fio.open);
+    assert_eq!(job.fio.options["direct"], "1");
+    assert_eq!(job.fio.options["ioengine"], "windowsaio");
+    let continued = text.replace(" --rw=read", " ^\n  --rw=read");
+    assert!(!only_job(&continued).1.fio.open);
+}

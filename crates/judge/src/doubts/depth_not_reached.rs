@@ -51,7 +51,21 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
         && !options
             .given("filename")
             .is_some_and(|name| name.contains(':'));
-    if engine == "posixaio" && one_file {
+    if let Some(deepest) = deepest_level(evidence)
+        && u64::from(deepest) < depth / 2
+        && engine == "posixaio"
+    {
+        return Some(void_doubt(
+            CODE,
+            format!(
+                "iodepth={depth}, and fio counted at most {deepest} in flight in a job: the system limits how many \
+                 requests of posixaio a process may have (macOS: kern.aioprocmax, \
+                 FreeBSD: vfs.aio.max_aio_queue_per_proc)"
+            ),
+            "Ask for a depth that the system allows, or raise its limit; several jobs add their depths.",
+        ));
+    }
+    if engine == "posixaio" && one_file && !is_of_another_system(evidence) {
         return Some(void_doubt(
             CODE,
             format!(
@@ -79,6 +93,44 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
         ));
     }
     None
+}
+
+/// Returns the deepest queue that fio counted in a job of this result, as the level of fio's table to which it
+/// belongs:
+/// 16 for 9 to 16. `None` without a count, or for the last level, which has no end.
+fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
+    let levels = evidence
+        .results
+        .iter()
+        .flat_map(|job| &job.fio.iodepth_level);
+    let used = levels.filter(|(_, share)| **share > 0.0);
+    let deepest = used.map(|(level, _)| level.parse::<u32>().unwrap_or(u32::MAX));
+    deepest.max().filter(|level| *level < u32::MAX)
+}
+
+/// Whether a result is not from Linux, whose C library does the requests of posixaio one after another: its
+/// files have
+/// names of macOS, or fio names a device of a BSD.
+fn is_of_another_system(evidence: &DoubtEvidence) -> bool {
+    const ELSEWHERE: [&str; 7] = [
+        "/Users/",
+        "/Volumes/",
+        "/dev/disk",
+        "/dev/rdisk",
+        "/dev/nvd",
+        "/dev/nda",
+        "/dev/ada",
+    ];
+    let options = evidence.options.into_iter();
+    let names = options.flat_map(|options| {
+        let given = ["filename", "directory"]
+            .into_iter()
+            .filter_map(|key| options.given(key));
+        given.chain([options.name.as_str()])
+    });
+    names
+        .flat_map(|name| name.split(':'))
+        .any(|name| ELSEWHERE.iter().any(|start| name.starts_with(start)))
 }
 
 fn check_result(evidence: &DoubtEvidence) -> Option<Doubt> {

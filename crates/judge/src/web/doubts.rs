@@ -7,7 +7,7 @@ use assay_model::web::{FailureKind, Measured, Pace, StatusCount, Step};
 use assay_model::{Doubt, Nanos};
 
 /// Codes of all rules; the book has a section for each.
-pub const ALL: [&str; 13] = [
+pub const ALL: [&str; 14] = [
     "nothing-answered",
     "interrupted",
     "requests-failed",
@@ -17,6 +17,7 @@ pub const ALL: [&str; 13] = [
     "rate-not-reached",
     "rounds-differ",
     "drift",
+    "stalls",
     "few-answers",
     "foreign-work",
     "generator-lost",
@@ -54,7 +55,7 @@ const STOLEN: f64 = 0.05;
 /// Finds all doubts about a step.
 #[must_use]
 pub fn doubts(step: &Step) -> Vec<Doubt> {
-    const RULES: [fn(&Step) -> Option<Doubt>; 10] = [
+    const RULES: [fn(&Step) -> Option<Doubt>; 11] = [
         nothing_answered,
         doubt_interruption,
         requests_failed,
@@ -65,6 +66,7 @@ pub fn doubts(step: &Step) -> Vec<Doubt> {
         few_answers,
         foreign_work,
         super::drift::doubt_drift,
+        super::stalls::doubt_stalls,
     ];
     // With several generators, a doubt about one of them contains its name.
     const OWN: [fn(&Step) -> Option<Doubt>; 4] =

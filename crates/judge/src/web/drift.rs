@@ -141,31 +141,52 @@ impl Series {
             });
         let logs: Vec<shift::RunFigure> = logs.collect();
         let found = shift::find_shifts(&logs, shift::LEVEL / SERIES);
-        let factor = |shift: &shift::FigureShift| shift.ratio.max(shift.ratio.recip());
-        let largest = found
-            .into_iter()
-            .max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
-        let factor = factor(&largest);
-        let median = |part: &[(f64, f64)]| {
-            let mut sorted: Vec<f64> = part.iter().map(|(_, value)| *value).collect();
-            sorted.sort_by(f64::total_cmp);
-            sorted.get(sorted.len() / 2).copied().unwrap_or_default()
-        };
-        let [from, to] = largest.span;
-        let (before, after) = (&values[from..largest.at], &values[largest.at..to]);
+        let change = |from: &Level, to: &Level| (to.median / from.median).ln().abs();
+        // A gradual change is several shifts, of which each may be small.
+        let levels = split_at_shifts(&values, &found);
+        let pairs = levels.iter().enumerate().flat_map(|(at, from)| {
+            let later = levels[at + 1..].iter().map(move |to| (from, to));
+            later
+        });
+        let (from, to) = pairs.max_by(|a, b| change(a.0, a.1).total_cmp(&change(b.0, b.1)))?;
+        let ratio = to.median / from.median;
+        let factor = ratio.max(ratio.recip());
         (factor >= self.factor && factor.is_finite()).then(|| {
             let evidence = format!(
                 "{} went from {} to {} ({} {}) {:.1} s after the beginning",
                 self.name,
-                (self.show)(median(before)),
-                (self.show)(median(after)),
-                if largest.ratio > 1.0 { "×" } else { "÷" },
+                (self.show)(from.median),
+                (self.show)(to.median),
+                if ratio > 1.0 { "×" } else { "÷" },
                 format_significant(factor),
-                after.first().map_or(0.0, |(at, _)| *at),
+                to.begin,
             );
             (factor, evidence)
         })
     }
+}
+
+/// A part of a series between two shifts.
+struct Level {
+    /// Seconds from the start of the step.
+    begin: f64,
+    median: f64,
+}
+
+/// Splits a series (seconds and figures) at its shifts.
+fn split_at_shifts(values: &[(f64, f64)], shifts: &[shift::FigureShift]) -> Vec<Level> {
+    let starts = std::iter::once(0).chain(shifts.iter().map(|shift| shift.at));
+    let ends = shifts.iter().map(|shift| shift.at).chain([values.len()]);
+    let levels = starts.zip(ends).filter_map(|(start, end)| {
+        let part = values.get(start..end)?;
+        let mut sorted: Vec<f64> = part.iter().map(|(_, value)| *value).collect();
+        sorted.sort_by(f64::total_cmp);
+        Some(Level {
+            begin: part.first()?.0,
+            median: *sorted.get(sorted.len() / 2)?,
+        })
+    });
+    levels.collect()
 }
 
 /// Compares the rate in the last quarter of a closed loop with that in the first. `None` for steps of fewer

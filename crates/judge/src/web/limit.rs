@@ -3,7 +3,7 @@
 //! generator); the last rule applies if nothing else explains the rate.
 
 use super::doubts::{REACHED, generator, is_full, too_late};
-use super::waits;
+use super::{stalls, waits};
 use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
@@ -28,17 +28,18 @@ const ANOTHER_TRY: u64 = 900_000_000;
 /// Finds the party that limited this step.
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
-    const DECISIONS: [fn(&Step) -> Option<Limit>; 11] = [
+    const DECISIONS: [fn(&Step) -> Option<Limit>; 12] = [
         limit_by_ports,
         accept_queue,
+        quota_below_rate,
         generator_full,
         limit_by_network,
         limit_by_lateness,
         limit_by_rate,
-        waits::limit_by_quota,
         limit_by_server,
         waits::limit_by_backend,
         waits::limit_by_unsent_bytes,
+        stalls::limit_by_stalls,
         limit_by_schedule,
     ];
     // With several generators, a limit of one generator limits all of them.
@@ -99,6 +100,14 @@ fn accept_queue(step: &Step) -> Option<Limit> {
             measured.connections
         ),
     })
+}
+
+/// Checks for a CPU quota that stops the server, unless the server answered the whole rate in spite of the quota.
+fn quota_below_rate(step: &Step) -> Option<Limit> {
+    match limit_by_rate(step) {
+        Some(_) => None,
+        None => waits::limit_by_quota(step),
+    }
 }
 
 fn generator_full(step: &Step) -> Option<Limit> {

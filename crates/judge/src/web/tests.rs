@@ -5,6 +5,7 @@ mod capacity;
 mod drift;
 mod generators;
 mod limits;
+mod stalls;
 
 use super::*;
 use assay_model::clock::Offset;

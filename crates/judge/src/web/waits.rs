@@ -39,7 +39,9 @@ fn describe_throttling(quota: Option<&QuotaUse>) -> Option<String> {
     })
 }
 
-/// Checks for a CPU quota that stops the server.
+/// Checks for a CPU quota that stops the server. Which periods a quota stopped is counted by the kernel, so a
+/// generator
+/// without CPU time does not weaken this evidence.
 pub(super) fn limit_by_quota(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
     let stopped = describe_throttling(server.quota.as_ref())?;
@@ -112,7 +114,12 @@ pub(super) fn limit_by_unsent_bytes(step: &Step) -> Option<Limit> {
     let (sockets, under_way) = (find_sockets(step)?, step.measured.under_way);
     let (busy, waited) = generator(&step.measured)?;
     let idle = own_share(step).is_some_and(|share| share < OWN);
-    if under_way <= 0.0 || sockets.sending < HALF * under_way || busy + waited >= BUSY || !idle {
+    // With HTTP/2, several requests share a connection.
+    let used = (under_way / f64::from(step.streams.max(1))).min(sockets.clients);
+    // A kernel acknowledges up to 40 ms later on a connection without a next request: connections at rest may have
+    // unacknowledged answers that arrived long ago.
+    let sending = sockets.sending - (sockets.clients - used);
+    if under_way <= 0.0 || sending < HALF * used || busy + waited >= BUSY || !idle {
         return None;
     }
     let link = step.link.as_ref().map_or_else(

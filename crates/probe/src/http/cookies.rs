@@ -134,7 +134,10 @@ pub(super) fn judge(cookies: &[Cookie], https: bool, out: &mut Vec<Remark>) {
                 "{names}: set over plain HTTP, where everybody on the way reads and changes it"
             ),
             SOURCE,
-            "serve the page over https alone, and add `; Secure` to Set-Cookie",
+            match cookies.iter().all(|cookie| cookie.secure) {
+                true => "serve the page over https alone",
+                false => "serve the page over https alone, and add `; Secure` to Set-Cookie",
+            },
         ));
     }
     if let Some(names) = of(&|cookie| !cookie.http_only) {
@@ -227,5 +230,10 @@ mod tests {
         let ids: Vec<&str> = out.iter().map(|one| one.id).collect();
         assert_eq!(ids, ["http-cookie-httponly", "http-cookie-samesite"]);
         assert!(!format!("{cookies:?}{out:?}").contains("s3cret"));
+        // A remedy does not ask for what is set already.
+        out.clear();
+        judge(&cookies, false, &mut out);
+        assert_eq!(out[0].id, "http-cookie-plain");
+        assert!(!out[0].remedy.contains("Secure"), "{out:?}");
     }
 }

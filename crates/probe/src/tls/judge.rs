@@ -327,7 +327,7 @@ fn certificates(chain: &Chain, host: &str, now: Timestamp, out: &mut Vec<Remark>
     trust(chain, leaf, now, out);
     order(chain, out);
     staple(chain, leaf, out);
-    lifetime(leaf, out);
+    lifetime(leaf, chain.distrust.is_none(), out);
     for (at, certificate) in chain.certificates.iter().enumerate() {
         strength(at, certificate, out);
     }
@@ -410,14 +410,37 @@ fn staple(chain: &Chain, leaf: &Certificate, out: &mut Vec<Remark>) {
 
 /// Maximum lifetime in days of a server certificate that Apple's systems accept (support.apple.com/103769).
 const APPLE_DAYS: i64 = 825;
-/// Maximum lifetime in days of a certificate from a public authority since 2020. Since 2026 the limit is lower
-/// (CA/Browser Forum, SC-081).
-const PUBLIC_DAYS: i64 = 398;
+/// Maximum lifetime in days of a certificate from a public authority, by the day from which it is issued (CA/Browser
+/// Forum, ballots SC-31 and SC-081v3), the newest first.
+const PUBLIC_DAYS: [(&str, i64); 4] = [
+    ("2029-03-15", 47),
+    ("2027-03-15", 100),
+    ("2026-03-15", 200),
+    ("", 398),
+];
 
-fn lifetime(leaf: &Certificate, out: &mut Vec<Remark>) {
+/// Returns the limit of a public authority for a certificate issued on this day (`2026-03-15`), and the day
+/// from which the
+/// limit holds; the oldest limit without a day.
+fn find_longest_lifetime(issued: Option<&str>) -> (&'static str, i64) {
+    let [.., oldest] = PUBLIC_DAYS;
+    let holds = |(since, _): &(&str, i64)| issued.is_some_and(|issued| issued >= *since);
+    PUBLIC_DAYS.into_iter().find(holds).unwrap_or(oldest)
+}
+
+/// Judges the lifetime of a certificate. The limits since 2026 bind public authorities only, so a certificate
+/// that this
+/// machine does not trust (`public` is false) is judged by the oldest limit.
+fn lifetime(leaf: &Certificate, public: bool, out: &mut Vec<Remark>) {
     let hours = leaf.not_after.duration_since(leaf.not_before).as_hours();
     // The validity includes the last second. Rounding up counts a day less an hour as a day.
     let days = (hours + 1) / 24;
+    let issued = leaf.not_before.strftime("%Y-%m-%d").to_string();
+    let (since, most) = find_longest_lifetime(public.then_some(&issued));
+    let since = match since {
+        "" => String::new(),
+        since => format!(" from {since} on"),
+    };
     let (severity, says) = match days {
         days if days > APPLE_DAYS => (
             Weak,
@@ -426,10 +449,10 @@ fn lifetime(leaf: &Certificate, out: &mut Vec<Remark>) {
                  key stays useful as long"
             ),
         ),
-        days if days > PUBLIC_DAYS => (
+        days if days > most => (
             Note,
             format!(
-                "the certificate is valid for {days} days: a public authority may sign {PUBLIC_DAYS} at most, and a \
+                "the certificate is valid for {days} days: a public authority may sign {most} at most{since}, and a \
                  stolen key stays useful as long"
             ),
         ),
@@ -529,5 +552,26 @@ fn shortened(names: &[String]) -> String {
     match names.len() - some.len() {
         0 => some.join(", "),
         more => format!("{} and {more} more", some.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_lifetime_depends_on_the_day_of_issue() {
+        for (issued, most) in [
+            (Some("2021-05-01"), 398),
+            (Some("2026-03-14"), 398),
+            (Some("2026-03-15"), 200),
+            (Some("2027-03-14"), 200),
+            (Some("2027-03-15"), 100),
+            (Some("2029-03-15"), 47),
+            (Some("2031-01-01"), 47),
+            (None, 398),
+        ] {
+            assert_eq!(find_longest_lifetime(issued).1, most, "{issued:?}");
+        }
     }
 }

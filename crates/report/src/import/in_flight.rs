@@ -55,7 +55,12 @@ pub(super) fn describe_in_flight(jobs: &[Worker], disks: &[DiskUtil]) -> String 
         true => format!("{} in flight on average", format_significant(in_flight)),
         false => "I/Os in flight unknown".to_owned(),
     };
-    let mut out = format!("{flight}; {busiest:.0} % of a CPU{which}");
+    // A result without its line of CPU times, or of a clock too coarse to count any.
+    let cpu = match busiest > 0.0 {
+        true => format!("{busiest:.0} % of a CPU{which}"),
+        false => "fio's CPU time unknown".to_owned(),
+    };
+    let mut out = format!("{flight}; {cpu}");
     out.push_str(&if busiest >= FULL {
         ": fio's processor was the limit".to_owned()
     } else if flushing >= HALF {

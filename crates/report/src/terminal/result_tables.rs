@@ -133,7 +133,7 @@ pub(super) fn write_samples_table(
             result.workload == sample.workload && result.target == sample.target
         };
         let result = judged.results.iter().find(same)?;
-        find_odd_round(judged, result).filter(|odd| odd.round == sample.round)
+        find_odd_round(judged, result).filter(|odd| odd.contains(sample.round))
     };
     let rows: Vec<TextRow> = judged
         .samples

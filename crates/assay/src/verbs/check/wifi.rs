@@ -226,7 +226,10 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     }
     let configured = |source: &Source| !source.reading.configured.is_empty();
     if own.is_empty() && heard.next().is_some() && !sources.iter().any(configured) {
-        eprintln!("all networks are judged as if they were yours: --ssid NAME says which are");
+        eprintln!(
+            "all networks are judged as if they were yours, but an open one is no finding: --ssid NAME says which are \
+             yours"
+        );
     }
 }
 

@@ -85,6 +85,9 @@ pub fn ask_telling(
     ));
     let count = machines.len();
     let tell = |done: usize, asked: &[usize]| {
+        if asked.is_empty() {
+            return;
+        }
         let names: Vec<String> = asked
             .iter()
             .take(3)

@@ -36,7 +36,7 @@ pub fn command(argv: &[&str]) -> anyhow::Result<String> {
 
 /// Parses a size for clap.
 pub fn size(text: &str) -> Result<u64, PlannerError> {
-    size::parse(text).map(|(bytes, _)| bytes)
+    size::parse_amount(text)
 }
 
 /// Parses a recordsize or volblocksize for clap.

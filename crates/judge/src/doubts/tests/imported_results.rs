@@ -123,3 +123,47 @@ fn the_default_engine_of_other_systems() {
         assert_eq!(found, wanted, "{options} {alone}");
     }
 }
+
+/// posixaio: glibc does the requests of a file one after another, macOS and the BSDs limit their number, and
+/// fio's own
+/// count shows that limit.
+#[test]
+fn posixaio_of_other_systems() {
+    let result = |options: &str, levels: &str| {
+        let text = format!(
+            r#"{{"fio version": "fio-3.41", "jobs": [{{"jobname": "t", "groupid": 0, "error": 0, "elapsed": 20,
+            "job options": {{"rw": "randread", "bs": "4k", "iodepth": "64", "size": "100g", "randrepeat": "0",
+            "ioengine": "posixaio", "runtime": "15", "time_based": "1", "direct": "1" {options}}},
+            "read": {{"io_bytes": 40960000, "runtime": 15000, "total_ios": 10000, "iops": 666.6, "bw_bytes": 2730666}},
+            "iodepth_level": {{{levels}}}}}]}}"#
+        );
+        let document = assay_fio::json::parse(text).unwrap().remove(0);
+        let doubts = judge_result(&document)
+            .into_iter()
+            .flat_map(|jobs| jobs.doubts);
+        let found = doubts.filter(|doubt| doubt.code == "depth-not-reached");
+        found.map(|doubt| doubt.evidence).collect::<Vec<_>>()
+    };
+    let (linux, limited) = (r#""1": 0.1, ">=64": 99.9"#, r#""8": 48.6, "16": 51.4"#);
+    let file = r#", "filename": "t.dat""#;
+    let found = result(file, linux);
+    assert!(found[0].contains("glibc"), "{found:?}");
+    for options in [
+        file,
+        r#", "filename": "/Users/x/t.dat""#,
+        r#", "nrfiles": "64""#,
+    ] {
+        let found = result(options, limited);
+        assert!(found[0].contains("at most 16"), "{options}: {found:?}");
+    }
+    for name in [
+        "/Users/x/t.dat",
+        "/Volumes/ssd/t.dat",
+        "/dev/rdisk2",
+        "/dev/nvd0",
+        "/dev/ada1",
+    ] {
+        let options = format!(r#", "filename": "{name}""#);
+        assert_eq!(result(&options, linux), Vec::<String>::new(), "{name}");
+    }
+}

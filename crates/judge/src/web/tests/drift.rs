@@ -37,6 +37,16 @@ fn a_server_that_becomes_slower_raises_a_doubt_and_noise_raises_none() {
         _ => (250 + at % 3, 2_000_000 + at % 5 * 90_000),
     });
     assert!(drifts(&closed).is_some());
+    // A gradual change consists of shifts that are small each.
+    for base in [super::closed(), open()] {
+        let mut ramp = base;
+        over_time(&mut ramp, |at| {
+            let latency = 6_000_000 + at * 400_000 + at % 3 * 50_000;
+            (8_000_000_000 / latency, latency)
+        });
+        let found = drifts(&ramp).unwrap();
+        assert!(found.contains("went from"), "{found}");
+    }
     // Noise, a single bad second, and a shift below the threshold.
     for noise in [
         |at: u64| (500, 1_000_000 + at * 7919 % 13 * 100_000),

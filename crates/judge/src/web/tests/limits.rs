@@ -49,6 +49,21 @@ fn who_keeps_the_server_waiting() {
     assert_eq!(own.who, Limited::Server);
     let unsent = with(&|_, sockets| sockets.sending = 8.0);
     assert_eq!(unsent.who, Limited::Network);
+    // Eight connections at rest, on which the acknowledgement of the last answer is still to come.
+    let at_rest = with(&|step, sockets| {
+        sockets.sending = 8.0;
+        step.measured.under_way = 2.0;
+        step.pace = Pace::Constant { per_s: 10_000.0 };
+        fail(step, FailureKind::WrongStatus, 600);
+    });
+    assert_ne!(at_rest.who, Limited::Network);
+    // Ten requests share each connection, and the link takes no more of their answers.
+    let shared = with(&|step, sockets| {
+        (step.streams, step.connections, step.measured.under_way) = (10, 10, 100.0);
+        step.measured.latency = [(10_000_000, 20_000)].into_iter().collect();
+        sockets.sending = 8.0;
+    });
+    assert_eq!(shared.who, Limited::Network);
     // A generator that reads late also keeps answers in the server's queues.
     let slow = with(&|step, sockets| {
         sockets.sending = 8.0;
@@ -65,6 +80,16 @@ fn who_keeps_the_server_waiting() {
         });
     });
     assert_eq!(quota.who, Limited::Quota);
+    // A generator that waits for a CPU does not weaken what the kernel counted.
+    let beside = with(&|step, _| {
+        step.measured.cpu_waited = Some(Nanos(S * 3 / 2));
+        step.server.as_mut().unwrap().quota = Some(QuotaUse {
+            periods: 20,
+            throttled: 12,
+            ..QuotaUse::default()
+        });
+    });
+    assert_eq!(beside.who, Limited::Quota);
     insta::assert_snapshot!(quota.evidence, @"nginx: 0.05 CPUs; its quota of 0.05 CPUs (/sys/fs/cgroup/web) was used up in 19 of 20 periods");
 }
 

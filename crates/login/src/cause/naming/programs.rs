@@ -33,6 +33,14 @@ pub(super) fn name_program(
         let then = "time `sh /etc/ssh/sshrc` there; sshd waits for it at each login";
         return name_cause("sshrc", "sshd runs /etc/ssh/sshrc", &process, then);
     }
+    if is_users_shell(share) && !is_known_shell(words) {
+        let what = format!(
+            "the user's login shell is the program {}, and it waits before the command: {inner}",
+            share.process
+        );
+        let then = "time that program by hand as the user; `chsh` sets another login shell";
+        return name_cause("login-shell", &what, &process, then);
+    }
     if is_users_shell(share) {
         let what = "the user's shell runs its start-up files before the command";
         let then = "move what is slow in the shell's start-up files behind a test for a terminal";
@@ -202,9 +210,36 @@ pub(super) fn program_name(words: &[String]) -> String {
     "unknown".to_owned()
 }
 
+/// Returns whether a command line is that of a shell with start-up files. A login shell that is a script has
+/// its path in
+/// the second word.
+fn is_known_shell(words: &[String]) -> bool {
+    const SHELLS: [&str; 13] = [
+        "bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "ksh93", "mksh", "fish", "csh",
+        "tcsh", "rbash",
+    ];
+    let script = words.get(1).filter(|word| !word.starts_with('-'));
+    let shell = script.or(words.first()).map_or("", String::as_str);
+    let name = shell.rsplit('/').next().unwrap_or(shell);
+    SHELLS.contains(&name.trim_start_matches('-'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_login_shell_of_ones_own_is_no_shell_with_start_up_files() {
+        for (words, known) in [
+            (&["zsh", "-c", "printf assay-login"][..], true),
+            (&["-bash", "-c", "x"], true),
+            (&["/usr/bin/rssh", "-c", "x"], false),
+            (&["/bin/bash", "/root/slowsh", "-c", "x"], false),
+        ] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(is_known_shell(&words), known, "{words:?}");
+        }
+    }
 
     #[test]
     fn programs_are_named_without_their_arguments() {
