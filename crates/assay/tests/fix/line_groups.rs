@@ -5,7 +5,7 @@ use super::groups::{Group, Reader, fault};
 
 const NGINX: &str = "nginx/conf.d/own.conf";
 const ACCESS: &str = "postgresql/15/main/pg_hba.conf";
-const POSTGRESQL: &str = "postgresql/15/main/conf.d/own.conf";
+const POSTGRESQL: &str = "postgresql/15/main/postgresql.conf";
 const DOCKER: &str = "docker/daemon.json";
 const MODULES: &str = "modprobe.d/own.conf";
 const BIND: &str = "bind/named.conf";
@@ -80,7 +80,7 @@ pub const LINE_GROUPS: [Group; 3] = [
             fault(
                 "postgresql-archive-nothing",
                 POSTGRESQL,
-                Whole("archive_mode = on\narchive_command = '/bin/true'\n"),
+                Append("archive_mode = on\narchive_command = '/bin/true'\n"),
             ),
             fault(
                 "mariadb-remote-without-tls",
@@ -185,14 +185,6 @@ pub const LINE_GROUPS: [Group; 3] = [
                 Whole("# own\nDEVICESCAN -a -o on -S on\n"),
             ),
             fault(
-                "guest-cpu-old-model",
-                "systemd/system/vm-own.service",
-                Whole(
-                    "[Service]\nExecStart=/usr/bin/qemu-system-x86_64 -m 1024 -name own -enable-kvm -cpu qemu64 \
-                     -drive file=/srv/a.qcow2,if=virtio,cache=none\n",
-                ),
-            ),
-            fault(
                 "libvirt-vnc-open",
                 "libvirt/qemu.conf",
                 Whole("vnc_listen = \"0.0.0.0\"\n"),
@@ -218,15 +210,6 @@ pub const LINE_GROUPS: [Group; 3] = [
             Reader {
                 program: "/usr/bin/apt-get",
                 argv: &["apt-get", "indextargets"],
-            },
-            Reader {
-                program: "/usr/bin/systemd-analyze",
-                argv: &[
-                    "systemd-analyze",
-                    "verify",
-                    "--man=no",
-                    "/etc/systemd/system/vm-own.service",
-                ],
             },
         ],
     },
@@ -254,7 +237,7 @@ pub const LINE_GROUPS: [Group; 3] = [
             fault(
                 "unbound-validation-permissive",
                 "unbound/unbound.conf",
-                Whole("server:\n  val-permissive-mode: yes # for now\n"),
+                Whole("server:\n  username: \"\"\n  val-permissive-mode: yes # for now\n"),
             ),
             fault(
                 "proftpd-anonymous-write",
