@@ -332,7 +332,7 @@ mod tests {
             (
                 "add_header Strict-Transport-Security \"max-age=300; preload\";",
                 ".void",
-                vec![true],
+                vec![false],
             ),
             (
                 "add_header Strict-Transport-Security max-age=63072000;",
