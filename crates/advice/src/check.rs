@@ -5,7 +5,7 @@ use crate::condition;
 use crate::nearest_name;
 use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
-use assay_model::finding::{Check, Words};
+use assay_model::finding::{Check, ModeBits, Words};
 
 /// An error, and the path of keys in the front matter.
 pub(crate) struct Found {
@@ -70,6 +70,9 @@ fn rule(rule: &Check) -> Result<(), Found> {
             edit.drop.is_some(),
             !edit.replace.is_empty(),
             edit.add.is_some(),
+            !edit.line.is_empty(),
+            edit.comment.is_some(),
+            edit.mode.is_some(),
         ];
         let empty = |words: &Option<Words>| {
             let words = words.as_ref();
@@ -77,10 +80,25 @@ fn rule(rule: &Check) -> Result<(), Found> {
         };
         let wrong = match () {
             () if ways.iter().filter(|way| **way).count() > 1 => {
-                "an edit sets a value, or drops, replaces or adds words: one of these"
+                "an edit sets a value, drops, replaces or adds words, or changes a line or a mode: one of these"
             }
+            () if edit
+                .mode
+                .as_deref()
+                .is_some_and(|mode| ModeBits::parse(mode).is_none()) =>
+            {
+                "`mode` is one clause of chmod, such as o-rwx"
+            }
+            () if edit.comment.as_deref() == Some("") => "`comment` is the sign of a comment",
             () if empty(&edit.drop) || empty(&edit.add) => {
                 "an edit that drops or adds words names them"
+            }
+            () if edit
+                .line
+                .iter()
+                .any(|[from, _]| from.trim_matches(['^', ' ']).is_empty()) =>
+            {
+                "an edit of a line names the part"
             }
             () if edit.replace.iter().any(|[from, _]| from.is_empty()) => {
                 "an edit that replaces a part names it"

@@ -329,6 +329,11 @@ impl<'a> Rule<'a> {
                     .iter()
                     .map(|edit| Edit {
                         key: fill(&edit.key),
+                        line: edit
+                            .line
+                            .iter()
+                            .map(|[from, to]| [fill(from), fill(to)])
+                            .collect(),
                         drop: edit.drop.as_ref().map(|words| Words {
                             with: words.with.iter().map(|word| fill(word)).collect(),
                             ..words.clone()

@@ -83,7 +83,10 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
                 _ => None,
             }
         }
-        Setting::Sysctl { .. } | Setting::Sysfs { .. } | Setting::Command { .. } => None,
+        Setting::Sysctl { .. }
+        | Setting::Sysfs { .. }
+        | Setting::FileMode { .. }
+        | Setting::Command { .. } => None,
     }
 }
 
@@ -95,6 +98,7 @@ pub fn survives_reboot(setting: &Setting) -> bool {
         Setting::ZfsProperty { .. }
         | Setting::Config { .. }
         | Setting::ConfigKeys { .. }
+        | Setting::FileMode { .. }
         | Setting::Command { .. } => true,
         Setting::ModuleParameter { .. }
         | Setting::Sysctl { .. }

@@ -3,6 +3,7 @@
 mod command;
 mod config;
 mod current_value;
+pub(crate) mod file_mode;
 pub(crate) mod joined_settings;
 mod kernel;
 mod knob;
@@ -19,7 +20,7 @@ pub(crate) use table::parse_mounts;
 
 use crate::error::ChangeError;
 use assay_host::HostMut;
-use assay_model::change::{ConfigKey, Setting};
+use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use std::path::{Path, PathBuf};
 
 /// Returns the path of a setting.
@@ -35,6 +36,7 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
         Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => {
             config::place(host, file)
         }
+        Setting::FileMode { file, .. } => file_mode::place(host, file),
         Setting::ZfsProperty { dataset, .. } => Ok(PathBuf::from(dataset)),
         Setting::Command { .. } => Ok(PathBuf::new()),
     }
@@ -54,6 +56,11 @@ pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
             name,
             dataset: dataset.clone(),
             property: property.clone(),
+        }),
+        Setting::FileMode { owner, .. } => Box::new(file_mode::FileMode {
+            name,
+            file: place,
+            owner: *owner,
         }),
         Setting::MountOption { choices, .. } => Box::new(mount::OneOf {
             name,
@@ -118,11 +125,29 @@ pub fn setting_name(setting: &Setting) -> String {
             let named: Vec<_> = named.into_iter().map(String::as_str).collect();
             format!("{} of {mountpoint}", named.join("/"))
         }
+        Setting::Config {
+            file,
+            key,
+            language: ConfigLanguage::Lines,
+            ..
+        } => format!("a line in {file}, by `{}`", shown_line(key)),
         Setting::Config { file, key, .. } => format!("{key} in {file}"),
+        Setting::ConfigKeys {
+            file,
+            keys,
+            language: ConfigLanguage::Lines,
+            ..
+        } => format!("{} lines in {file}", keys.len()),
         Setting::ConfigKeys { file, keys, .. } => {
             let names: Vec<_> = keys.iter().map(|one| one.key.as_str()).collect();
             format!("{} in {file}", names.join(", "))
         }
+        Setting::FileMode { file, .. } => format!("permissions of {file}"),
         Setting::Command { apply, .. } => apply.join(" "),
     }
+}
+
+/// Returns a whole line as it may be shown: secrets are withheld.
+fn shown_line(line: &str) -> String {
+    assay_model::secrets::withhold_in_text(line.trim())
 }

@@ -1,7 +1,9 @@
 //! Reads and edits one setting of a configuration file in any of the supported languages.
 
 use crate::error::ConfError;
-use crate::languages::{format_statement, nginx, parse, same_key, worded_lines, write_value};
+use crate::languages::{
+    format_statement, nginx, parse, same_key, whole_lines, worded_lines, write_value,
+};
 use crate::select::{block_head, select};
 use crate::switch;
 use crate::text::{
@@ -24,6 +26,9 @@ pub fn get(
     section: &[String],
     key: &str,
 ) -> Result<Option<FoundSetting>, ConfError> {
+    if language == Language::Lines {
+        return whole_lines::get(text, section, key);
+    }
     let root = parse(language, text)?;
     let blocks = select(language, text, &root, section)?;
     if let Some(switch) = switch::parse_switch(language, key) {
@@ -57,6 +62,9 @@ pub fn set(
     key: &str,
     value: &str,
 ) -> Result<Vec<u8>, ConfError> {
+    if language == Language::Lines {
+        return whole_lines::set(text, section, key, value);
+    }
     let root = parse(language, text)?;
     let blocks = select(language, text, &root, section)?;
     if let Some(switch) = switch::parse_switch(language, key) {
@@ -102,6 +110,12 @@ pub fn remove(
     section: &[String],
     key: &str,
 ) -> Result<Vec<u8>, ConfError> {
+    if language == Language::Lines {
+        return Err(ConfError::Key {
+            key: key.to_owned(),
+            why: "a line is set to `off`, not removed",
+        });
+    }
     let root = parse(language, text)?;
     let blocks = select(language, text, &root, section)?;
     if switch::parse_switch(language, key).is_some() {

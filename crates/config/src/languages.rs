@@ -11,6 +11,7 @@ mod postgresql;
 mod shell_assignments;
 pub mod ssh;
 mod syntax;
+pub mod whole_lines;
 pub mod worded_lines;
 
 use crate::effective::sysctl_name;
@@ -36,6 +37,8 @@ pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
         Language::Fstab => line_options::parse_fstab(text),
         Language::Modprobe => line_options::parse_modprobe(text),
         Language::PostfixServices => line_options::parse_postfix_services(text),
+        // Whole lines have no structure.
+        Language::Lines => Block::default(),
     };
     root.span = 0..text.len();
     Ok(root)
@@ -88,6 +91,7 @@ pub fn write_value(
         | Language::Nsswitch
         | Language::KeyValue
         | Language::Sysctl
+        | Language::Lines
         | Language::Ini => match value.trim() == value {
             true => Ok(value.to_owned()),
             false => Err("it begins or ends with a blank"),
@@ -113,6 +117,7 @@ pub fn format_statement(language: Language, key: &str, value: &str) -> String {
         | Language::Postgresql
         | Language::Mysql
         | Language::Sysctl
+        | Language::Lines
         | Language::Fstab => format!("{key} = {value}"),
     };
     text.trim_end().to_owned()

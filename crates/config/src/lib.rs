@@ -46,6 +46,7 @@ mod tree;
 pub use edit::{find_includes, get, remove, set};
 pub use error::ConfError;
 pub use languages::ssh::parse_statement as ssh_statement;
+pub use languages::whole_lines::line_section;
 pub use outline::outline_text;
 pub use setting_at_line::{SettingAtLine, section_at_line, setting_at_line};
 

@@ -154,7 +154,7 @@ fn key_as_written(
         };
         let mut all = block.directives();
         return all
-            .find(|one| here(one.span.start) && plain(&one.key) == plain(key))
+            .find(|one| here(one.span.start) && (key == ANY || plain(&one.key) == plain(key)))
             .map(|one| one.key.clone());
     }
     if key == ANY {

@@ -15,6 +15,7 @@ mod container_files;
 mod database_access;
 mod dependencies;
 mod docker;
+mod elf_sections;
 mod file_modes;
 mod guest_devices;
 mod haproxy;

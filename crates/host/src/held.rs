@@ -43,7 +43,7 @@ impl Identity {
         rustix::fs::fstat(fd).map(|found| Self::from_stat(&found))
     }
 
-    fn from_stat(found: &rustix::fs::Stat) -> Self {
+    pub(crate) fn from_stat(found: &rustix::fs::Stat) -> Self {
         Self {
             device: found.st_dev,
             inode: found.st_ino,

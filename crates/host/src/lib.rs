@@ -24,6 +24,7 @@ pub mod loops;
 pub mod netns;
 mod output;
 pub mod path_json;
+mod permissions;
 mod persistent_identity;
 pub mod process;
 pub mod receive_low_mark;
@@ -48,6 +49,7 @@ pub use live::LiveHost;
 pub use output::{
     OutputFile, OutputFolder, check_links, is_same_file, open_own_directory, write_output,
 };
+pub use permissions::Permissions;
 pub use persistent_identity::{KnownFile, Whereabouts};
 pub use recorded::Recorded;
 pub use recording::Recording;
@@ -203,6 +205,15 @@ pub trait Host: Send + Sync {
     ) -> Result<(), HostError> {
         let _ = look(&self.read(path)?);
         Ok(())
+    }
+
+    /// Reads at most `length` bytes (of at most [`MAX_BYTES`]) of a regular file from an offset on; fewer at its
+    /// end.
+    ///
+    /// # Errors
+    /// The file does not exist, is not readable, is not a regular file, or the host only reads whole files.
+    fn read_part(&self, path: &Path, _offset: u64, _length: usize) -> Result<Vec<u8>, HostError> {
+        Err(HostError::path(path, "only read as a whole here"))
     }
 
     /// Returns the names in a directory, sorted.

@@ -4,7 +4,7 @@ use crate::error::HostError;
 use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
 use crate::replace::{self, FileVersion, Times};
-use crate::{Host, KnownFile, LiveHost, Root};
+use crate::{Host, KnownFile, LiveHost, Permissions, Root, permissions};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::path::{Path, PathBuf};
@@ -64,6 +64,38 @@ pub trait HostMut: Host {
     /// # Errors
     /// That file was replaced or written since it was read; as rename(2).
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError>;
+
+    /// Returns permission bits and owner of a file or directory. The path contains no link.
+    ///
+    /// # Errors
+    /// The path does not exist, is not permitted or contains a link, or this is no live machine.
+    fn permissions(&self, path: &Path) -> Result<Permissions, HostError> {
+        Err(HostError::path(path, "its permissions are not known here"))
+    }
+
+    /// Checks that permissions, and the owner if `owner_changes`, can be changed.
+    ///
+    /// # Errors
+    /// The object has several names, flags of chattr(1), or capabilities that another owner would remove.
+    fn check_permissions(&self, path: &Path, _owner_changes: bool) -> Result<(), HostError> {
+        self.permissions(path).map(drop)
+    }
+
+    /// Changes permission bits and owner of a file or directory whose present ones are `seen`.
+    ///
+    /// # Errors
+    /// Those of [`HostMut::check_permissions`]; somebody changed the permissions; chmod(2) or chown(2) fails.
+    fn set_permissions(
+        &self,
+        path: &Path,
+        _seen: Permissions,
+        _wanted: Permissions,
+    ) -> Result<(), HostError> {
+        Err(HostError::path(
+            path,
+            "its permissions cannot be changed here",
+        ))
+    }
 
     /// Returns the directory in which all assay processes record changed settings; `None` for a machine in
     /// memory. `lasting` selects the one that survives a reboot.
@@ -165,6 +197,23 @@ impl HostMut for LiveHost {
 
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         replace::exchange(from, seen)
+    }
+
+    fn permissions(&self, path: &Path) -> Result<Permissions, HostError> {
+        permissions::read(path)
+    }
+
+    fn check_permissions(&self, path: &Path, owner_changes: bool) -> Result<(), HostError> {
+        permissions::check(path, owner_changes)
+    }
+
+    fn set_permissions(
+        &self,
+        path: &Path,
+        seen: Permissions,
+        wanted: Permissions,
+    ) -> Result<(), HostError> {
+        permissions::set(path, seen, wanted)
     }
 
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {

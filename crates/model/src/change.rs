@@ -82,6 +82,15 @@ pub enum Setting {
         #[serde(default)]
         reload: Vec<String>,
     },
+    /// Permission bits of a file or directory, and its owner if that changes too. The value is `0640`, or
+    /// `0640 0:42` with user and group. A symbolic link is refused.
+    FileMode {
+        /// Path without symbolic links.
+        file: String,
+        /// Whether the value contains the owner.
+        #[serde(default)]
+        owner: bool,
+    },
     /// Commands of the user.
     Command {
         /// Prints the current value.
@@ -143,6 +152,9 @@ pub enum ConfigLanguage {
     Modprobe,
     /// Postfix master.cf(5): a block per service with its options `-o name=value`.
     PostfixServices,
+    /// Any text: the key is the new form of a whole line, its section the present form and the number of
+    /// the line among those with one of the two forms. The value is `on` for the new form, else `off`.
+    Lines,
 }
 
 /// The change of a trial.

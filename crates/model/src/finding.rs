@@ -159,6 +159,64 @@ pub struct Edit {
     /// Words that are added to the value, unless it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<Words>,
+    /// Parts of the whole line of the fact and their replacements, in any language. A blank at an end of a
+    /// part stands for a blank or an end of the line; `^` for the beginning of the statement; `*` for a run of
+    /// letters. `key` is the first word of the line, or `*` for any. With `beside` it is the nearest line,
+    /// upwards, whose first word is that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub line: Vec<[String; 2]>,
+    /// Sign of a comment: the line of the fact becomes a comment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Permission bits that files gain or lose, as chmod(1) writes them: `o-rwx`, `a+x`. `key` names the files,
+    /// with blanks between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+/// Permission bits that a file gains or loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeBits {
+    bits: u32,
+    gains: bool,
+}
+
+impl ModeBits {
+    /// Parses one clause of chmod(1) with users, `+` or `-`, and `r`, `w` or `x`: `o-rwx`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (users, rights) = text.split_once(['+', '-'])?;
+        let among = |users: char| match users {
+            'u' => Some(0o700),
+            'g' => Some(0o070),
+            'o' => Some(0o007),
+            'a' => Some(0o777),
+            _ => None,
+        };
+        let right = |right: char| match right {
+            'r' => Some(0o444),
+            'w' => Some(0o222),
+            'x' => Some(0o111),
+            _ => None,
+        };
+        let all = |text: &str, bits: &dyn Fn(char) -> Option<u32>| {
+            text.chars().try_fold(0, |sum, one| Some(sum | bits(one)?))
+        };
+        let bits = all(users, &among)? & all(rights, &right)?;
+        (bits != 0).then_some(Self {
+            bits,
+            gains: text.contains('+'),
+        })
+    }
+
+    /// Returns the mode with the change.
+    #[must_use]
+    pub fn applied_to(self, mode: u32) -> u32 {
+        match self.gains {
+            true => mode | self.bits,
+            false => mode & !self.bits,
+        }
+    }
 }
 
 /// Words of a list in a value.
@@ -261,6 +319,42 @@ pub enum Configured {
     Nut,
     /// apcupsd.
     Apcupsd,
+    /// BIND.
+    Bind,
+    /// Unbound.
+    Unbound,
+    /// Squid.
+    Squid,
+    /// Net-SNMP's daemon.
+    Snmpd,
+    /// Mosquitto.
+    Mosquitto,
+    /// `MongoDB`.
+    Mongodb,
+    /// Elasticsearch.
+    Elasticsearch,
+    /// Docker's daemon.
+    Docker,
+    /// `ProFTPD`.
+    Proftpd,
+    /// CUPS.
+    Cups,
+    /// Exim as Debian configures it.
+    Exim,
+    /// Units of systemd that the administrator wrote.
+    Units,
+    /// Sources of packages of apt.
+    AptSources,
+    /// inetd and xinetd.
+    Inetd,
+    /// libvirt's drivers.
+    Libvirt,
+    /// PAM.
+    Pam,
+    /// Proxmox VE.
+    Proxmox,
+    /// Permissions of files.
+    Files,
 }
 
 impl Configured {
@@ -275,12 +369,27 @@ impl Configured {
             Self::Samba | Self::Php | Self::Rsyncd | Self::Journald => ConfigLanguage::Ini,
             Self::PostfixServices => ConfigLanguage::PostfixServices,
             Self::Sysctl => ConfigLanguage::Sysctl,
-            Self::Apache => ConfigLanguage::Apache,
+            Self::Apache | Self::Cups => ConfigLanguage::Apache,
             Self::Lighttpd | Self::Hostapd | Self::Vsftpd => ConfigLanguage::KeyValue,
             Self::Postgresql => ConfigLanguage::Postgresql,
             Self::Mariadb => ConfigLanguage::Mysql,
             Self::Tftpd | Self::Memcached | Self::Grub | Self::Login => ConfigLanguage::Shell,
             Self::Fstab => ConfigLanguage::Fstab,
+            Self::Libvirt => ConfigLanguage::KeyValue,
+            Self::Exim => ConfigLanguage::Shell,
+            Self::Squid | Self::Snmpd | Self::Mosquitto => ConfigLanguage::Words,
+            Self::Bind
+            | Self::Unbound
+            | Self::Mongodb
+            | Self::Elasticsearch
+            | Self::Docker
+            | Self::Proftpd
+            | Self::Units
+            | Self::AptSources
+            | Self::Inetd
+            | Self::Pam
+            | Self::Proxmox
+            | Self::Files => ConfigLanguage::Lines,
             Self::Modprobe => ConfigLanguage::Modprobe,
             Self::Haproxy
             | Self::PostgresqlAccess

@@ -143,6 +143,7 @@ fn name_settings(setting: &Setting) -> Vec<String> {
             .iter()
             .map(|ConfigKey { section, key }| name_key(file, section, key))
             .collect(),
+        Setting::FileMode { file, .. } => vec![format!("mode/{file}")],
         Setting::Command { read, .. } => vec![format!("command/{}", read.join(" "))],
     }
 }

@@ -170,8 +170,4 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
         "guest-disk-emulated",
         "the host decides about the disks of a guest",
     ),
-    (
-        "guest-cpu-old-model",
-        "a guest has to be stopped and started",
-    ),
 ];

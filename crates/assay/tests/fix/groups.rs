@@ -3,40 +3,41 @@
 
 use super::bed::Bed;
 use super::common::{self, Ran};
+use super::line_groups::LINE_GROUPS;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A rule, the file with its fault, and the text that has the fault. The text is appended to an existing file, unless
 /// the file of the package has to be replaced.
-struct Fault {
+pub struct Fault {
     rule: &'static str,
     file: &'static str,
     plant: Plant,
 }
 
-enum Plant {
+pub enum Plant {
     Append(&'static str),
     Whole(&'static str),
 }
 
 use Plant::{Append, Whole};
 
-const fn fault(rule: &'static str, file: &'static str, plant: Plant) -> Fault {
+pub const fn fault(rule: &'static str, file: &'static str, plant: Plant) -> Fault {
     Fault { rule, file, plant }
 }
 
 /// A program that reads the files of a group; its command reads the whole configuration and starts nothing.
-struct Reader {
-    program: &'static str,
-    argv: &'static [&'static str],
+pub struct Reader {
+    pub program: &'static str,
+    pub argv: &'static [&'static str],
 }
 
-struct Group {
-    name: &'static str,
+pub struct Group {
+    pub name: &'static str,
     /// Whether the test needs programs that are not installed for tests; where one is missing, nothing is tried.
-    rare: bool,
-    faults: &'static [Fault],
-    readers: &'static [Reader],
+    pub rare: bool,
+    pub faults: &'static [Fault],
+    pub readers: &'static [Reader],
 }
 
 const APACHE: &str = "apache2/apache2.conf";
@@ -432,7 +433,11 @@ const SAME: &str = "only the name and the value differ from the sysctls that are
 const BELOW: &str = "`running_values_follow_their_file` fixes it";
 
 /// Rules whose edits are not tried here, with the reason.
-const NOT_HERE: [(&str, &str); 20] = [
+const NOT_HERE: [(&str, &str); 21] = [
+    (
+        "guest-cpu-old-model",
+        "the finding depends on the processor of the machine; `fixture_plans` plans it",
+    ),
     ("sysctl-tcp-timestamps-off", BELOW),
     ("sysctl-router-takes-redirects", BELOW),
     (
@@ -460,9 +465,13 @@ const NOT_HERE: [(&str, &str); 20] = [
 
 /// Returns the rules that the groups fix.
 pub fn rules() -> BTreeSet<&'static str> {
-    let all = GROUPS.iter().flat_map(|group| group.faults);
+    let all = GROUPS.iter().chain(&LINE_GROUPS);
+    let all = all.flat_map(|group| group.faults);
     let elsewhere = NOT_HERE.iter().map(|(rule, _)| *rule);
-    all.map(|fault| fault.rule).chain(elsewhere).collect()
+    all.map(|fault| fault.rule)
+        .chain(elsewhere)
+        .chain(super::permissions::rules())
+        .collect()
 }
 
 /// Returns how a finding of the rule stands in the list of findings.
@@ -615,5 +624,24 @@ fn fixes_of_the_system_clear_their_findings_and_are_undone() {
 fn fixes_of_programs_that_are_not_installed_for_tests_clear_their_findings_and_are_undone() {
     if is_long_wanted() {
         fixed_and_undone(&GROUPS[4]);
+    }
+}
+
+#[test]
+fn fixes_of_lines_of_services_clear_their_findings_and_are_undone() {
+    fixed_and_undone(&LINE_GROUPS[0]);
+}
+
+#[test]
+fn fixes_of_lines_of_the_system_clear_their_findings_and_are_undone() {
+    if is_long_wanted() {
+        fixed_and_undone(&LINE_GROUPS[1]);
+    }
+}
+
+#[test]
+fn fixes_of_lines_of_programs_that_are_not_installed_clear_their_findings_and_are_undone() {
+    if is_long_wanted() {
+        fixed_and_undone(&LINE_GROUPS[2]);
     }
 }

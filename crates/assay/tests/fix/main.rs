@@ -8,7 +8,9 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod groups;
+mod line_groups;
 mod outside;
+mod permissions;
 mod running_values;
 mod steps;
 

@@ -1,6 +1,7 @@
 //! Applies a plan through the journal.
 
 use crate::fixes::error::FixError;
+use crate::fixes::line_edits::ModeChange;
 use crate::fixes::outside::{OutsideError, OutsideUndo};
 use crate::fixes::plan::{FileChange, FixPlan};
 use crate::fixes::stand_by::StandBy;
@@ -183,12 +184,22 @@ fn set<'a>(
     for file in &plan.files {
         open.push(open_setting(file, host, session)?);
     }
+    for mode in &plan.modes {
+        open.push(open_permissions(mode, host, session)?);
+    }
     for (file, switch) in plan.files.iter().zip(open.iter()) {
         if (wish.cancelled)() {
             return Ok(Some(FixOutcome::Interrupted));
         }
         let value = file.setting().1;
         switch.set(value.as_deref()).map_err(FixError::Change)?;
+    }
+    for (mode, switch) in plan.modes.iter().zip(&open[plan.files.len()..]) {
+        if (wish.cancelled)() {
+            return Ok(Some(FixOutcome::Interrupted));
+        }
+        let value = mode.setting().1;
+        switch.set(Some(&value)).map_err(FixError::Change)?;
     }
     let problems = plan.problems(host, &plan.without(host), wish.pages);
     if !problems.is_empty() {
@@ -239,6 +250,23 @@ fn open_setting<'a>(
         true => Ok(switch),
         false => Err(FixError::Meanwhile {
             path: file.real.clone(),
+        }),
+    }
+}
+
+/// Opens the permissions of a file, if they have not changed since the plan was made.
+fn open_permissions<'a>(
+    mode: &ModeChange,
+    host: &'a dyn HostMut,
+    session: &'a ChangeSession,
+) -> Result<Switch<'a>, FixError> {
+    let (setting, _) = mode.setting();
+    let switch = Switch::open(session, host, &setting).map_err(FixError::Change)?;
+    let planned = format!("{:04o}", mode.before);
+    match switch.original().value.as_deref() == Some(&planned) {
+        true => Ok(switch),
+        false => Err(FixError::Meanwhile {
+            path: mode.real.clone(),
         }),
     }
 }

@@ -1,5 +1,6 @@
 //! Edits of a plan under construction: which line of which file changes, and its new value.
 
+use crate::fixes::line_edits::{ModeChange, edit_line, find_line_above, find_real, read_mode};
 use crate::fixes::overlay::Overlay;
 use crate::fixes::plan::{FileChange, RUNNING_VALUES};
 use crate::fixes::program;
@@ -7,7 +8,7 @@ use assay_config::SettingAtLine;
 use assay_host::Host;
 use assay_model::FactPlace;
 use assay_model::change::{ConfigKey, ConfigLanguage};
-use assay_model::finding::{Configured, Edit, Finding, Fix, Seen};
+use assay_model::finding::{Configured, Edit, Finding, Fix, ModeBits, Seen};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ pub(crate) struct Draft<'a> {
     /// The machine with the edits planned so far.
     pub(crate) work: Overlay<'a>,
     pub(crate) files: BTreeMap<PathBuf, FileChange>,
+    pub(crate) modes: BTreeMap<PathBuf, ModeChange>,
 }
 
 impl<'a> Draft<'a> {
@@ -32,6 +34,7 @@ impl<'a> Draft<'a> {
             host,
             work: Overlay::new(host),
             files: BTreeMap::new(),
+            modes: BTreeMap::new(),
         }
     }
 
@@ -61,7 +64,17 @@ impl<'a> Draft<'a> {
     }
 
     fn edit(&mut self, edit: &Edit, seen: &Seen) -> Result<bool, String> {
+        if let Some(bits) = edit.mode.as_deref().and_then(ModeBits::parse) {
+            return self.edit_modes(bits, &edit.key);
+        }
         match &seen.place {
+            FactPlace::File {
+                path,
+                line: Some(line),
+                ..
+            } if !edit.line.is_empty() || edit.comment.is_some() => {
+                self.edit_whole_line(edit, path, *line)
+            }
             FactPlace::File {
                 path,
                 line: Some(line),
@@ -89,7 +102,7 @@ impl<'a> Draft<'a> {
             key: edit.key.clone(),
         };
         self.note(
-            edit.program,
+            (edit.program, edit.program.language()),
             path,
             real,
             (key, Some(to.clone())),
@@ -97,6 +110,91 @@ impl<'a> Draft<'a> {
             format!("{to}\n").into(),
         );
         Ok(true)
+    }
+
+    /// Plans new permissions of files.
+    fn edit_modes(&mut self, bits: ModeBits, paths: &str) -> Result<bool, String> {
+        let mut changed = false;
+        for path in paths.split(' ').filter(|path| !path.is_empty()) {
+            let real = find_real(&self.work, path)?;
+            refuse_packaged(path, &real)?;
+            let Some(before) = read_mode(&self.work, &real) else {
+                return Err(format!("the permissions of {path} are unknown"));
+            };
+            let after = bits.applied_to(before);
+            if after == before {
+                continue;
+            }
+            let mode = self.modes.entry(real.clone()).or_insert(ModeChange {
+                path: path.to_owned(),
+                real: real.clone(),
+                before,
+                after,
+            });
+            mode.after = after;
+            self.work.set_mode(real, after);
+            changed = true;
+        }
+        match changed {
+            true => Ok(true),
+            false => Err(format!(
+                "{paths} has no such right: look at the directories above it"
+            )),
+        }
+    }
+
+    /// Plans the exchange of a whole line.
+    fn edit_whole_line(&mut self, edit: &Edit, path: &str, line: usize) -> Result<bool, String> {
+        let (real, text) = self.read_file(path)?;
+        let unfit = || format!("{path}:{line} is not written in a way that assay can change");
+        let line = match &edit.beside {
+            Some(word) => find_line_above(&text, line, word).ok_or_else(unfit)?,
+            None => line,
+        };
+        let bytes = text
+            .split(|&byte| byte == b'\n')
+            .nth(line - 1)
+            .ok_or_else(unfit)?;
+        let old = std::str::from_utf8(bytes).map_err(|_| unfit())?;
+        let old = old.strip_suffix('\r').unwrap_or(old);
+        let new = edit_line(edit, old).ok_or_else(unfit)?;
+        let section = assay_config::line_section(&text, line, &new).ok_or_else(unfit)?;
+        let key = ConfigKey { section, key: new };
+        // Two exchanges that share a form could not be told apart when they are undone.
+        let forms = |key: &ConfigKey| [key.section[0].clone(), key.key.clone()];
+        let meets = |known: &ConfigKey| {
+            let (known, own) = (forms(known), forms(&key));
+            known != own && known.iter().any(|form| own.contains(form))
+        };
+        if let Some(file) = self.files.get(&real)
+            && (file.language != ConfigLanguage::Lines
+                || file.keys.iter().any(|(known, _)| meets(known)))
+        {
+            return Err(unfit());
+        }
+        let (language, on) = (ConfigLanguage::Lines, "on");
+        let changed = assay_config::set(language, &text, &key.section, &key.key, on);
+        let changed = changed.map_err(|error| format!("{path}: {error}"))?;
+        self.note(
+            (edit.program, language),
+            path,
+            real,
+            (key, Some(on.to_owned())),
+            text,
+            changed,
+        );
+        Ok(true)
+    }
+
+    /// Returns the real path and the text of a file that assay may change.
+    fn read_file(&self, path: &str) -> Result<(PathBuf, Vec<u8>), String> {
+        let real = self
+            .work
+            .realpath(Path::new(path))
+            .map_err(|error| error.to_string())?;
+        refuse_packaged(path, &real)?;
+        let text = self.work.read(&real).map_err(|error| error.to_string())?;
+        Ok((real, text))
     }
 
     fn edit_file(
@@ -107,17 +205,14 @@ impl<'a> Draft<'a> {
         line: usize,
     ) -> Result<bool, String> {
         let language = edit.program.language();
-        let named = Path::new(path);
-        let real = self
-            .work
-            .realpath(named)
-            .map_err(|error| error.to_string())?;
-        if PACKAGED.iter().any(|dir| real.starts_with(dir)) {
-            return Err(format!(
-                "{path} belongs to a package, whose next version writes it again"
-            ));
+        let (real, text) = self.read_file(path)?;
+        if self
+            .files
+            .get(&real)
+            .is_some_and(|file| file.language != language)
+        {
+            return Err(format!("{path} is changed in another way already"));
         }
-        let text = self.work.read(&real).map_err(|error| error.to_string())?;
         let said = |error: assay_config::ConfError| format!("{path}: {error}");
         let own = seen.key.rsplit('.').next().unwrap_or_default();
         let key = find_key(edit, own, language, &text, line)
@@ -147,14 +242,14 @@ impl<'a> Draft<'a> {
         if new == text {
             return Ok(false);
         }
-        self.note(edit.program, path, real, (key, to), text, new);
+        self.note((edit.program, language), path, real, (key, to), text, new);
         Ok(true)
     }
 
     /// Records a change, and makes it in memory.
     fn note(
         &mut self,
-        program: Configured,
+        (program, language): (Configured, ConfigLanguage),
         path: &str,
         real: PathBuf,
         (key, to): (ConfigKey, Option<String>),
@@ -169,6 +264,7 @@ impl<'a> Draft<'a> {
                 path: path.to_owned(),
                 real: real.clone(),
                 program,
+                language,
                 keys: Vec::new(),
                 before: text,
                 after: Vec::new(),
@@ -185,6 +281,16 @@ impl<'a> Draft<'a> {
         file.keys.retain(|(known, _)| *known != key);
         file.keys.push((key, to));
         self.work.write(real, new);
+    }
+}
+
+/// Refuses a file that a package replaces without asking.
+fn refuse_packaged(path: &str, real: &Path) -> Result<(), String> {
+    match PACKAGED.iter().any(|dir| real.starts_with(dir)) {
+        true => Err(format!(
+            "{path} belongs to a package, whose next version writes it again"
+        )),
+        false => Ok(()),
     }
 }
 
@@ -303,6 +409,9 @@ mod tests {
             drop: None,
             replace: Vec::new(),
             add: None,
+            line: Vec::new(),
+            comment: None,
+            mode: None,
         }
     }
 

@@ -15,6 +15,7 @@ const READERS: [&str; 1] = ["sshd"];
 pub struct Overlay<'a> {
     below: &'a dyn Host,
     files: BTreeMap<PathBuf, Vec<u8>>,
+    modes: BTreeMap<PathBuf, u32>,
 }
 
 impl<'a> Overlay<'a> {
@@ -24,12 +25,18 @@ impl<'a> Overlay<'a> {
         Self {
             below,
             files: BTreeMap::new(),
+            modes: BTreeMap::new(),
         }
     }
 
     /// Replaces the contents of a file; `path` has symbolic links resolved.
     pub fn write(&mut self, path: PathBuf, bytes: Vec<u8>) {
         self.files.insert(path, bytes);
+    }
+
+    /// Replaces the permission bits of a file; `path` has symbolic links resolved.
+    pub fn set_mode(&mut self, path: PathBuf, mode: u32) {
+        self.modes.insert(path, mode);
     }
 }
 
@@ -41,6 +48,42 @@ impl Overlay<'_> {
         }
         let path = self.below.realpath(path).ok()?;
         self.files.get(&path).map(Vec::as_slice)
+    }
+
+    /// Returns the replaced permission bits of a file.
+    fn changed_mode(&self, path: &Path) -> Option<u32> {
+        if self.modes.is_empty() {
+            return None;
+        }
+        let path = self.below.realpath(path).ok()?;
+        self.modes.get(&path).copied()
+    }
+
+    /// Replaces permission bits in the output of stat(1).
+    fn with_modes(&self, argv: &[&OsStr], mut output: CommandOutput) -> CommandOutput {
+        let Some(format) = argv
+            .iter()
+            .find_map(|word| word.to_str()?.strip_prefix("--format="))
+        else {
+            return output;
+        };
+        if !(format == "%a" || format.starts_with("%a ")) {
+            return output;
+        }
+        let only = argv.last().map(Path::new);
+        let text = output.text();
+        let lines = text.lines().map(|line| {
+            let (mode, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let path = match format {
+                "%a %n" => Some(Path::new(rest)),
+                _ => only,
+            };
+            let new = path.and_then(|path| self.changed_mode(path));
+            let mode = new.map_or(mode.to_owned(), |new| format!("{new:o}"));
+            format!("{mode} {rest}").trim_end().to_owned() + "\n"
+        });
+        output.stdout = lines.collect::<String>().into_bytes();
+        output
     }
 }
 
@@ -66,6 +109,16 @@ impl Host for Overlay<'_> {
         }
     }
 
+    fn read_part(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
+        match self.changed(path) {
+            Some(bytes) => {
+                let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+                Ok(bytes[start..].iter().take(length).copied().collect())
+            }
+            None => self.below.read_part(path, offset, length),
+        }
+    }
+
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
         self.below.list(dir)
     }
@@ -80,6 +133,15 @@ impl Host for Overlay<'_> {
 
     fn stat(&self, path: &Path) -> Result<Stat, HostError> {
         self.below.stat(path)
+    }
+
+    fn modified(&self, path: &Path) -> Option<i64> {
+        self.below.modified(path)
+    }
+
+    fn tree_mode(&self, path: &Path) -> Option<u32> {
+        let below = self.below.tree_mode(path)?;
+        Some(self.changed_mode(path).unwrap_or(below))
     }
 
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
@@ -97,7 +159,11 @@ impl Host for Overlay<'_> {
                 name: name.to_string_lossy().into_owned(),
             });
         }
-        self.below.run(argv, limits)
+        let output = self.below.run(argv, limits)?;
+        Ok(match name == "stat" && !self.modes.is_empty() {
+            true => self.with_modes(argv, output),
+            false => output,
+        })
     }
 
     fn which(&self, name: &OsStr) -> Option<PathBuf> {

@@ -3,13 +3,14 @@
 use crate::fixes::draft_edits::Draft;
 use crate::fixes::error::FixError;
 use crate::fixes::line_diff::{Hunk, diff_hunks};
+use crate::fixes::line_edits::ModeChange;
 use crate::fixes::overlay::Overlay;
 use crate::fixes::program;
 use assay_advice::findings;
 use assay_facts::{CollectOptions, collect};
 use assay_host::Host;
 use assay_model::advice::{Advice, RiskLevel};
-use assay_model::change::{ConfigKey, Setting};
+use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use assay_model::finding::{Certainty, Checked, Configured, Finding, Fix};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,8 +40,10 @@ pub struct FixPlan {
     pub found: usize,
     /// Findings that need manual changes, with the reason.
     pub by_hand: Vec<ByHand>,
-    /// The changed files; empty if all findings need manual changes.
+    /// The files whose content changes.
     pub files: Vec<FileChange>,
+    /// The files whose permissions change.
+    pub modes: Vec<ModeChange>,
     /// Number of findings before the change, by rule and certainty. After the change no number may be greater.
     before: Counts,
 }
@@ -63,6 +66,8 @@ pub struct FileChange {
     pub real: PathBuf,
     /// Program that reads the file.
     pub program: Configured,
+    /// Syntax by which the file is changed.
+    pub language: ConfigLanguage,
     /// The settings and their new values; `None` removes the setting.
     pub keys: Vec<(ConfigKey, Option<String>)>,
     /// Present contents.
@@ -95,7 +100,7 @@ impl FileChange {
             return (Setting::Sysctl { key: key.clone() }, value.clone());
         }
         let file = self.real.to_string_lossy().into_owned();
-        let language = self.program.language();
+        let language = self.language;
         let (validate, reload) = (self.validate.clone(), self.reload.clone());
         match &self.keys[..] {
             [(one, value)] => {
@@ -129,7 +134,7 @@ impl FixPlan {
     /// Whether the plan changes any file.
     #[must_use]
     pub fn does_something(&self) -> bool {
-        !self.files.is_empty()
+        !self.files.is_empty() || !self.modes.is_empty()
     }
 
     /// Returns the session's target; only one change of a target runs at a time.
@@ -141,6 +146,9 @@ impl FixPlan {
             .map(|file| program::program_name(file.program))
             .collect();
         names.dedup();
+        if names.is_empty() {
+            return "the permissions of files".to_owned();
+        }
         format!("the configuration of {}", names.join(" and "))
     }
 
@@ -194,6 +202,9 @@ impl FixPlan {
         let mut without = Overlay::new(host);
         for file in &self.files {
             without.write(file.real.clone(), file.before.clone());
+        }
+        for mode in &self.modes {
+            without.set_mode(mode.real.clone(), mode.before);
         }
         without
     }
@@ -275,6 +286,8 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
             break;
         }
     }
+    let modes = draft.modes.into_values();
+    let modes = modes.filter(|mode| mode.before != mode.after).collect();
     let files = draft.files.into_values();
     let files: Vec<FileChange> = files.filter(|file| file.before != file.after).collect();
     let plan = FixPlan {
@@ -288,6 +301,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         found: found.len(),
         by_hand,
         files,
+        modes,
         before: count_findings(&before),
     };
     if plan.does_something() {

@@ -43,6 +43,24 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
         Configured::Smartd => "smartd",
         Configured::Nut => "nut",
         Configured::Apcupsd => "apcupsd",
+        Configured::Bind => "bind",
+        Configured::Unbound => "unbound",
+        Configured::Squid => "squid",
+        Configured::Snmpd => "snmpd",
+        Configured::Mosquitto => "mosquitto",
+        Configured::Mongodb => "mongodb",
+        Configured::Elasticsearch => "elasticsearch",
+        Configured::Docker => "docker",
+        Configured::Proftpd => "proftpd",
+        Configured::Cups => "cups",
+        Configured::Exim => "exim",
+        Configured::Units => "units",
+        Configured::AptSources => "sources of apt",
+        Configured::Inetd => "inetd",
+        Configured::Libvirt => "libvirt",
+        Configured::Pam => "pam",
+        Configured::Proxmox => "proxmox",
+        Configured::Files => "files",
     }
 }
 
@@ -77,6 +95,15 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         Configured::Chrony => &["chronyd", "-p", "-f", "{file}"],
         Configured::Sudo => &["visudo", "-c", "-q", "-f", "{file}"],
         Configured::Apt => &["apt-config", "dump"],
+        Configured::Bind => &["named-checkconf"],
+        Configured::Unbound => &["unbound-checkconf"],
+        Configured::Squid => &["squid", "-k", "parse", "-f", "/etc/squid/squid.conf"],
+        Configured::Proftpd => &["proftpd", "-t", "-c", "/etc/proftpd/proftpd.conf"],
+        Configured::Cups => &["cupsd", "-t", "-c", "{file}"],
+        Configured::Exim => &["sh", "-n", "{file}"],
+        // This command reads all sources, and no network.
+        Configured::AptSources => &["apt-get", "indextargets"],
+        Configured::Units => return validate_unit(file),
         Configured::Sysctl
         | Configured::PostgresqlAccess
         | Configured::Redis
@@ -93,9 +120,28 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         | Configured::Modprobe
         | Configured::Smartd
         | Configured::Nut
-        | Configured::Apcupsd => &[],
+        | Configured::Apcupsd
+        | Configured::Snmpd
+        | Configured::Mosquitto
+        | Configured::Mongodb
+        | Configured::Elasticsearch
+        | Configured::Docker
+        | Configured::Inetd
+        | Configured::Libvirt
+        | Configured::Pam
+        | Configured::Proxmox
+        | Configured::Files => &[],
     };
     to_owned_words(words)
+}
+
+/// Returns a command that checks the unit of a file, or the unit to which a drop-in belongs.
+fn validate_unit(file: &Path) -> Vec<String> {
+    let own = file.to_string_lossy();
+    let above = file.parent().and_then(Path::file_name);
+    let unit = above.and_then(|dir| dir.to_str()?.strip_suffix(".d"));
+    let unit = unit.map_or(own.as_ref(), |unit| unit);
+    to_owned_words(&["systemd-analyze", "verify", "--man=no", unit])
 }
 
 /// Returns version and name of the cluster of a file, as Debian orders its directories.
@@ -155,8 +201,23 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         Configured::Modprobe => Some("takes effect when the module is loaded again".to_owned()),
         Configured::Fstab => Some("takes effect at the next mount".to_owned()),
         Configured::Login | Configured::Mask => Some("takes effect at the next login".to_owned()),
-        Configured::Sudo | Configured::Apt | Configured::HostsEquiv => {
+        Configured::Sudo | Configured::Apt | Configured::AptSources | Configured::HostsEquiv => {
             Some("read at the next use".to_owned())
+        }
+        Configured::Pam => Some("takes effect at the next login".to_owned()),
+        Configured::Mosquitto => command("systemctl restart mosquitto"),
+        Configured::Mongodb => command("systemctl restart mongod"),
+        Configured::Elasticsearch => command("systemctl restart elasticsearch"),
+        Configured::Docker => command("systemctl daemon-reload && systemctl restart docker"),
+        Configured::Cups => command("systemctl restart cups"),
+        Configured::Exim => command("systemctl restart exim4"),
+        Configured::Libvirt => command("systemctl restart libvirtd"),
+        Configured::Units => Some(
+            "takes effect with `systemctl daemon-reload` when the unit starts again".to_owned(),
+        ),
+        Configured::Inetd => Some("takes effect when inetd or xinetd starts again".to_owned()),
+        Configured::Proxmox => {
+            Some("takes effect when the guest is shut down and started again".to_owned())
         }
         _ => None,
     }
@@ -191,6 +252,11 @@ pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<S
             ),
             _ => return Vec::new(),
         },
+        Configured::Bind => ("named", "named", &["rndc", "reload"]),
+        Configured::Unbound => ("unbound", "unbound", &["unbound-control", "reload"]),
+        Configured::Squid => ("squid", "squid", &["squid", "-k", "reconfigure"]),
+        Configured::Snmpd => ("snmpd", "snmpd", &["service", "snmpd", "reload"]),
+        Configured::Proftpd => ("proftpd", "proftpd", &["service", "proftpd", "reload"]),
         Configured::Sshd => ("ssh", "sshd", &["service", "ssh", "reload"]),
         Configured::Nginx => ("nginx", "nginx", &["nginx", "-s", "reload"]),
         Configured::Postfix => ("postfix", "master", &["postfix", "reload"]),

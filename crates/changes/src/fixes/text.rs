@@ -1,6 +1,7 @@
 //! Writes a plan as text and as JSON.
 
 use crate::fixes::line_diff::Hunk;
+use crate::fixes::line_edits::ModeChange;
 use crate::fixes::plan::{FileChange, FixPlan};
 use assay_model::SCHEMA_VERSION;
 use assay_render::Style;
@@ -22,6 +23,15 @@ pub fn render_plan(plan: &FixPlan, style: Style) -> String {
     style.write_paragraph(&mut out, "", 0, &head);
     for file in &plan.files {
         write_file_change(&mut out, file, style);
+    }
+    for mode in &plan.modes {
+        let _ = writeln!(out, "\n{}", escape_line(&mode.path));
+        let mut line = |sign: &str, colour: &str, mode: u32| {
+            let shown = style.paint(colour, &format!("{sign} mode {mode:04o}"));
+            let _ = writeln!(out, "  {shown}");
+        };
+        line("-", "31", mode.before);
+        line("+", "32", mode.after);
     }
     if !plan.by_hand.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("To do by hand"));
@@ -115,7 +125,21 @@ pub struct FixDocument<'a> {
     change: Option<&'a str>,
     may_lock_out: bool,
     files: Vec<File<'a>>,
+    /// Files whose permissions change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    modes: Vec<FileMode<'a>>,
     by_hand: Vec<ByHand<'a>>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct FileMode<'a> {
+    path: &'a str,
+    /// Path without symbolic links.
+    real: String,
+    /// Present permission bits in octal: `0644`.
+    before: String,
+    /// Planned permission bits in octal.
+    after: String,
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
@@ -156,6 +180,7 @@ pub fn plan_document(plan: &FixPlan, became: &str, change: Option<&str>) -> Valu
         change,
         may_lock_out: plan.lockout,
         files: plan.files.iter().map(describe_file).collect(),
+        modes: plan.modes.iter().map(describe_mode).collect(),
         by_hand: by_hand
             .map(|one| ByHand {
                 what: &one.what,
@@ -176,8 +201,18 @@ pub fn empty_document(rule: &str) -> Value {
         change: None,
         may_lock_out: false,
         files: Vec::new(),
+        modes: Vec::new(),
         by_hand: Vec::new(),
     })
+}
+
+fn describe_mode(mode: &ModeChange) -> FileMode<'_> {
+    FileMode {
+        path: &mode.path,
+        real: mode.real.to_string_lossy().into_owned(),
+        before: format!("{:04o}", mode.before),
+        after: format!("{:04o}", mode.after),
+    }
 }
 
 fn describe_file(file: &FileChange) -> File<'_> {

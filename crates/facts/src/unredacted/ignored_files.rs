@@ -3,7 +3,9 @@
 
 use super::lines_of_files::{exists, note, read};
 use crate::gather::{Gather, lossy};
+use assay_host::FileKind;
 use assay_model::FactPlace;
+use std::path::Path;
 
 /// Directories in which cron and run-parts only read names of letters, digits, `_` and `-`.
 const CRON: [&str; 5] = [
@@ -43,9 +45,31 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         }
     }
     note_all(g, "sudo", "/etc/sudoers.d", |name| !name.contains('.'));
-    for dir in ["/etc/sysctl.d", "/etc/modprobe.d"] {
-        note_all(g, "kernel", dir, |name| name.ends_with(".conf"));
+    note_all(g, "kernel", "/etc/sysctl.d", |name| name.ends_with(".conf"));
+    if !reads_all_names(g) {
+        note_all(g, "kernel", "/etc/modprobe.d", |name| {
+            name.ends_with(".conf")
+        });
     }
+}
+
+/// Whether this Debian is one of module-init-tools, which read files of any name (before Debian 7).
+fn reads_all_names(g: &mut Gather<'_>) -> bool {
+    let lines = read(g, "ignored_file", "/etc/debian_version");
+    let version = lines
+        .first()
+        .and_then(|line| line.text.trim().split('.').next());
+    version
+        .and_then(|major| major.parse::<u32>().ok())
+        .is_some_and(|major| major < 7)
+}
+
+/// Whether a name says that the file is meant to be skipped.
+fn is_aside(name: &str) -> bool {
+    let ending = name.split_once('.').map_or("", |(_, ending)| ending);
+    ASIDE.iter().any(|end| name.ends_with(end))
+        || ending.starts_with("no_")
+        || ending.starts_with("no-")
 }
 
 /// Whether os-release(5) names Debian or a system that derives from it.
@@ -71,8 +95,11 @@ fn note_all(g: &mut Gather<'_>, reader: &str, dir: &str, is_read: fn(&str) -> bo
     names.sort();
     for name in names.iter().take(1000) {
         let low = name.to_lowercase();
-        let aside = ASIDE.iter().any(|end| low.ends_with(end));
-        if name.starts_with('.') || low.starts_with("readme") || aside {
+        if name.starts_with('.') || low.starts_with("readme") || is_aside(&low) {
+            continue;
+        }
+        let stat = g.host.stat(Path::new(&format!("{dir}/{name}")));
+        if stat.is_ok_and(|stat| stat.kind == FileKind::Directory) {
             continue;
         }
         let place = FactPlace::from(format!("{dir}/{name}"));
@@ -109,5 +136,24 @@ mod tests {
             key.ends_with(".ignored") && fact.value == assay_model::FactValue::Known(true.into())
         });
         assert_eq!(ignored.count(), 3, "{:?}", g.facts.map.keys());
+    }
+
+    #[test]
+    fn names_that_are_read_or_skipped_on_purpose() {
+        let ignored = |version: &str| {
+            let host = Recorded::new()
+                .file("/etc/debian_version", version)
+                .file("/etc/cron.daily/find.no_run_on_bootcd", "#!/bin/sh\n")
+                .file("/etc/modprobe.d/aliases", "alias a b\n")
+                .file("/etc/modprobe.d/arch/i386", "alias a b\n");
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let ignored =
+                |fact: &assay_model::Fact| fact.value == assay_model::FactValue::Known(true.into());
+            g.facts.map.values().filter(|fact| ignored(fact)).count()
+        };
+        assert_eq!(ignored("12.5\n"), 1);
+        assert_eq!(ignored("trixie/sid\n"), 1);
+        assert_eq!(ignored("4.0\n"), 0);
     }
 }

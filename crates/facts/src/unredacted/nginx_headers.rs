@@ -61,7 +61,8 @@ fn note_lost(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     );
 }
 
-/// Notes HSTS headers that browsers ignore: without `max-age`, or with `preload` and without its requirements.
+/// Notes HSTS headers that browsers ignore: those without `max-age`. Requirements of the preload list are others:
+/// browsers honour a header that the list refuses.
 fn note_strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "add_header").enumerate() {
         let words = words(said);
@@ -82,13 +83,7 @@ fn note_strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which
                 .strip_prefix('=')?;
             age.trim().trim_matches('"').parse::<u64>().ok()
         });
-        let listed = parts.iter().any(|part| part == "preload");
-        let whole = parts.iter().any(|part| part == "includesubdomains");
-        let void = match seconds {
-            None => true,
-            Some(seconds) => listed && (seconds < 31_536_000 || !whole),
-        };
-        let properties = [("void", void.into())];
+        let properties = [("void", seconds.is_none().into())];
         note(
             g,
             "nginx.hsts",

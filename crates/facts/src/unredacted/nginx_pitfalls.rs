@@ -69,7 +69,7 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
         );
     }
     if let Some(pass) = own_value(all, id, "fastcgi_pass") {
-        let of_php = sign.starts_with('~') && path.contains("\\.php");
+        let of_php = sign.starts_with('~') && path.contains("\\.php") && !names_scripts(path);
         let is_inside =
             |(_, scope): (ScopeId, &assay_config::effective::Scope)| scope.parent == Some(id);
         let tested = own_value(all, id, "try_files").is_some() || all.scopes().any(is_inside);
@@ -84,6 +84,25 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
             );
         }
     }
+}
+
+/// Whether the pattern of a location lists scripts by name, as Nextcloud's configuration does: an anchored list in
+/// which most entries have no wildcard.
+fn names_scripts(pattern: &str) -> bool {
+    let Some(list) = pattern
+        .strip_prefix("^/(")
+        .map(|list| list.trim_start_matches("?:"))
+    else {
+        return false;
+    };
+    let Some((list, rest)) = list.rsplit_once(")\\.php") else {
+        return false;
+    };
+    let entries: Vec<&str> = list.split('|').collect();
+    let named = entries
+        .iter()
+        .filter(|entry| !entry.contains(['*', '+', '.']));
+    2 * named.count() > entries.len() && !rest.contains(".php")
 }
 
 /// Notes the directories of served files.
@@ -269,6 +288,21 @@ mod tests {
     #[test]
     fn blocks_and_their_near_misses() {
         for (server, end, expected) in [
+            (
+                "location ~ ^/(?:index|remote|core/ajax/update|updater/.+)\\.php(?:$|/) { fastcgi_pass a:1; }",
+                ".unguarded",
+                vec![],
+            ),
+            (
+                "location ~ ^/(.+|app)\\.php(?:$|/) { fastcgi_pass a:1; }",
+                ".unguarded",
+                vec![true],
+            ),
+            (
+                "location ~ ^/(.+)\\.php(?:$|/) { fastcgi_pass a:1; }",
+                ".unguarded",
+                vec![true],
+            ),
             ("location /i { alias /srv/i/; }", ".open", vec![true]),
             ("location /i/ { alias /srv/i/; }", ".open", vec![false]),
             ("location /i { alias /srv/i; }", ".open", vec![false]),
@@ -349,7 +383,7 @@ mod tests {
             (
                 "add_header Strict-Transport-Security \"max-age=300; preload\";",
                 ".void",
-                vec![true],
+                vec![false],
             ),
             (
                 "add_header Strict-Transport-Security max-age=63072000;",

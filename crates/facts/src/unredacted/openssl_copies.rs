@@ -2,16 +2,18 @@
 //! itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`, crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part
 //! of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A dynamically linked program contains at most the version.
 //!
+//! In an ELF file only its data is read (`elf_sections`), in others all.
 //! Running programs are searched, and on a machine or a tree of its files also /usr/local and /opt, where packages
 //! install nothing. For programs of users only the kind of directory is reported.
 
+use super::elf_sections::find_data;
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
 use assay_host::{FileKind, HostError};
 use assay_model::{FactKind, FactPlace};
 use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 /// Directories that do not belong to a user.
@@ -27,6 +29,8 @@ const BY_HAND: [&str; 4] = [
 const INSIDE: [&str; 4] = ["", "bin", "sbin", "lib"];
 /// Most files that are searched.
 const MOST_FILES: usize = 512;
+/// Bytes of a part that are read at once.
+const PIECE: u64 = 1 << 20;
 /// Most bytes that are searched in total.
 const MOST_BYTES: u64 = 4 << 30;
 
@@ -48,14 +52,22 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if !is_new || stat.kind != FileKind::Regular {
             continue;
         }
-        if seen.len() > MOST_FILES || stat.size > left {
+        let parts = find_data(g.host, &program.open, stat.size);
+        let bytes = parts.as_ref().map_or(stat.size, |parts| {
+            parts.iter().map(|part| part.end - part.start).sum()
+        });
+        if seen.len() > MOST_FILES || bytes > left {
             let why = "more programs than are looked at for copies of libraries";
             g.facts
                 .unknown("openssl-copy", why, FactKind::Runtime, "/proc/PID/exe");
             return;
         }
-        left -= stat.size;
-        let Some(release) = release(g, &program.open) else {
+        left -= bytes;
+        let release = match &parts {
+            Some(parts) => release_in_parts(g, &program.open, parts),
+            None => release(g, &program.open),
+        };
+        let Some(release) = release else {
             continue;
         };
         let path = program.path.to_string_lossy();
@@ -157,6 +169,30 @@ fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
         }
     });
     read.ok().and_then(|()| found.release())
+}
+
+/// Returns the version of the copy in the parts of a file with data, if there is one.
+fn release_in_parts(g: &Gather<'_>, path: &Path, parts: &[Range<u64>]) -> Option<String> {
+    let mut found = Found::default();
+    for part in parts {
+        let mut at = part.start;
+        while at < part.end {
+            let length = (part.end - at).min(PIECE);
+            let piece = g
+                .host
+                .read_part(path, at, usize::try_from(length).ok()?)
+                .ok()?;
+            if found.look(&piece) {
+                return found.release();
+            }
+            at += length;
+            // A text may cross the end of a piece.
+            if at < part.end {
+                at -= assay_host::REPEATED as u64;
+            }
+        }
+    }
+    found.release()
 }
 
 /// Texts found in a file so far.

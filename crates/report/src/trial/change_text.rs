@@ -85,6 +85,7 @@ pub(crate) fn describe_setting(setting: &Setting) -> String {
             let names: Vec<String> = keys.iter().map(|one| escape_line(&one.key)).collect();
             format!("{} in {}", names.join(", "), escape_line(file))
         }
+        Setting::FileMode { file, .. } => format!("permissions of {}", escape_line(file)),
         Setting::Command { apply, .. } => format!("what `{}` sets", join_arguments(apply)),
     }
 }
@@ -154,6 +155,9 @@ fn describe_scope(setting: &Setting) -> String {
                 text.push_str(&format!("; then `{}`", join_arguments(reload)));
             }
             text
+        }
+        Setting::FileMode { file, .. } => {
+            format!("the permissions of {}; not its content", escape_line(file))
         }
         Setting::Command { apply, undo, .. } => format!(
             "whatever `{}` and `{}` do; assay runs them and reads the value back",

@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 /// Describes how long a kept setting lasts.
 pub(super) fn describe_lifetime(setting: &Setting) -> &'static str {
     match setting {
-        Setting::Config { .. } | Setting::ConfigKeys { .. } | Setting::ZfsProperty { .. } => {
-            "until it is undone"
-        }
+        Setting::Config { .. }
+        | Setting::ConfigKeys { .. }
+        | Setting::FileMode { .. }
+        | Setting::ZfsProperty { .. } => "until it is undone",
         Setting::Command { .. } => "as your command says",
         _ => "until the next boot",
     }

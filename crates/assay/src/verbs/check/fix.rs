@@ -154,7 +154,9 @@ fn carry(
     let files: Vec<String> = plan
         .files
         .iter()
-        .map(|file| file.real.to_string_lossy().into_owned())
+        .map(|file| &file.real)
+        .chain(plan.modes.iter().map(|mode| &mode.real))
+        .map(|real| real.to_string_lossy().into_owned())
         .collect();
     let label = assay_changes::fixes::session_label(&plan.rule);
     let outside = |session: &ChangeSession| {

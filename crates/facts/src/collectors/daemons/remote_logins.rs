@@ -24,9 +24,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let lines = read(g, "inetd", path, &['#']);
         let service = lines.iter().find(|line| line.first() == "service");
         let Some(line) = service else { continue };
-        let off = lines
-            .iter()
-            .any(|line| line.first() == "disable" && line.rest().any(|word| word == "yes"));
+        let switch = lines.iter().find(|line| line.first() == "disable");
+        let off = switch.is_some_and(|line| line.rest().any(|word| word == "yes"));
         let named = line.rest().any(|word| SERVICES.contains(&word));
         let which = format!("x{}", number + 1);
         note(
@@ -34,7 +33,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             ("inetd", &which),
             "cleartext",
             named && !off,
-            &line.place,
+            &switch.unwrap_or(line).place,
         );
     }
 }

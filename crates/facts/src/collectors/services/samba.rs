@@ -352,7 +352,14 @@ impl<'a> Share<'a> {
                 }
             };
         let guest = self.find("guestok");
-        switch("guest", guest, &is_true);
+        // A list of users keeps guests out, unless the account of guests is one that may be in it.
+        let account = self.find("guestaccount");
+        let listed = self
+            .find("validusers")
+            .is_some_and(|said| !said.text().is_empty());
+        let kept_out = listed && account.is_none_or(|said| said.text() == "nobody");
+        let enters = |said: &Setting| is_true(said) && !kept_out;
+        switch("guest", guest, &enters);
         switch("writable", self.find("readonly"), &|said| !is_true(said));
         let root = |said: &Setting| said.text() == "root";
         switch("as_root", self.find("forceuser"), &root);
@@ -370,7 +377,7 @@ impl<'a> Share<'a> {
             );
         }
         g.about(["samba.share", name]);
-        guest.filter(|said| is_true(said))
+        guest.filter(|said| enters(said))
     }
 }
 
@@ -457,6 +464,8 @@ fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
         "include" | "configfile" => secrets::is_plain(value) && value.starts_with("/etc/samba/"),
         "path" | "directory" => SYSTEM.contains(&value),
         "copy" => false,
+        // Who may enter is private; only whether somebody is named is kept.
+        "validusers" => value.is_empty(),
         key if ACCOUNTS.contains(&key) => ["root", "nobody"].contains(&value),
         key if NAMES.contains(&key) => VALUES.contains(&word.as_str()),
         _ => return String::new(),

@@ -1,0 +1,180 @@
+//! Permission bits and owner of a file or directory. The value is `0640`, or `0640 0:42` if the owner changes too.
+
+use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work};
+use crate::error::ChangeError;
+use assay_host::{HostMut, Permissions};
+use std::path::{Path, PathBuf};
+
+/// The permissions of one file.
+pub(super) struct FileMode {
+    pub(super) name: String,
+    pub(super) file: PathBuf,
+    /// Whether the value contains the owner.
+    pub(super) owner: bool,
+}
+
+/// Returns the path with symbolic links in its directories resolved; the file itself is none.
+pub(super) fn place(host: &dyn HostMut, file: &str) -> Result<PathBuf, ChangeError> {
+    let path = Path::new(file);
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ChangeError::refused(file, "it is no path of a file"));
+    };
+    Ok(host.realpath(above)?.join(name))
+}
+
+/// Writes permissions as the value of a setting.
+pub(crate) fn format_permissions(found: Permissions, owner: bool) -> String {
+    match owner {
+        true => format!("{:04o} {}:{}", found.mode, found.user, found.group),
+        false => format!("{:04o}", found.mode),
+    }
+}
+
+/// Parses a value; a missing owner is that of `known`.
+fn parse_permissions(value: &str, owner: bool, known: Permissions) -> Option<Permissions> {
+    let mut words = value.split(' ');
+    let octal = words.next().filter(|word| word.len() == 4)?;
+    let mode = u32::from_str_radix(octal, 8).ok()?;
+    let (user, group) = match owner {
+        true => {
+            let (user, group) = words.next()?.split_once(':')?;
+            (user.parse().ok()?, group.parse().ok()?)
+        }
+        false => (known.user, known.group),
+    };
+    words
+        .next()
+        .is_none()
+        .then_some(Permissions { mode, user, group })
+}
+
+impl FileMode {
+    fn wanted(&self, value: Option<&str>, known: Permissions) -> Result<Permissions, ChangeError> {
+        let parsed = value.and_then(|value| parse_permissions(value, self.owner, known));
+        parsed.ok_or_else(|| {
+            let reason = format!("{} are no permissions", value.unwrap_or("nothing"));
+            ChangeError::refused(&self.name, reason)
+        })
+    }
+
+    fn set(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError> {
+        let seen = host.permissions(&self.file)?;
+        let wanted = self.wanted(value, seen)?;
+        if wanted != seen {
+            host.set_permissions(&self.file, seen, wanted)?;
+        }
+        Ok(())
+    }
+}
+
+impl Knob for FileMode {
+    fn reads_as_written(&self) -> bool {
+        true
+    }
+
+    fn identity(&self) -> String {
+        format!("mode:{}", self.file.display())
+    }
+
+    fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError> {
+        let Reading { value, shown } = self.read(host)?;
+        host.check_permissions(&self.file, self.owner)?;
+        Ok(Found {
+            original: Original {
+                value,
+                shown,
+                origin: ValueOrigin::Set,
+                place: self.file.clone(),
+                along: Vec::new(),
+                file: None,
+            },
+            contents: None,
+        })
+    }
+
+    fn check(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError> {
+        let known = host.permissions(&self.file)?;
+        self.wanted(value, known).map(drop)
+    }
+
+    fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
+        let found = format_permissions(host.permissions(&self.file)?, self.owner);
+        Ok(Reading {
+            shown: found.clone(),
+            value: Some(found),
+        })
+    }
+
+    fn write(
+        &self,
+        host: &dyn HostMut,
+        value: Option<&str>,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        self.set(host, value)
+    }
+
+    fn restore(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        self.set(host, original.value.as_deref())
+    }
+
+    fn settled(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        _work: &Work,
+    ) -> Result<bool, ChangeError> {
+        Ok(self.read(host)?.value == original.value)
+    }
+
+    /// A change of the owner passes through fewer permissions.
+    fn may_become(&self, wanted: Option<&str>, found: Option<&str>) -> bool {
+        if self.same(wanted, found) {
+            return true;
+        }
+        let mode = |value: Option<&str>| {
+            let word = value?.split(' ').next()?;
+            u32::from_str_radix(word, 8).ok()
+        };
+        match (mode(wanted), mode(found)) {
+            (Some(wanted), Some(found)) => self.owner && found & !wanted == 0,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_permissions() {
+        let known = Permissions {
+            mode: 0o644,
+            user: 5,
+            group: 6,
+        };
+        for (value, owner, wanted) in [
+            ("0640", false, Some((0o640, 5, 6))),
+            ("4755", false, Some((0o4755, 5, 6))),
+            ("0640 0:42", true, Some((0o640, 0, 42))),
+            ("0640 0:42", false, None),
+            ("0640", true, None),
+            ("640", false, None),
+            ("08aa", false, None),
+            ("0640 0:x", true, None),
+        ] {
+            let parsed = parse_permissions(value, owner, known);
+            let wanted = wanted.map(|(mode, user, group)| Permissions { mode, user, group });
+            assert_eq!(parsed, wanted, "{value}");
+            if let Some(parsed) = parsed {
+                assert_eq!(format_permissions(parsed, owner), value);
+            }
+        }
+    }
+}
