@@ -176,10 +176,11 @@ fn parts_with_text(start: &[u8]) -> Vec<Range<u64>> {
     if !start.starts_with(&object::elf::ELFMAG) {
         return Vec::new();
     }
+    let everything = 0..u64::MAX;
     let parts = loaded_parts::<FileHeader64<Endianness>>(start);
     parts
         .or_else(|| loaded_parts::<FileHeader32<Endianness>>(start))
-        .unwrap_or_else(|| vec![0..u64::MAX])
+        .unwrap_or_else(|| vec![everything])
 }
 
 fn loaded_parts<H: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<Vec<Range<u64>>> {
@@ -310,7 +311,8 @@ mod tests {
         let searched: u64 = parts.iter().map(|part| part.end - part.start).sum();
         assert!(searched < program.len() as u64 / 2, "{parts:?}");
         assert_eq!(parts_with_text(b"#!/bin/sh"), []);
-        assert_eq!(parts_with_text(b"\x7fELF"), [0..u64::MAX]);
+        let everything = 0..u64::MAX;
+        assert_eq!(parts_with_text(b"\x7fELF"), [everything]);
     }
 
     #[test]
