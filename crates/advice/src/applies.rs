@@ -107,6 +107,10 @@ pub fn applies(
     parameters: &BTreeMap<String, String>,
     size: Option<Bytes>,
 ) -> Applicability {
+    if advice.when.is_empty() {
+        let evidence = Vec::new();
+        return Applicability::Applies { evidence };
+    }
     let known = Sources::new(advice, facts, target, parameters, size);
     let world = known.world();
     let (mut reasons, mut missing) = (Vec::new(), Vec::new());

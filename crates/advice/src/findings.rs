@@ -14,6 +14,7 @@ use assay_model::finding::{
 };
 use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use machine::{Machine, find_property, kinds, ledger};
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -79,10 +80,29 @@ struct Rule<'a> {
     page: &'a Advice,
     check: &'a Check,
     machine: &'a Machine<'a>,
-    /// The compiled conditions, or their errors.
-    applies: Option<Result<Condition, SyntaxError>>,
-    violated: Result<Condition, SyntaxError>,
+    applies: Option<UsedCondition<'a>>,
+    violated: UsedCondition<'a>,
     applied: usize,
+}
+
+/// A condition that is compiled when it is first used: most services are not on a machine.
+struct UsedCondition<'a> {
+    source: &'a str,
+    compiled: OnceCell<Result<Condition, SyntaxError>>,
+}
+
+impl<'a> UsedCondition<'a> {
+    fn new(source: &'a str) -> Self {
+        Self {
+            source,
+            compiled: OnceCell::new(),
+        }
+    }
+
+    /// Returns the compiled condition, or its error.
+    fn get(&self) -> &Result<Condition, SyntaxError> {
+        self.compiled.get_or_init(|| Condition::new(self.source))
+    }
 }
 
 /// Keys that a condition used, and the unreadable ones among them.
@@ -108,8 +128,8 @@ impl<'a> Rule<'a> {
             page,
             check,
             machine,
-            applies: check.applies.as_deref().map(Condition::new),
-            violated: Condition::new(&check.violated),
+            applies: check.applies.as_deref().map(UsedCondition::new),
+            violated: UsedCondition::new(&check.violated),
             applied: 0,
         }
     }
@@ -222,14 +242,14 @@ impl<'a> Rule<'a> {
 
     fn ask<'s>(
         &self,
-        condition: &Result<Condition, SyntaxError>,
+        condition: &UsedCondition<'_>,
         scene: &Scene<'s>,
         asked: &mut Asked<'s>,
     ) -> Truth
     where
         'a: 's,
     {
-        let truth = match condition {
+        let truth = match condition.get() {
             Ok(condition) => condition.evaluate(&scene.world),
             Err(error) => Truth::Unknown(error.to_string()),
         };
@@ -271,7 +291,7 @@ impl<'a> Rule<'a> {
         'a: 's,
     {
         let mut deciding = Asked::default();
-        if let Ok(condition) = &self.violated {
+        if let Ok(condition) = self.violated.get() {
             let mut note = || self.note_asked(scene, &mut deciding);
             condition.visit_deciding(&scene.world, &mut note);
         }

@@ -88,6 +88,40 @@ struct FrontMatter {
     check: Option<Check>,
 }
 
+impl FrontMatter {
+    fn into_advice(self, domain: &str, id: &str, page: &str) -> Advice {
+        Advice {
+            id: id.to_owned(),
+            domain: domain.to_owned(),
+            title: self.title,
+            statement: self.statement,
+            source: self.source,
+            when: self.when,
+            predicts: self.predicts,
+            risk: self.risk,
+            literature: self.literature,
+            parameters: self.parameters,
+            trial: self.trial,
+            acts: self.acts,
+            moderators: self.moderators,
+            check: self.check,
+            synonyms: self.synonyms,
+            page: page.to_owned(),
+        }
+    }
+}
+
+/// Parses a built-in page, of which the build script made JSON, without validating it.
+pub(crate) fn read_builtin(path: &str, front: &str, page: &str) -> Result<Advice, PageError> {
+    let (domain, id) = names(path);
+    let matter: FrontMatter = serde_json::from_str(front).map_err(|error| PageError {
+        path: path.to_owned(),
+        line: 1,
+        message: error.to_string(),
+    })?;
+    Ok(matter.into_advice(domain, id, page))
+}
+
 /// Parses a page and validates its sections, conditions, placeholders and trial as far as possible
 /// without a machine.
 ///
@@ -130,24 +164,7 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
         .collect::<Vec<_>>()
         .join("\n");
     sections(&page, first_of_page).map_err(|(line, message)| fault(line, message))?;
-    let advice = Advice {
-        id: id.to_owned(),
-        domain: domain.to_owned(),
-        title: matter.title,
-        statement: matter.statement,
-        source: matter.source,
-        when: matter.when,
-        predicts: matter.predicts,
-        risk: matter.risk,
-        literature: matter.literature,
-        parameters: matter.parameters,
-        trial: matter.trial,
-        acts: matter.acts,
-        moderators: matter.moderators,
-        check: matter.check,
-        synonyms: matter.synonyms,
-        page: page.trim().to_owned(),
-    };
+    let advice = matter.into_advice(domain, id, page.trim());
     check::check(&advice).map_err(|found| fault(front.line_of(&found.path), found.message))?;
     Ok(advice)
 }

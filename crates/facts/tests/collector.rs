@@ -139,7 +139,7 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
             || key.starts_with("packages.unmet")
     };
     let links = tempfile::tempdir().unwrap();
-    for pair in shells::shell_awk_pairs() {
+    for pair in shells::each_shell_and_awk() {
         let name = &pair.name;
         let shell = pair.command(links.path()).unwrap();
         let bundle = run_script(shell, pair.before(links.path()) + &script("test"));

@@ -9,6 +9,7 @@ use crate::fixes::program;
 use assay_advice::findings;
 use assay_facts::{CollectOptions, collect};
 use assay_host::Host;
+use assay_model::Facts;
 use assay_model::advice::{Advice, RiskLevel};
 use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use assay_model::finding::{Certainty, Checked, Configured, Finding, Fix};
@@ -161,7 +162,18 @@ impl FixPlan {
         without: &dyn Host,
         pages: &[&Advice],
     ) -> Vec<String> {
-        let mut problems = self.more(&self.before, &check(with, pages));
+        self.problems_after(&check(with, pages), with, without, pages)
+    }
+
+    /// Does what [`Self::problems`] does, with a check of the machine with the change that was just made.
+    fn problems_after(
+        &self,
+        first: &Checked,
+        with: &dyn Host,
+        without: &dyn Host,
+        pages: &[&Advice],
+    ) -> Vec<String> {
+        let mut problems = self.more(&self.before, first);
         for _ in 1..LOOKS {
             if problems.is_empty() {
                 break;
@@ -223,12 +235,17 @@ fn count_findings(checked: &Checked) -> Counts {
 
 /// Runs the checks of all pages on a machine.
 pub(crate) fn check(host: &dyn Host, pages: &[&Advice]) -> Checked {
+    findings(pages.iter().copied(), &collect_all(host))
+}
+
+/// Collects the facts that the checks need.
+fn collect_all(host: &dyn Host) -> Facts {
     let options = CollectOptions {
         services: true,
         accounts: true,
         ..CollectOptions::default()
     };
-    findings(pages.iter().copied(), &collect(host, &options))
+    collect(host, &options)
 }
 
 /// Plans the remedy of `page` on a machine. `pages` are all pages; no other page may have more findings
@@ -265,6 +282,8 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         Fix::AfterReading => Vec::new(),
     };
     let (mut left, mut by_hand) = (found.clone(), Vec::new());
+    // Facts of the finished draft: collecting them takes longer than everything else here.
+    let mut mended = None;
     for _ in 0..ROUNDS {
         by_hand.clear();
         let mut done = false;
@@ -280,9 +299,11 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         if !done {
             break;
         }
-        left = ours(&check(&draft.work, &[page]));
+        let facts = collect_all(&draft.work);
+        left = ours(&findings([page], &facts));
         if left.is_empty() {
             by_hand.clear();
+            mended = Some(facts);
             break;
         }
     }
@@ -305,7 +326,9 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         before: count_findings(&before),
     };
     if plan.does_something() {
-        let problems = plan.problems(&draft.work, host, pages);
+        let facts = mended.unwrap_or_else(|| collect_all(&draft.work));
+        let first = findings(pages.iter().copied(), &facts);
+        let problems = plan.problems_after(&first, &draft.work, host, pages);
         if !problems.is_empty() {
             return Err(FixError::WouldNotDo {
                 rule: rule(),

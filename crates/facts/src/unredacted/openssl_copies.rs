@@ -9,9 +9,12 @@
 use super::elf_sections::find_data;
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
-use assay_host::{FileKind, HostError};
+use assay_host::{FileKind, HostError, REPEATED};
 use assay_model::{FactKind, FactPlace};
 use memchr::memmem;
+use object::Endianness;
+use object::elf::{FileHeader32, FileHeader64, PF_W, PF_X, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -156,19 +159,58 @@ fn by_hand(g: &Gather<'_>) -> Vec<Program> {
         .collect()
 }
 
-/// Returns the version of the copy in a file, if there is one.
+/// Returns the version of the copy in a file, if there is one. Searches only what is loaded when the program starts,
+/// without code and debug information, which are most of a program.
 fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     let mut found = Found::default();
-    let mut first = true;
-    let read = g.host.scan(path, &mut |piece| {
-        let program = !first || piece.starts_with(b"\x7fELF");
-        first = false;
-        match program && !found.look(piece) {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+    let mut parts = None;
+    let mut position = 0;
+    let scanned = g.host.scan(path, &mut |piece| {
+        let parts: &Vec<Range<u64>> = parts.get_or_insert_with(|| parts_with_text(piece));
+        let end = position + piece.len() as u64;
+        let is_text = parts
+            .iter()
+            .any(|part| part.start < end && position < part.end);
+        let is_last = parts.iter().all(|part| part.end <= end);
+        // The next piece repeats the end of this one.
+        position = end - REPEATED.min(piece.len()) as u64;
+        match is_text && found.look(piece) || is_last {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     });
-    read.ok().and_then(|()| found.release())
+    scanned.ok().and_then(|()| found.release())
+}
+
+/// Returns the parts of a program that may contain its texts, from the start of its file. A file of another kind has
+/// none; of a program whose header cannot be parsed everything is returned.
+fn parts_with_text(start: &[u8]) -> Vec<Range<u64>> {
+    if !start.starts_with(&object::elf::ELFMAG) {
+        return Vec::new();
+    }
+    let everything = 0..u64::MAX;
+    let parts = loaded_parts::<FileHeader64<Endianness>>(start);
+    parts
+        .or_else(|| loaded_parts::<FileHeader32<Endianness>>(start))
+        .unwrap_or_else(|| vec![everything])
+}
+
+fn loaded_parts<H: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<Vec<Range<u64>>> {
+    let header = H::parse(start).ok()?;
+    let endian = header.endian().ok()?;
+    let all = header.program_headers(endian, start).ok()?;
+    let is_loaded = |part: &&H::ProgramHeader| part.p_type(endian) == PT_LOAD;
+    let may = |part: &H::ProgramHeader, flag| part.p_flags(endian).contains(flag);
+    // Linkers put constants into a part of their own, or all into that of the code.
+    let is_apart = |part: &H::ProgramHeader| !may(part, PF_W) && !may(part, PF_X);
+    let has_constants = all.iter().filter(is_loaded).any(is_apart);
+    let parts = all.iter().filter(is_loaded);
+    let parts = parts.filter(|part| !has_constants || !may(part, PF_X));
+    let range = |part: &H::ProgramHeader| {
+        let (offset, size) = part.file_range(endian);
+        offset..offset.saturating_add(size)
+    };
+    Some(parts.map(range).collect())
 }
 
 /// Returns the version of the copy in the parts of a file with data, if there is one.
@@ -289,6 +331,24 @@ mod tests {
                 String::from_utf8_lossy(other)
             );
         }
+    }
+
+    #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the test reads its own program, which is longer than a host reads at once"
+    )]
+    fn the_text_of_a_program_is_in_a_part_of_it() {
+        const TEXT: &str = "the text of this test program in the part of its constants";
+        let program = std::fs::read("/proc/self/exe").unwrap();
+        let parts = parts_with_text(&program[..program.len().min(1 << 20)]);
+        let at = memmem::find(&program, TEXT.as_bytes()).unwrap() as u64;
+        assert!(parts.iter().any(|part| part.contains(&at)), "{parts:?}");
+        let searched: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        assert!(searched < program.len() as u64 / 2, "{parts:?}");
+        assert_eq!(parts_with_text(b"#!/bin/sh"), []);
+        let everything = 0..u64::MAX;
+        assert_eq!(parts_with_text(b"\x7fELF"), [everything]);
     }
 
     #[test]

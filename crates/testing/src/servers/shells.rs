@@ -27,7 +27,30 @@ pub struct Pair {
 /// Returns all installed pairs. The test reports missing ones as skipped.
 #[must_use]
 pub fn shell_awk_pairs() -> Vec<Pair> {
-    let installed = |names: &[&str]| -> Vec<(String, PathBuf)> {
+    let (shells, awks) = find_programs();
+    let each = shells.iter();
+    each.flat_map(|shell| awks.iter().map(move |awk| to_pair(shell, awk)))
+        .collect()
+}
+
+/// Returns the fewest pairs with every installed shell and every installed awk, for tests whose runs take seconds.
+#[must_use]
+pub fn each_shell_and_awk() -> Vec<Pair> {
+    let (shells, awks) = find_programs();
+    let most = match shells.is_empty() || awks.is_empty() {
+        true => 0,
+        false => shells.len().max(awks.len()),
+    };
+    (0..most)
+        .map(|number| to_pair(&shells[number % shells.len()], &awks[number % awks.len()]))
+        .collect()
+}
+
+type Program = (String, PathBuf);
+
+/// Returns the installed shells and awks.
+fn find_programs() -> (Vec<Program>, Vec<Program>) {
+    let installed = |names: &[&str]| -> Vec<Program> {
         let path = |name: &&str| {
             let found = find(name);
             if found.is_none() {
@@ -37,16 +60,15 @@ pub fn shell_awk_pairs() -> Vec<Pair> {
         };
         names.iter().filter_map(path).collect()
     };
-    let (shells, awks) = (installed(&SHELLS), installed(&AWKS));
-    let pair =
-        |(shell, shell_path): &(String, PathBuf), (awk, awk_path): &(String, PathBuf)| Pair {
-            name: format!("{shell} and {awk}"),
-            shell: shell_path.clone(),
-            awk: awk_path.clone(),
-        };
-    let each = shells.iter();
-    each.flat_map(|shell| awks.iter().map(move |awk| pair(shell, awk)))
-        .collect()
+    (installed(&SHELLS), installed(&AWKS))
+}
+
+fn to_pair((shell, shell_path): &Program, (awk, awk_path): &Program) -> Pair {
+    Pair {
+        name: format!("{shell} and {awk}"),
+        shell: shell_path.clone(),
+        awk: awk_path.clone(),
+    }
 }
 
 impl Pair {

@@ -136,7 +136,25 @@ pub(crate) fn may_be_listed(dir: &str) -> bool {
 
 /// Whether a character separates words.
 fn is_separator(letter: char) -> bool {
-    letter.is_ascii_whitespace() || "=;{}\"',[]<>!#()|".contains(letter)
+    letter.is_ascii_whitespace()
+        || matches!(
+            letter,
+            '=' | ';'
+                | '{'
+                | '}'
+                | '"'
+                | '\''
+                | ','
+                | '['
+                | ']'
+                | '<'
+                | '>'
+                | '!'
+                | '#'
+                | '('
+                | ')'
+                | '|'
+        )
 }
 
 /// Keeps the allowed words of a line.
