@@ -186,6 +186,9 @@ fn attack_names_that_are_markup_run_no_script() {
     let base = format!("http://{}", server.address);
     let (_, session) = browser.open("about:blank");
     browser.call("Page.enable", json!({}), Some(&session));
+    let mut observations = test_server::links(&server.get("/observations").body);
+    observations.retain(|link| link.starts_with("/observations/"));
+    assert_eq!(observations.len(), 3 * test_server::hostile_names().len());
     for path in [
         "/",
         "/machines",
@@ -194,9 +197,12 @@ fn attack_names_that_are_markup_run_no_script() {
         "/figures",
         "/trials",
         "/observations",
-        "/observations/last",
         "/advice?q=%3Cscript%3E",
-    ] {
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain(observations)
+    {
         go(&mut browser, &session, &format!("{base}{path}"));
         for size in [SIZES[0], SIZES[2]] {
             resize(&mut browser, &session, size);
