@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, ErrorCode};
 
-/// The file is rewritten if at least one page of this many is unused: a file that is pruned daily is not rewritten daily.
+/// The file is rewritten if one page of this many is unused, so that daily pruning does not rewrite it daily.
 const ONE_OF: i64 = 5;
 
 /// Rewrites the file without its unused pages if there are many. Returns the bytes returned; `None` if another process

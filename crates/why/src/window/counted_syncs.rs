@@ -42,8 +42,8 @@ pub(super) fn add_counted_syncs(window: &mut WatchWindow) {
     }
 }
 
-/// Estimates how often per second a process wrote something small and then slept: each sync does both. A large write, or
-/// one that goes to no disk, counts little.
+/// Estimates how often per second a process wrote something small and then slept: each sync does both. A large write,
+/// or one that goes to no disk, counts little.
 fn count_likely_syncs(process: &WatchedEntity) -> f64 {
     if process.kind != EntityKind::Process || process.number("kernel") >= 0.5 {
         return 0.0;
