@@ -6,7 +6,7 @@ use crate::context::{self, print};
 use crate::global::Global;
 use crate::shape::Shape;
 use assay_model::SCHEMA_VERSION;
-use assay_render::text::escape_line;
+use assay_render::text::{escape_line, shorten_line};
 use assay_render::units::format_timestamp;
 use assay_store::{Observation, ObservationRow, Observer, Store};
 use serde::Serialize;
@@ -15,6 +15,10 @@ use std::time::Duration;
 
 /// The store may lie on the disk that does not answer, and nobody waits longer for what is printed anyway.
 const LONGEST: Duration = Duration::from_secs(5);
+/// Characters of a name in a list.
+const MOST_OF_NAME: usize = 80;
+/// Characters of a result in a list.
+const MOST_OF_SUMMARY: usize = 200;
 /// Observations in a list.
 const MOST_LISTED: usize = 1000;
 
@@ -112,8 +116,10 @@ fn describe_row(row: &ObservationRow) -> Vec<String> {
     vec![
         row.id.to_string(),
         format_timestamp(row.started),
-        machine.map_or_else(String::new, |machine| escape_line(machine.shown())),
-        escape_line(&row.subject),
-        escape_line(&row.summary),
+        machine.map_or_else(String::new, |machine| {
+            shorten_line(machine.shown(), MOST_OF_NAME)
+        }),
+        shorten_line(&row.subject, MOST_OF_NAME),
+        shorten_line(&row.summary, MOST_OF_SUMMARY),
     ]
 }

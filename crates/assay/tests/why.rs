@@ -104,6 +104,9 @@ fn an_answer_is_stored_and_shown_again() {
     let shown = home.assay(&["why", "--show", "last", "--json"]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert_eq!(read(&shown.stdout), read(&live.stdout));
+    // The check of Wi-Fi is no answer of `why`.
+    let before = home.assay(&["why", "--show", "last~1"]);
+    assert_eq!(before.code, Some(2), "{}", before.stdout);
     let list = home.assay(&["why", "--list", "--json"]);
     common::schemas::holds("why-list", &list.stdout, &["/observations/0"]);
     assert_eq!(home.assay(&["why", "--show", "7"]).code, Some(2));
@@ -115,4 +118,39 @@ fn a_store_that_cannot_be_written_does_not_spoil_an_answer() {
     let ran = home.assay(&["why", "--for", "1s", "--store", "/proc/none/assay.db"]);
     assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
     assert!(!ran.stdout.is_empty() && ran.stderr.contains("/proc/none"));
+}
+
+#[test]
+fn old_answers_are_pruned_when_asked() {
+    let home = Home::new();
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let count = || {
+        let list = home.assay(&["why", "--list", "--json"]);
+        read(&list.stdout)["observations"].as_array().unwrap().len()
+    };
+    let prune =
+        |options: &[&str]| home.assay(&[&["store", "prune", "observations"], options].concat());
+    assert_eq!(
+        prune(&["--keep", "1", "--yes"]).code,
+        Some(2),
+        "there is no store"
+    );
+    for _ in 0..3 {
+        home.assay(&["why", "--for", "1s", "--json"]);
+    }
+    assert_eq!(prune(&[]).code, Some(2), "a rule is needed");
+    let none = prune(&["--older-than", "1h", "--yes", "--json"]);
+    assert_eq!(none.code, Some(0), "{}", none.stderr);
+    assert_eq!(read(&none.stdout)["removed"], false);
+    let listed = prune(&["--keep", "1", "--dry-run", "--json"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    let document = read(&listed.stdout);
+    assert_eq!(document["records"].as_array().unwrap().len(), 2);
+    assert!(document["bytes"].as_u64().unwrap() > 100);
+    assert_eq!(prune(&["--keep", "1"]).code, Some(2), "without --yes");
+    assert_eq!(count(), 3);
+    let done = prune(&["--keep", "1", "--yes"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(count(), 1);
+    assert_eq!(home.assay(&["why", "--show", "last"]).code, Some(0));
 }

@@ -28,6 +28,21 @@ pub fn escape_line(text: &str) -> String {
     out
 }
 
+/// Escapes foreign text to one line of at most `most` characters; an ellipsis marks a cut.
+#[must_use]
+pub fn shorten_line(text: &str, most: usize) -> String {
+    // Cut first: a megabyte takes long to escape.
+    let start: String = text.chars().take(most + 1).collect();
+    let line = escape_line(&start);
+    match line.chars().count() > most {
+        true => {
+            let kept = line.chars().take(most.saturating_sub(1));
+            kept.chain(['…']).collect()
+        }
+        false => line,
+    }
+}
+
 /// Escapes foreign text of several lines: like [`escape_line`], but newlines stay.
 #[must_use]
 pub fn escape_lines(text: &str) -> String {
@@ -155,6 +170,13 @@ mod tests {
         );
         assert_eq!(escape_lines("a\nb\x07"), "a\nb\\u{7}");
         assert_eq!(escape_line("Größe 数据 µs"), "Größe 数据 µs");
+    }
+
+    #[test]
+    fn a_cut_line_is_escaped_and_has_an_ellipsis() {
+        assert_eq!(shorten_line("abc", 3), "abc");
+        assert_eq!(shorten_line("abcd", 3), "ab…");
+        assert_eq!(shorten_line("\u{202e}bc", 3), "\\u…");
     }
 
     #[test]

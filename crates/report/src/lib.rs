@@ -22,6 +22,7 @@ pub mod pool;
 pub mod result_grid;
 mod run_description;
 pub mod stack;
+pub mod stored_text;
 pub mod study;
 pub mod terminal;
 pub mod trial;

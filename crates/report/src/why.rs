@@ -8,8 +8,8 @@ pub use answer_text::{describe_thing, render_answer_markdown, summarize_answer};
 pub use page::render_answer_page;
 pub use terminal::render_answer_text;
 
+use crate::stored_text::{bound_texts, escape_texts};
 use assay_model::SCHEMA_VERSION;
-use assay_render::text::escape_line;
 use assay_why::SlownessAnswer;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,22 +34,24 @@ pub fn answer_to_json(answer: &SlownessAnswer) -> String {
     format!("{document:#}\n")
 }
 
-/// Reads a stored answer. Its texts are escaped again: a shared store is written by others too.
+/// Reads a stored answer. Its texts are bounded and escaped again: a shared store is written by others too.
 ///
 /// # Errors
 /// The document has another form.
 pub fn read_answer(mut document: Value) -> Result<SlownessAnswer, serde_json::Error> {
-    escape_strings(&mut document);
+    bound_texts(&mut document);
+    escape_texts(&mut document);
+    // An escaped character is longer.
+    bound_texts(&mut document);
     serde_json::from_value(document)
 }
 
-fn escape_strings(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = escape_line(text),
-        Value::Array(all) => all.iter_mut().for_each(escape_strings),
-        Value::Object(fields) => fields.values_mut().for_each(escape_strings),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+/// Bounds and escapes the texts of an answer from a recording that others made.
+#[must_use]
+pub fn bound_answer(answer: SlownessAnswer) -> SlownessAnswer {
+    // A figure that JSON does not have leaves the answer as it is.
+    let document = serde_json::to_value(&answer);
+    document.and_then(read_answer).unwrap_or(answer)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ mod run_row;
 mod trial_row;
 
 use crate::query::{QueryParameters, encode_segment};
-use assay_render::text::escape_line;
+use assay_render::text::{escape_line, shorten_line};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -78,13 +78,7 @@ fn format_ago(seconds: i64) -> String {
 
 /// Escapes a foreign name and cuts it to what fits into a cell.
 fn short_name(name: &str) -> String {
-    // Cut first: escaping a megabyte for a cell would take as long as a page may.
-    let start: String = name.chars().take(MOST_NAME + 1).collect();
-    let name = escape_line(&start);
-    match name.chars().count() > MOST_NAME {
-        true => name.chars().take(MOST_NAME - 1).chain(['…']).collect(),
-        false => name,
-    }
+    shorten_line(name, MOST_NAME)
 }
 
 /// Returns the link to a machine.

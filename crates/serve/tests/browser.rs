@@ -23,6 +23,11 @@ const SIZES: [(u32, u32); 3] = [(1400, 900), (800, 1000), (390, 844)];
 /// True if no part of the page is broader than the page, but in boxes that scroll.
 const FITS: &str = "document.documentElement.scrollWidth <= window.innerWidth";
 
+/// As [`FITS`], with the width of the screen: a phone zooms out of a page that is too broad, and counts more pixels.
+fn fits(width: u32) -> String {
+    format!("document.documentElement.scrollWidth <= {width}")
+}
+
 /// Names of elements that stick out, for the message of a failure.
 const STICKS_OUT: &str = "[...document.querySelectorAll('body *')].filter(e => \
     e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, .picture, figure, pre, nav ul')) \
@@ -186,6 +191,9 @@ fn attack_names_that_are_markup_run_no_script() {
     let base = format!("http://{}", server.address);
     let (_, session) = browser.open("about:blank");
     browser.call("Page.enable", json!({}), Some(&session));
+    let mut observations = test_server::links(&server.get("/observations").body);
+    observations.retain(|link| link.starts_with("/observations/"));
+    assert_eq!(observations.len(), 3 * test_server::hostile_names().len());
     for path in [
         "/",
         "/machines",
@@ -194,9 +202,12 @@ fn attack_names_that_are_markup_run_no_script() {
         "/figures",
         "/trials",
         "/observations",
-        "/observations/last",
         "/advice?q=%3Cscript%3E",
-    ] {
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain(observations)
+    {
         go(&mut browser, &session, &format!("{base}{path}"));
         for size in [SIZES[0], SIZES[2]] {
             resize(&mut browser, &session, size);
@@ -206,7 +217,7 @@ fn attack_names_that_are_markup_run_no_script() {
                 "{path}"
             );
             let out = browser.evaluate(&session, STICKS_OUT);
-            let fits = browser.evaluate(&session, FITS);
+            let fits = browser.evaluate(&session, &fits(size.0));
             assert!(
                 path == "/runs/last" || fits == Value::Bool(true),
                 "{path} at {}: {out}",

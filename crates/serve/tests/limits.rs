@@ -199,8 +199,6 @@ fn attack_names_are_text_on_every_page() {
         "/runs/last",
         "/runs/1?against=2",
         "/observations",
-        "/observations/1",
-        "/observations/2",
         "/metrics",
     ] {
         let answer = server.get(path);
@@ -219,6 +217,24 @@ fn attack_names_are_text_on_every_page() {
             "{path}: {} bytes",
             answer.body.len()
         );
+    }
+    // Each observation of each verb has its page, which is bounded, and so is its document.
+    let list = server.get("/observations").body;
+    let mut links = test_server::links(&list);
+    links.retain(|link| link.starts_with("/observations/"));
+    assert_eq!(links.len(), 3 * test_server::hostile_names().len());
+    for link in links {
+        let page = server.get(&link);
+        assert_eq!(page.status, 200, "{link}: {}", page.body);
+        for part in ["<script>window", "<img src=x", "\u{202e}", "\u{1b}"] {
+            assert!(!page.body.contains(part), "{link} contains {part:?}");
+        }
+        let document = server.get(&format!("/api/v1{link}"));
+        assert_eq!(document.status, 200, "{link}");
+        for answer in [page, document] {
+            let bytes = answer.body.len();
+            assert!(bytes < 300_000, "{link}: {bytes} bytes");
+        }
     }
     // Every machine with a name that fits into an address has its page.
     let page = server.get("/machines").body;

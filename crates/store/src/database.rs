@@ -30,6 +30,15 @@ impl Kind {
         }
     }
 
+    /// Table of the parts, and its column with the number of the record.
+    pub(crate) fn parts_table(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Run => Some(("sample", "run")),
+            Self::Trial => Some(("trial_slot", "trial")),
+            Self::Study | Self::Tune | Self::Observation => None,
+        }
+    }
+
     /// SQL that sets `tabled` to null when the state is final, so that the rows of the record are written
     /// again.
     pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
@@ -159,6 +168,16 @@ pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
 
     /// Returns the newest records, newest first.
     fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns number and size of every record: the bytes of its body and of its parts.
+    fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError>;
+
+    /// Removes records with their parts, all or none. Returns how many existed.
+    fn delete_many(&mut self, kind: Kind, ids: &[i64]) -> Result<u64, StoreError>;
+
+    /// Returns unused space to the file system if there is much of it. Returns the bytes returned; `None` if the
+    /// database does that by itself, or cannot now.
+    fn compact(&mut self) -> Result<Option<u64>, StoreError>;
 
     /// Returns the machine of a record, if known.
     fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError>;

@@ -140,16 +140,6 @@ impl Store {
         rows.into_iter().map(read).collect()
     }
 
-    /// Returns the newest observation of a verb; `None` if there is none.
-    ///
-    /// # Errors
-    /// The database reports an error.
-    pub fn newest_observation(&self, by: Observer) -> Result<Option<ObservationId>, StoreError> {
-        let names = self.sql.names(Kind::Observation)?;
-        let mut of_verb = names.iter().filter(|(_, _, name)| name == by.name());
-        Ok(of_verb.next().map(|(id, ..)| ObservationId(*id)))
-    }
-
     /// Returns an observation.
     ///
     /// # Errors

@@ -290,6 +290,38 @@ impl Database for Postgres {
         })
     }
 
+    fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError> {
+        let (parts, sums) = match kind.parts_table() {
+            None => ("0::bigint", String::new()),
+            // Summed by one query for all records, not one query each.
+            Some((table, of)) => (
+                "coalesce(parts.bytes, 0)::bigint",
+                format!(
+                    "LEFT JOIN (SELECT {of} AS id, sum(length(body)) AS bytes FROM assay.{table} GROUP BY {of})
+                     AS parts ON parts.id = record.id"
+                ),
+            ),
+        };
+        let sql = format!(
+            "SELECT record.id, length(record.body) + {parts} FROM assay.{} AS record {sums}",
+            kind.table()
+        );
+        self.all(&sql, &[], |row| {
+            let bytes: i64 = row.get(1);
+            (row.get(0), u64::try_from(bytes).unwrap_or(0))
+        })
+    }
+
+    fn delete_many(&mut self, kind: Kind, ids: &[i64]) -> Result<u64, StoreError> {
+        let sql = format!("DELETE FROM assay.{} WHERE id = ANY($1)", kind.table());
+        self.done(|client| client.execute(&sql, &[&ids]))
+    }
+
+    fn compact(&mut self) -> Result<Option<u64>, StoreError> {
+        // The server's autovacuum frees the space of removed rows for new ones.
+        Ok(None)
+    }
+
     fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError> {
         let sql = format!(
             "SELECT machine.uid, machine.name FROM assay.{} AS record

@@ -1,7 +1,7 @@
 //! Resolves the names that people use for records: `12`, `last`, `last~1`, the start of a uid.
 
 use crate::database::Kind;
-use crate::{ObservationId, Store, StoreError, StudyId};
+use crate::{ObservationId, Observer, Store, StoreError, StudyId};
 use assay_model::{RunId, TrialId};
 use assay_tune::TuneId;
 
@@ -60,8 +60,36 @@ impl Store {
             .map(ObservationId)
     }
 
+    /// Resolves the name of an observation of a verb: `last` and `last~1` count its own only. A number or uid of
+    /// another verb is found too.
+    ///
+    /// # Errors
+    /// As [`Store::resolve_observation`].
+    pub fn resolve_observation_of(
+        &self,
+        by: Observer,
+        asked: &str,
+    ) -> Result<ObservationId, StoreError> {
+        if !asked.starts_with("last") {
+            return self.resolve_observation(asked);
+        }
+        let mut rows = self.sql.names(Kind::Observation)?;
+        rows.retain(|(_, _, name)| name == by.name());
+        self.resolve_in(Kind::Observation, &rows, asked)
+            .map(ObservationId)
+    }
+
     fn resolve_among(&self, kind: Kind, asked: &str) -> Result<i64, StoreError> {
-        let rows = self.sql.names(kind)?;
+        self.resolve_in(kind, &self.sql.names(kind)?, asked)
+    }
+
+    /// Resolves a name among records; `rows` contains numbers, uids and names, newest first.
+    fn resolve_in(
+        &self,
+        kind: Kind,
+        rows: &[(i64, String, String)],
+        asked: &str,
+    ) -> Result<i64, StoreError> {
         let named = |(_, _, name): &&(i64, String, String)| kind == Kind::Study && name == asked;
         if let Some((id, ..)) = rows.iter().find(named) {
             return Ok(*id);
@@ -77,49 +105,53 @@ impl Store {
             Found::NoName if kind != Kind::Study => Err(StoreError::Name {
                 asked: asked.escape_debug().to_string(),
             }),
-            Found::None | Found::NoName => Err(self.missing(kind, asked)),
+            Found::None | Found::NoName => Err(missing_among(kind, asked, Some(rows))),
         }
     }
 
     /// Builds the error for a missing record, with the command that lists the existing ones.
     pub(crate) fn missing(&self, kind: Kind, asked: &str) -> StoreError {
-        let (nothing, list) = match kind {
-            Kind::Run => (
-                "nothing has been measured yet: `assay run quick .`",
-                "`assay report runs` lists them",
-            ),
-            Kind::Trial => (
-                "nothing was tried yet: `assay advice`",
-                "`assay trial --list` shows them",
-            ),
-            Kind::Study => (
-                "none was carried out yet: `assay study`",
-                "`assay study --list` shows them",
-            ),
-            Kind::Tune => (
-                "nothing was tuned yet: `assay tune`",
-                "`assay tune --list` shows them",
-            ),
-            Kind::Observation => (
-                "nothing was observed yet: `assay why`",
-                "`assay why --list` shows them",
-            ),
-        };
-        let known = match self.sql.names(kind).as_deref() {
-            Ok([]) => nothing.to_owned(),
-            Ok(names) => {
-                let shown: Vec<String> =
-                    names.iter().take(8).map(|row| row.0.to_string()).collect();
-                let more = if names.len() > 8 { ", …" } else { "" };
-                format!("there are {}{more} ({list})", shown.join(", "))
-            }
-            Err(_) => list.to_owned(),
-        };
-        StoreError::Missing {
-            what: kind.noun(),
-            asked: asked.escape_debug().to_string(),
-            known,
+        missing_among(kind, asked, self.sql.names(kind).ok().as_deref())
+    }
+}
+
+/// Builds the error for a record that is not among these; `None` if they cannot be read.
+fn missing_among(kind: Kind, asked: &str, rows: Option<&[(i64, String, String)]>) -> StoreError {
+    let (nothing, list) = match kind {
+        Kind::Run => (
+            "nothing has been measured yet: `assay run quick .`",
+            "`assay report runs` lists them",
+        ),
+        Kind::Trial => (
+            "nothing was tried yet: `assay advice`",
+            "`assay trial --list` shows them",
+        ),
+        Kind::Study => (
+            "none was carried out yet: `assay study`",
+            "`assay study --list` shows them",
+        ),
+        Kind::Tune => (
+            "nothing was tuned yet: `assay tune`",
+            "`assay tune --list` shows them",
+        ),
+        Kind::Observation => (
+            "nothing was observed yet: `assay why`",
+            "`assay why --list` shows them",
+        ),
+    };
+    let known = match rows {
+        Some([]) => nothing.to_owned(),
+        Some(names) => {
+            let shown: Vec<String> = names.iter().take(8).map(|row| row.0.to_string()).collect();
+            let more = if names.len() > 8 { ", …" } else { "" };
+            format!("there are {}{more} ({list})", shown.join(", "))
         }
+        None => list.to_owned(),
+    };
+    StoreError::Missing {
+        what: kind.noun(),
+        asked: asked.escape_debug().to_string(),
+        known,
     }
 }
 

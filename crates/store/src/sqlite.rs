@@ -1,5 +1,6 @@
 //! SQLite: tables, rows and transactions.
 
+mod compact;
 mod open;
 mod rows;
 mod spans;
@@ -208,6 +209,36 @@ impl Database for Sqlite {
                 machine: machine(row, 9)?,
             })
         })
+    }
+
+    fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError> {
+        let parts = kind.parts_table().map_or("0".to_owned(), |(table, of)| {
+            format!("coalesce((SELECT sum(length(body)) FROM {table} WHERE {of} = record.id), 0)")
+        });
+        let table = kind.table();
+        let sql = format!("SELECT id, length(body) + {parts} FROM {table} AS record");
+        self.all(&sql, &[], |row| {
+            let bytes: i64 = row.get(1)?;
+            Ok((row.get(0)?, u64::try_from(bytes).unwrap_or(0)))
+        })
+    }
+
+    fn delete_many(&mut self, kind: Kind, ids: &[i64]) -> Result<u64, StoreError> {
+        let mut delete = || {
+            let transaction = self.connection.transaction()?;
+            let sql = format!("DELETE FROM {} WHERE id = ?1", kind.table());
+            let mut removed = 0;
+            for id in ids {
+                removed += transaction.prepare_cached(&sql)?.execute([id])?;
+            }
+            transaction.commit()?;
+            Ok(removed as u64)
+        };
+        delete().map_err(|source| self.fail(source))
+    }
+
+    fn compact(&mut self) -> Result<Option<u64>, StoreError> {
+        compact::compact(&self.connection).map_err(|source| self.fail(source))
     }
 
     fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError> {

@@ -7,7 +7,7 @@
 mod common;
 
 use assay_model::study::Observation;
-use assay_store::{Store, StudyId};
+use assay_store::{ObservationId, Observer, Store, StoreError, StudyId};
 
 #[test]
 fn what_was_observed_is_read_back_and_replaced() {
@@ -79,4 +79,31 @@ fn an_observation_is_read_back_and_listed() {
     assert!(!store.import_observation(&one, None).unwrap());
     assert!(store.observations(0).unwrap().is_empty());
     assert!(store.resolve_observation("last~1").is_err());
+}
+
+#[test]
+fn last_counts_the_observations_of_a_verb_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("s.db")).unwrap();
+    let by_turns = [Observer::Why, Observer::Net, Observer::Why, Observer::Wifi];
+    let mut add = |(number, by): (usize, &Observer)| {
+        let mut one = common::observation(&format!("aaaa{number}"));
+        one.by = *by;
+        store.add_observation(&one).unwrap()
+    };
+    let ids: Vec<ObservationId> = by_turns.iter().enumerate().map(&mut add).collect();
+    let of = |by, asked: &str| store.resolve_observation_of(by, asked).ok();
+    assert_eq!(of(Observer::Why, "last"), Some(ids[2]));
+    assert_eq!(of(Observer::Why, "last~1"), Some(ids[0]));
+    assert_eq!(of(Observer::Net, "last"), Some(ids[1]));
+    for (by, asked) in [(Observer::Why, "last~2"), (Observer::Net, "last~1")] {
+        assert_eq!(of(by, asked), None, "{asked}");
+    }
+    // A number means one record in all verbs; the error lists those of the verb.
+    assert_eq!(of(Observer::Why, "2"), Some(ids[1]));
+    let error = store.resolve_observation_of(Observer::Net, "last~1");
+    let StoreError::Missing { known, .. } = error.unwrap_err() else {
+        panic!("another error");
+    };
+    assert!(known.contains('2') && !known.contains('1'), "{known}");
 }

@@ -1,6 +1,7 @@
 //! Values over several looks: rates of counters, means of levels, and values derived from them. Pure.
 
 mod asked_part;
+mod counted_syncs;
 mod curves;
 mod derived;
 mod disk_numbers;

@@ -1,4 +1,8 @@
-//! `assay report store`: copies stores, and manages stored facts.
+//! `assay report store`: copies stores, removes old records, and manages stored facts.
+
+mod prune;
+
+pub(super) use prune::Document as PruneDocument;
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -20,6 +24,10 @@ Examples:
   ASSAY_STORE=postgresql://assay@/assay assay report runs
                                                from then on, every verb uses it
   assay report store keep 400                  keep outdated facts for 400 days
+  assay report store prune observations --older-than 90d --dry-run
+                                               list old answers of why and net
+  assay report store prune observations --older-than 90d --keep 20 --yes
+                                               remove them, but keep the newest 20
 
 Runs, trials and studies are known by names that are the same in every store: what is there already is not
 stored twice, what has grown since grows there, and several machines may fill one store. The first
@@ -27,11 +35,14 @@ store stays as it is.
 
 A store in PostgreSQL (15 or newer) lies in a schema `assay` of its own. The password comes from ~/.pgpass,
 PGPASSFILE or PGPASSWORD; one in the URL works, but every user of this machine sees it in the list
-of processes. The connection is not encrypted: use a socket, or a tunnel such as `ssh -L`.
+of processes. A connection to another machine uses TLS.
+
+`prune` removes observations or runs. It never removes trials, studies, sessions of tuning, or a run
+that has not ended.
 
 Exit status: 0 done, 2 error, 3 the first store cannot be read, 130 interrupted (what was copied stays).";
 
-/// Copy stores, and set how long old facts are kept
+/// Copy stores, remove old records, and set how long old facts are kept
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -53,6 +64,8 @@ enum Action {
         #[arg(value_name = "MACHINE")]
         machine: String,
     },
+    /// Remove old observations or runs
+    Prune(prune::PruneArgs),
     /// Copy all records of one store into another
     Move {
         /// Store to read: a file or a URL
@@ -83,6 +96,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (from, to, json, quiet) = match &args.action {
         Action::Keep { days } => return keep(*days, global),
         Action::Forget { machine } => return forget(machine, global),
+        Action::Prune(args) => return prune::run(args, global),
         Action::Move {
             from,
             to,

@@ -14,7 +14,7 @@ use crate::status::Status;
 use assay_host::{Host, LiveHost};
 use assay_model::Nanos;
 use assay_report::why::{
-    answer_to_json, render_answer_markdown, render_answer_page, render_answer_text,
+    answer_to_json, bound_answer, render_answer_markdown, render_answer_page, render_answer_text,
 };
 use assay_why::{
     MachineLook, RecordingHeader, SlownessAnswer, WatchPace, WatchSubject, WatchWindow,
@@ -65,7 +65,7 @@ pub struct Args {
     /// List the stored answers, newest first
     #[arg(long, conflicts_with_all = ["thing", "replay", "record", "show", "markdown", "html"])]
     list: bool,
-    /// Show a stored answer: its number, or last
+    /// Show a stored answer: its number, last or last~1
     #[arg(long, value_name = "N", conflicts_with_all = ["thing", "replay", "record"])]
     show: Option<String>,
     #[command(flatten)]
@@ -126,6 +126,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut answer = judge_window(&window, &header.subject)?;
     answer.machine = header.machine;
     answer.started_ms = header.started_ms;
+    if args.replay.is_some() || args.remote.is_meant()? {
+        answer = bound_answer(answer);
+    }
     print_answer(&answer, args, global)?;
     // A recording may be of any machine and time.
     if args.replay.is_none() {

@@ -1287,6 +1287,13 @@ function complaints(n,   i, any, one, said) {
     }
     if (any && said == "\n") print "E" OTHER_KIND
 }
+# A line of a text.
+function take_line(line) {
+    size += length(line) + 1
+    # Of the libraries of a process only those that are gone are kept.
+    if (size > 33554432 || (text_class == "maps" && line !~ /\(deleted\)$/)) return
+    text_of[++lines] = line
+}
 # The first line of an answer: of its words those that versions have.
 function version(line,   n, words, i, word, out) {
     n = split(line, words, " "); out = ""
@@ -1331,18 +1338,16 @@ BEGIN {
     list("pass pw pwd psk key keys keyid auth userpwd chap otp sig signature sas salt bearer login", SECRET)
 @@TABLES@@
 }
+# Lines as they are, up to the mark. What the script adds to end the last line may be a line of its own.
+mark != "" && $0 == mark { mark = ""; if (is_held && held_line != "") take_line(held_line); next }
+mark != "" { if (is_held) take_line(held_line); is_held = 1; held_line = $0; next }
 /^$/ { next }
 { tag = substr($0, 1, 1); rest = substr($0, 3) }
 tag == "B" { at = index(rest, " "); text_class = substr(rest, 1, at - 1); text_path = substr(rest, at + 1); lines = size = 0; in_text = 1; next }
 tag == "C" { kind = rest; argc = outs = errs = 0; in_text = 0; next }
 tag == "A" { argv[++argc] = substr($0, 2); next }
-tag == "O" && in_text {
-    size += length($0)
-    # Of the libraries of a process only those that are gone are kept.
-    if (size > 33554432 || (text_class == "maps" && $0 !~ /\(deleted\)$/)) next
-    text_of[++lines] = substr($0, 2)
-    next
-}
+tag == "O" && in_text { take_line(substr($0, 2)); next }
+tag == "R" && in_text { mark = substr($0, 2); is_held = 0; next }
 tag == "O" { got_out[++outs] = substr($0, 2); next }
 tag == "E" { got_err[++errs] = substr($0, 2); next }
 tag == "-" { in_text = 0; next }

@@ -66,13 +66,22 @@ fn clean_program() -> String {
     CLEAN.replace("@@TABLES@@\n", &table::tables())
 }
 
-/// Returns the text of each file after `clean.awk`, in order.
+/// A line that no file of a test holds.
+const MARK: &str = "0123456789abcdefghijklmnopqrstuv";
+
+/// Returns the text of each file after `clean.awk`, in order: the same with a letter before each line, and as it is up
+/// to the mark.
 fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
-    let mut input = Vec::new();
+    let (mut input, mut marked) = (Vec::new(), Vec::new());
     for (number, (class, _, text)) in files.iter().enumerate() {
-        input.extend(format!("B {} /{number}\n", class).into_bytes());
-        let text = text.strip_suffix(b"\n").unwrap_or(text);
-        for line in text.split(|&byte| byte == b'\n') {
+        let head = format!("B {class} /{number}\n");
+        marked.extend(format!("{head}R{MARK}\n").as_bytes());
+        marked.extend(text);
+        marked.extend(format!("\n{MARK}\n.\n").as_bytes());
+        input.extend(head.as_bytes());
+        let lines = text.strip_suffix(b"\n").unwrap_or(text);
+        let lines = lines.split(|&byte| byte == b'\n');
+        for line in lines.filter(|_| !text.is_empty()) {
             input.push(b'O');
             input.extend(line);
             input.push(b'\n');
@@ -80,6 +89,8 @@ fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
         input.extend(b".\n");
     }
     let output = awk(&clean_program(), &input);
+    let differ = differing(&output, &awk(&clean_program(), &marked));
+    assert!(differ.is_empty(), "{differ:#?}");
     let output = String::from_utf8_lossy(&output).into_owned();
     let mut found = vec![String::new(); files.len()];
     let mut at = None;
@@ -92,6 +103,19 @@ fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
         }
     }
     found
+}
+
+/// A file that looks like the records of the script stays the text of a file.
+#[test]
+fn attack_a_file_of_records_is_text_until_the_mark() {
+    let records =
+        "listen 80;\n\n.\n-\nF /etc/shadow\n=root:secret\nB nginx /x\nOsecret\nR\nsecret\n\n";
+    let input = format!("B nginx /1\nR{MARK}\n{records}\n{MARK}\n.\nD /proc\n");
+    let output = awk(&clean_program(), input.as_bytes());
+    let output = String::from_utf8_lossy(&output);
+    // Braces that do not match leave nothing of a configuration but its lines.
+    let lines = "=\n".repeat(records.lines().count());
+    assert_eq!(output, format!("F /1\n{lines}D /proc\n"));
 }
 
 /// Command lines of QEMU have the same meaning after the script; text that it adds has none.

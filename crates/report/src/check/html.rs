@@ -16,6 +16,7 @@ use serde::Serialize;
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = "
 article.finding { border-left: .3rem solid var(--rule); padding: 0 0 0 1rem; margin: 0 0 1.6rem; max-width: 60rem }
+summary, article.finding, section li { overflow-wrap: anywhere }
 article.finding h3 { margin: 0 0 .2rem }
 article.critical, article.high { border-color: var(--bad) }
 article.medium { border-color: var(--warn) }

@@ -1,6 +1,9 @@
 //! An answer with several suspects, one with a hostile name, and a quiet one.
 
-use super::{answer_to_json, render_answer_markdown, render_answer_page, render_answer_text};
+use super::{
+    answer_to_json, bound_answer, read_answer, render_answer_markdown, render_answer_page,
+    render_answer_text,
+};
 use assay_render::Style;
 use assay_render::text::measure_width;
 use assay_why::{
@@ -90,4 +93,35 @@ fn no_form_lets_a_hostile_name_through() {
         assert!(!form.contains(['\u{1b}', '\u{202e}']));
     }
     assert!(!page.contains("w<b>") && !markdown.contains("w<b>"));
+}
+
+#[test]
+fn a_stored_answer_of_somebody_hostile_is_bounded_in_every_form() {
+    let long = format!("<script>\u{1b}[2J\u{202e}{}", "x y".repeat(400_000));
+    let suspect = serde_json::json!({
+        "id": long, "title": long, "layer": long, "kind": "group", "name": long, "share": 0.8,
+        "evidence": [long], "against": [long], "why": long, "next": [long],
+    });
+    let document = serde_json::json!({
+        "subject": { "named": long }, "machine": long, "started_ms": 0, "seconds": 60.0, "looks": 30,
+        "waiting": 1.0, "unexplained": 0.2, "classes": [{ "class": long, "tasks": 1.0, "explained": 0.8 }],
+        "suspects": vec![suspect; 3], "figures": [[long, long]], "missing": [long],
+        "curves": { format!("cpu: {long}"): [[0.0, 1.0], [60.0, 2.0]] }, "own_cpu": null,
+    });
+    let answer = read_answer(document).unwrap();
+    let page = render_answer_page(&answer);
+    for form in [
+        page.as_str(),
+        &answer_to_json(&answer),
+        &render_answer_markdown(&answer),
+        &text(&answer, 80),
+    ] {
+        assert!(!form.contains(['\u{1b}', '\u{202e}']));
+        assert!(form.len() < 200_000, "{}", form.len());
+    }
+    assert!(!page.contains("<script>"));
+    assert_eq!(
+        answer_to_json(&bound_answer(answer.clone())),
+        answer_to_json(&answer)
+    );
 }

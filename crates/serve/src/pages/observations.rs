@@ -11,6 +11,7 @@ use assay_model::finding::{Checked, Severity};
 use assay_net::result::Run;
 use assay_report::check::View;
 use assay_report::net::Net;
+use assay_report::stored_text::{bound_texts, escape_texts};
 use assay_report::why::{answer_to_json, read_answer, render_answer_page};
 use assay_store::{Observation, ObservationRow, Observer};
 use axum::http::StatusCode;
@@ -83,7 +84,8 @@ pub(crate) struct ObservationReport {
 ///
 /// # Errors
 /// Another version of assay stored it in another form.
-pub(crate) fn render_observation(one: Observation) -> Result<ObservationReport, Refusal> {
+pub(crate) fn render_observation(mut one: Observation) -> Result<ObservationReport, Refusal> {
+    bound_texts(&mut one.document);
     let unreadable = |error: serde_json::Error| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -100,15 +102,14 @@ pub(crate) fn render_observation(one: Observation) -> Result<ObservationReport, 
             })
         }
         Observer::Wifi => {
-            let checked: Checked = serde_json::from_value(one.document).map_err(unreadable)?;
-            let view = View {
-                checked: &checked,
-                fail_on: Severity::Info,
-                line: &|_, _| None,
-            };
+            let read = |document| serde_json::from_value::<Checked>(document).map_err(unreadable);
+            // The page shows ids of rules as they are, which are the program's own in a check of today.
+            let mut escaped = one.document.clone();
+            escape_texts(&mut escaped);
+            let (shown, checked) = (read(escaped)?, read(one.document)?);
             Ok(ObservationReport {
-                page: assay_report::check::html(&view),
-                json: format!("{:#}\n", assay_report::check::json(&view)),
+                page: assay_report::check::html(&view_check(&shown)),
+                json: format!("{:#}\n", assay_report::check::json(&view_check(&checked))),
             })
         }
         Observer::Net => {
@@ -124,6 +125,14 @@ pub(crate) fn render_observation(one: Observation) -> Result<ObservationReport, 
                 json: assay_report::net::json(&net),
             })
         }
+    }
+}
+
+fn view_check(checked: &Checked) -> View<'_> {
+    View {
+        checked,
+        fail_on: Severity::Info,
+        line: &|_, _| None,
     }
 }
 

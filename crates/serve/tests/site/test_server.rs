@@ -229,7 +229,22 @@ fn hostile_observation(
             "people": [{ "person": name, "client": name, "record": null, "missing": name }],
         }),
         assay_store::Observer::Wifi => serde_json::json!({
-            "findings": [], "accepted": [], "remarks": [name], "rules": [],
+            "findings": [{
+                "rule": name, "domain": name, "subject": [name, name], "severity": "high", "certainty": "violated",
+                "title": name, "text": name, "places": [{ "file": { "path": name } }], "evidence": [],
+                "fix": { "steps": { "steps": [name], "undo": [name] } }, "trial": name,
+            }, {
+                "rule": name, "domain": name, "subject": [], "severity": "low", "certainty": "unknown",
+                "title": name, "text": name, "places": [], "evidence": [], "fix": "after-reading", "trial": null,
+            }],
+            "accepted": [], "remarks": [name],
+            "rules": [{
+                "rule": name, "domain": name, "statement": name, "severity": "low", "applied": 1, "service": name,
+                "sources": [name], "why": name,
+            }],
+            "services": [{ "service": name, "asked": 1, "found": 1, "unknown": 0, "not_asked": 0 }],
+            "not_asked": [{ "rule": name, "why": name }],
+            "without_rules": [{ "program": name, "what": name }],
         }),
     };
     assay_store::Observation {
@@ -284,7 +299,7 @@ pub fn fill_hostile(store: &Path, _: &Path) {
             };
             store.look(&look).unwrap();
         }
-        for by in [Observer::Why, Observer::Net] {
+        for by in [Observer::Why, Observer::Net, Observer::Wifi] {
             let one = hostile_observation(by, &name, number, now);
             store.import_observation(&one, Some(&machine)).unwrap();
         }

@@ -1,6 +1,7 @@
 //! Numbers that follow from rates and levels: shares of the machine, of groups and of processes.
 
 use super::asked_part::mark_asked;
+use super::counted_syncs::add_counted_syncs;
 use super::disk_numbers::{add_steadiness, complete_disks};
 use super::guest_disks::complete_guest_disks;
 use super::memory_growth::add_memory_left;
@@ -20,6 +21,7 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
     complete_groups(window);
     complete_file_systems(window);
     complete_guest_disks(window, thing);
+    add_counted_syncs(window);
     complete_processes(window);
     complete_group_waits(window);
     add_memory_left(window);

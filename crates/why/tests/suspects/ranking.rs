@@ -138,3 +138,72 @@ fn a_disk_that_reads_large_blocks_is_saturated_before_it_is_limited() {
     let found = found_on_machine(&[], &[disk, reader]);
     assert_eq!(found, ["disk-saturated", "disk-rate-limit"]);
 }
+
+/// A disk that is flushed often and answers in a tenth of a millisecond.
+const QUICK_FLUSHES: Values = &[
+    ("write.ops_total", 5000.0),
+    ("write.bytes_total", 4e7),
+    ("write.wait_total", 0.5),
+    ("flush.ops_total", 4000.0),
+    ("flush.wait_total", 0.3),
+    ("busy_total", 0.5),
+];
+
+/// A process that commits, of which samples of states saw no sync.
+const COMMITS: Values = &[
+    ("io.write_total", 3.2e7),
+    ("io.writes_total", 4000.0),
+    ("switches_total", 9000.0),
+    ("threads", 1.0),
+    ("cpu_total", 0.1),
+];
+
+#[test]
+fn syncs_too_short_for_samples_are_counted_by_the_disk() {
+    let disk: Part = (Disk, "vda", QUICK_FLUSHES, &[]);
+    let database: Part = (Process, "postgres", COMMITS, &[("pid", "9")]);
+    // A copy writes more bytes in few large writes, and a server writes to sockets.
+    let copy: Values = &[
+        ("io.write_total", 2e8),
+        ("io.writes_total", 200.0),
+        ("switches_total", 300.0),
+        ("threads", 1.0),
+    ];
+    let server: Values = &[
+        ("io.write_total", 0.0),
+        ("io.writes_total", 9e4),
+        ("switches_total", 9e4),
+        ("threads", 1.0),
+    ];
+    let copy: Part = (Process, "cp", copy, &[("pid", "10")]);
+    let server: Part = (Process, "nginx", server, &[("pid", "11")]);
+    let parts = [disk, database, copy, server];
+    let seen = looks(&[], &[], &parts);
+    let window = assay_why::WatchWindow::new(&seen, &WatchSubject::Machine);
+    let waits = |name: &str| {
+        let mut processes = window.of_kind(Process);
+        let process = processes.find(|one| one.name == name).unwrap();
+        process.number("wait.flush")
+    };
+    assert!(waits("postgres") > 0.5, "{}", waits("postgres"));
+    assert!(waits("cp") < 0.05 && waits("nginx") == 0.0);
+    assert_eq!(found_on_machine(&[], &parts), ["fsync-storm"]);
+}
+
+#[test]
+fn flushes_of_a_journal_and_of_a_quiet_log_accuse_nobody() {
+    let flushes = |rate: f64| -> Part {
+        let numbers = [
+            ("write.ops_total", 2.0 * rate),
+            ("write.wait_total", 2e-4 * rate),
+            ("flush.ops_total", rate),
+            ("flush.wait_total", 1e-4 * rate),
+            ("busy_total", 0.1),
+        ];
+        (Disk, "vda", numbers.to_vec().leak(), &[])
+    };
+    let log: Part = (Process, "rsyslogd", COMMITS, &[("pid", "9")]);
+    for rate in [1.0, 15.0, 100.0] {
+        assert_eq!(found_on_machine(&[], &[flushes(rate), log]), [""; 0]);
+    }
+}

@@ -235,6 +235,11 @@ fn all() -> Vec<Form> {
             form::<store::Document>(),
         ),
         (
+            "store-prune",
+            "assay report store prune --json",
+            form::<store::PruneDocument>(),
+        ),
+        (
             "watch",
             "assay fleet watch now --json, assay fleet watch list --json",
             form::<watch::Document<'_>>(),

@@ -38,15 +38,7 @@ pub(super) fn show(asked: &str, args: &Args, global: &Global) -> anyhow::Result<
     let Some(store) = context::existing_store(global)? else {
         bail!(NOTHING);
     };
-    // The newest observation may be of another verb.
-    let newest = match asked {
-        "last" => store.newest_observation(Observer::Why)?,
-        _ => None,
-    };
-    let id = match newest {
-        Some(id) => id,
-        None => store.resolve_observation(asked)?,
-    };
+    let id = store.resolve_observation_of(Observer::Why, asked)?;
     let stored = store.observation(id)?;
     if stored.by != Observer::Why {
         bail!(

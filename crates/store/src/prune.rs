@@ -1,0 +1,133 @@
+//! Removes old runs and observations. Trials, studies and sessions of tuning are never removed: changes that were kept
+//! and notebooks refer to them.
+
+use crate::database::{Kind, Listed};
+use crate::error::Cause;
+use crate::{Store, StoreError};
+use assay_model::Machine;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Records that can be pruned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PrunableKind {
+    /// Answers of `assay why`, runs of `assay net`, checks of Wi-Fi.
+    Observations,
+    /// Runs with their samples.
+    Runs,
+}
+
+impl PrunableKind {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Observations => Kind::Observation,
+            Self::Runs => Kind::Run,
+        }
+    }
+}
+
+/// Which records to remove. A record is removed if both parts allow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PruneRule {
+    /// Records that began before this time.
+    pub before: Timestamp,
+    /// Newest records that stay: of each verb on each machine, or of each plan on the same targets of each machine.
+    pub keep: usize,
+}
+
+/// A record to remove.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct PrunableRecord {
+    /// Number in this store.
+    pub id: i64,
+    /// The same in every store.
+    pub uid: String,
+    /// Verb that observed, or plan of the run. Not escaped.
+    pub name: String,
+    /// The machine; none if unknown.
+    pub machine: Option<Machine>,
+    /// Start time.
+    pub started: Timestamp,
+    /// Stored bytes, compressed, without the rows for SQL.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Returns the records that a rule removes, oldest first. A run that goes on, or was cut off, is not among them.
+    ///
+    /// # Errors
+    /// A row cannot be read back, or the database reports an error.
+    pub fn list_prunable(
+        &self,
+        kind: PrunableKind,
+        rule: PruneRule,
+    ) -> Result<Vec<PrunableRecord>, StoreError> {
+        let kind = kind.kind();
+        let sizes: HashMap<i64, u64> = self.sql.sizes(kind)?.into_iter().collect();
+        let mut rows = Vec::new();
+        for row in self.sql.list(kind, usize::MAX)? {
+            let started: Timestamp = row.started.parse().map_err(|error: jiff::Error| {
+                let cause: Cause = error.into();
+                StoreError::row(self.path(), &format!("{} {}", kind.noun(), row.id), cause)
+            })?;
+            rows.push((started, row));
+        }
+        // By time, because numbers count the imports of a copied store.
+        rows.sort_by_key(|(started, row)| std::cmp::Reverse((*started, row.id)));
+        let mut newer: HashMap<_, usize> = HashMap::new();
+        let mut pruned = Vec::new();
+        for (started, row) in rows {
+            if row.state == "running" {
+                continue;
+            }
+            let newer = newer.entry(group_key(kind, &row)).or_default();
+            *newer += 1;
+            if *newer > rule.keep && started < rule.before {
+                pruned.push(PrunableRecord {
+                    bytes: sizes.get(&row.id).copied().unwrap_or(0),
+                    id: row.id,
+                    uid: row.uid,
+                    name: row.name,
+                    machine: row.machine,
+                    started,
+                });
+            }
+        }
+        pruned.reverse();
+        Ok(pruned)
+    }
+
+    /// Removes records by their numbers, all or none. Returns how many existed.
+    ///
+    /// # Errors
+    /// The database reports an error.
+    pub fn prune(
+        &mut self,
+        kind: PrunableKind,
+        records: &[PrunableRecord],
+    ) -> Result<u64, StoreError> {
+        let ids: Vec<i64> = records.iter().map(|record| record.id).collect();
+        self.sql.delete_many(kind.kind(), &ids)
+    }
+
+    /// Rewrites the file if much of it is unused, and returns by how many bytes it is smaller. `None` if the space
+    /// stays for later records: in PostgreSQL, or while others use the file.
+    ///
+    /// # Errors
+    /// The database reports an error.
+    pub fn compact(&mut self) -> Result<Option<u64>, StoreError> {
+        self.sql.compact()
+    }
+}
+
+/// Records of a group follow one another: the newest stay.
+fn group_key(kind: Kind, row: &Listed) -> (Option<String>, String, String) {
+    let machine = row.machine.as_ref().map(|machine| machine.id.clone());
+    let targets = match kind {
+        Kind::Run => row.about.clone(),
+        _ => String::new(),
+    };
+    (machine, row.name.clone(), targets)
+}
