@@ -15,7 +15,6 @@ mod container_files;
 mod database_access;
 mod dependencies;
 mod docker;
-mod elf_sections;
 mod file_modes;
 mod guest_devices;
 mod haproxy;

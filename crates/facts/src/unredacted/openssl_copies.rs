@@ -2,11 +2,9 @@
 //! itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`, crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part
 //! of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A dynamically linked program contains at most the version.
 //!
-//! In an ELF file only its data is read (`elf_sections`), in others all.
 //! Running programs are searched, and on a machine or a tree of its files also /usr/local and /opt, where packages
 //! install nothing. For programs of users only the kind of directory is reported.
 
-use super::elf_sections::find_data;
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
 use assay_host::{FileKind, HostError, REPEATED};
@@ -32,8 +30,6 @@ const BY_HAND: [&str; 4] = [
 const INSIDE: [&str; 4] = ["", "bin", "sbin", "lib"];
 /// Most files that are searched.
 const MOST_FILES: usize = 512;
-/// Bytes of a part that are read at once.
-const PIECE: u64 = 1 << 20;
 /// Most bytes that are searched in total.
 const MOST_BYTES: u64 = 4 << 30;
 
@@ -55,22 +51,14 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if !is_new || stat.kind != FileKind::Regular {
             continue;
         }
-        let parts = find_data(g.host, &program.open, stat.size);
-        let bytes = parts.as_ref().map_or(stat.size, |parts| {
-            parts.iter().map(|part| part.end - part.start).sum()
-        });
-        if seen.len() > MOST_FILES || bytes > left {
+        if seen.len() > MOST_FILES || stat.size > left {
             let why = "more programs than are looked at for copies of libraries";
             g.facts
                 .unknown("openssl-copy", why, FactKind::Runtime, "/proc/PID/exe");
             return;
         }
-        left -= bytes;
-        let release = match &parts {
-            Some(parts) => release_in_parts(g, &program.open, parts),
-            None => release(g, &program.open),
-        };
-        let Some(release) = release else {
+        left -= stat.size;
+        let Some(release) = release(g, &program.open) else {
             continue;
         };
         let path = program.path.to_string_lossy();
@@ -211,30 +199,6 @@ fn loaded_parts<H: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<Vec<
         offset..offset.saturating_add(size)
     };
     Some(parts.map(range).collect())
-}
-
-/// Returns the version of the copy in the parts of a file with data, if there is one.
-fn release_in_parts(g: &Gather<'_>, path: &Path, parts: &[Range<u64>]) -> Option<String> {
-    let mut found = Found::default();
-    for part in parts {
-        let mut at = part.start;
-        while at < part.end {
-            let length = (part.end - at).min(PIECE);
-            let piece = g
-                .host
-                .read_part(path, at, usize::try_from(length).ok()?)
-                .ok()?;
-            if found.look(&piece) {
-                return found.release();
-            }
-            at += length;
-            // A text may cross the end of a piece.
-            if at < part.end {
-                at -= assay_host::REPEATED as u64;
-            }
-        }
-    }
-    found.release()
 }
 
 /// Texts found in a file so far.
