@@ -207,15 +207,6 @@ pub trait Host: Send + Sync {
         Ok(())
     }
 
-    /// Reads at most `length` bytes (of at most [`MAX_BYTES`]) of a regular file from an offset on; fewer at its
-    /// end.
-    ///
-    /// # Errors
-    /// The file does not exist, is not readable, is not a regular file, or the host only reads whole files.
-    fn read_part(&self, path: &Path, _offset: u64, _length: usize) -> Result<Vec<u8>, HostError> {
-        Err(HostError::path(path, "only read as a whole here"))
-    }
-
     /// Returns the names in a directory, sorted.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::{
 };
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use std::ffi::{OsStr, OsString};
-use std::io::{Read as _, Seek as _};
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -76,17 +76,6 @@ impl Host for LiveHost {
             kept = end.min(REPEATED);
             piece.copy_within(end - kept..end, 0);
         }
-    }
-
-    fn read_part(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
-        let fail = |error: std::io::Error| HostError::io(path, &error);
-        let mut file = open(path)?;
-        file.seek(std::io::SeekFrom::Start(offset)).map_err(fail)?;
-        let mut bytes = Vec::new();
-        file.take(length.min(MAX_BYTES) as u64)
-            .read_to_end(&mut bytes)
-            .map_err(fail)?;
-        Ok(bytes)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {

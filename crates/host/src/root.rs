@@ -100,12 +100,6 @@ impl Host for Root {
         self.answer(path, true, |place| LiveHost.scan(place, look))
     }
 
-    fn read_part(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
-        self.answer(path, true, |place| {
-            LiveHost.read_part(place, offset, length)
-        })
-    }
-
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
         self.answer(dir, true, |place| LiveHost.list(place))
     }

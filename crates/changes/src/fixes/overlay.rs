@@ -109,16 +109,6 @@ impl Host for Overlay<'_> {
         }
     }
 
-    fn read_part(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
-        match self.changed(path) {
-            Some(bytes) => {
-                let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
-                Ok(bytes[start..].iter().take(length).copied().collect())
-            }
-            None => self.below.read_part(path, offset, length),
-        }
-    }
-
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
         self.below.list(dir)
     }
