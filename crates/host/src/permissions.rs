@@ -1,7 +1,7 @@
 //! Reads and changes permission bits and owners of files and directories, without following links.
 //!
 //! The object is opened below its directory, whose path contains no link, and all calls use its descriptor: a name
-//! that somebody exchanges meanwhile leads to no other object.
+//! that somebody exchanges in between leads to no other object.
 
 use crate::error::HostError;
 use crate::held::Identity;
@@ -94,7 +94,8 @@ fn check_opened(
         let (word, letter) = mark.words();
         let shown = shell_word(path);
         let reason = format!(
-            "it is {word} (chattr +{letter}), so somebody wants it to stay as it is. If it shall change all the same: `chattr -{letter} {shown}`, then the same command again, then `chattr +{letter} {shown}`"
+            "it is {word} (chattr +{letter}), so somebody wants it to stay as it is. If it shall change all the \
+             same: `chattr -{letter} {shown}`, then the same command again, then `chattr +{letter} {shown}`"
         );
         return Err(HostError::path(path, reason));
     }

@@ -20,8 +20,10 @@ pub const LINE_GROUPS: [Group; 3] = [
                 "nginx-alias-traversal",
                 NGINX,
                 Whole(
-                    "server {\n    listen 4411;\n    location /img { # pictures\n        alias /srv/images/;\n    }\n}\n\
-                     server {\n    listen 4412;\n    add_header Strict-Transport-Security \"includeSubDomains\" always;\n}\n",
+                    "server {\n    listen 4411;\n    location /img { # pictures\n\
+                    \x20       alias /srv/images/;\n    }\n}\n\
+                     server {\n    listen 4412;\n\
+                    \x20   add_header Strict-Transport-Security \"includeSubDomains\" always;\n}\n",
                 ),
             ),
             fault("nginx-hsts-void", NGINX, Append("")),
@@ -243,7 +245,8 @@ pub const LINE_GROUPS: [Group; 3] = [
                 "proftpd-anonymous-write",
                 "proftpd/proftpd.conf",
                 Whole(
-                    "RootLogin on\nUser nobody\nGroup nogroup\n<Anonymous /srv>\n User nobody\n <Directory incoming>\n  \
+                    "RootLogin on\nUser nobody\nGroup nogroup\n<Anonymous /srv>\n User nobody\n\
+                    \x20<Directory incoming>\n  \
                      <Limit STOR>\n   AllowAll\n  </Limit>\n </Directory>\n</Anonymous>\n",
                 ),
             ),

@@ -160,7 +160,7 @@ impl<'a> Draft<'a> {
         let new = edit_line(edit, old).ok_or_else(unfit)?;
         let section = assay_config::line_section(&text, line, &new).ok_or_else(unfit)?;
         let key = ConfigKey { section, key: new };
-        // Two exchanges that share a form could not be told apart when they are undone.
+        // Two exchanges that share a form could not be distinguished when they are undone.
         let forms = |key: &ConfigKey| [key.section[0].clone(), key.key.clone()];
         let meets = |known: &ConfigKey| {
             let (known, own) = (forms(known), forms(&key));
