@@ -1,5 +1,4 @@
-//! Finds rounds whose rate differs tenfold from the others: one round of five at a fiftieth of the rate makes
-//! the mean
+//! Finds rounds whose rate differs tenfold from the others: one round of five at a fiftieth of the rate makes the mean
 //! meaningless. Shifts that last are in `shift`, doubts about web loads in `web::drift`.
 
 use crate::workload_groups::WorkloadGroup;
@@ -22,9 +21,8 @@ pub struct OddRounds {
 }
 
 impl OddRounds {
-    /// Finds the outliers among rounds with their rates; `None` if no round differs tenfold from the median.
-    /// Of two rounds,
-    /// the slower one is the outlier.
+    /// Finds the outliers among rounds with their rates; `None` if no round differs tenfold from the median. Of two
+    /// rounds, the slower one is the outlier.
     #[must_use]
     pub fn find(rates: &[(u32, f64)]) -> Option<Self> {
         let rates = rates.iter().filter(|(_, rate)| *rate > 0.0);

@@ -91,9 +91,8 @@ struct Watch {
     old: BTreeSet<u32>,
     /// For each upstream: number of waiting sockets over all looks, and its counters at the first look.
     upstreams: BTreeMap<Address, (usize, CountedSince)>,
-    /// Waiting sockets without a known process, by upstream and user: a proxy may open and close a connection
-    /// within one
-    /// look.
+    /// Waiting sockets without a known process, by upstream and user: a proxy may open and close a connection within
+    /// one look.
     unassigned: BTreeMap<(SocketAddr, u32), Unassigned>,
 }
 
@@ -172,9 +171,9 @@ impl Watch {
         self.unassigned.entry(key).or_default()
     }
 
-    /// Adds the sockets without a known process to the upstreams of which the server was seen to be a client:
-    /// a connection
-    /// that lasts a few milliseconds is often gone, or not there yet, when the descriptors of its process are listed.
+    /// Adds the sockets without a known process to the upstreams of which the server was seen to be a client: a
+    /// connection that lasts a few milliseconds is often gone, or not there yet, when the descriptors of its process
+    /// are listed.
     fn assign_short_connections(&mut self) {
         for ((address, _), sockets) in &self.unassigned {
             let known = self.upstreams.get_mut(&Address::Tcp(*address));

@@ -7,7 +7,7 @@ pub type Planted = (&'static str, fn(String) -> String);
 pub type Case = (&'static str, &'static [Planted]);
 
 /// Every page whose remedy is a change of a file.
-pub const CASES: [Case; 42] = [
+pub const CASES: [Case; 43] = [
     (
         "ssh-usedns",
         &[
@@ -236,6 +236,12 @@ pub const CASES: [Case; 42] = [
         "postfix-unknown-recipients",
         &[("postfix/main.cf", |text| {
             format!("{text}local_recipient_maps =\n")
+        })],
+    ),
+    (
+        "postfix-xclient-open",
+        &[("postfix/main.cf", |text| {
+            format!("{text}smtpd_authorized_xclient_hosts = 0.0.0.0/0\n")
         })],
     ),
     (

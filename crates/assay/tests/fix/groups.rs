@@ -84,13 +84,14 @@ const GROUPS: [Group; 5] = [
                      LoadModule proxy_module /usr/lib/apache2/modules/mod_proxy.so\n\
                      <Directory />\n  # all\n  Require all granted\n</Directory>\n\
                      <Location \"/status\">\n\tSetHandler server-status\n\tRequire all granted\n</Location>\n\
-                     TraceEnable On\nProxyRequests On\n\
+                     TraceEnable On\nProxyRequests On\nSSLInsecureRenegotiation on\n\
                      <VirtualHost *:4403>\n  SSLEngine on\n  SSLProtocol -all +TLSv1 +TLSv1.2\n  \
                      SSLCipherSuite HIGH:RC4-SHA:DES-CBC3-SHA:!aNULL\n</VirtualHost>\n",
                 ),
             ),
             fault("apache-status-open", APACHE, Append("")),
             fault("apache-trace-on", APACHE, Append("")),
+            fault("apache-insecure-renegotiation", APACHE, Append("")),
             fault("apache-forward-proxy-open", APACHE, Append("")),
             fault("web-server-tls-1-0", APACHE, Append("")),
             fault("web-server-rc4", APACHE, Append("")),
@@ -352,11 +353,14 @@ const GROUPS: [Group; 5] = [
                 FSTAB,
                 Append(
                     "/dev/vdb /srv/a xfs noatime,nobarrier,noauto 0 0\n/dev/vdc /srv/b ext4 barrier=0,noauto 0 0\n\
-                     nas:/a\t/mnt/nas nfs4 defaults 0 0 # nas\n",
+                     nas:/a\t/mnt/nas nfs4 soft,timeo=30 0 0 # nas\n\
+                     //nas/b /mnt/b cifs credentials=/root/nas,vers=1.0,nofail 0 0\n",
                 ),
             ),
             fault("fstab-barriers-off", FSTAB, Append("")),
             fault("network-mount-waits", FSTAB, Append("")),
+            fault("nfs-soft-writes", FSTAB, Append("")),
+            fault("cifs-1-mounted", FSTAB, Append("")),
             fault(
                 "zfs-nocacheflush",
                 "modprobe.d/zfs.conf",

@@ -24,12 +24,15 @@ fn is_form(line: &[u8], old: &str, new: &str) -> bool {
     line == old.as_bytes() || line == new.as_bytes()
 }
 
+/// Range of a line in its file, and its text.
+type Line<'a> = (Range<usize>, &'a [u8]);
+
 /// Returns the line of a key, and its present form.
 fn find<'a>(
     text: &'a [u8],
     section: &[String],
     new: &str,
-) -> Result<Option<(Range<usize>, &'a [u8])>, ConfError> {
+) -> Result<Option<Line<'a>>, ConfError> {
     let refused = |why| ConfError::Key {
         key: new.to_owned(),
         why,

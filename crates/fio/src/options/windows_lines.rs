@@ -1,5 +1,4 @@
-//! Rewrites commands that were typed into a prompt of Windows (cmd or PowerShell) as a shell of Linux writes
-//! them: the
+//! Rewrites commands that were typed into a prompt of Windows (cmd or PowerShell) as a shell of Linux writes them: the
 //! prompt, paths with backslashes, and the marks that continue a line.
 
 use std::borrow::Cow;
@@ -40,9 +39,8 @@ fn names_fio(line: &str) -> bool {
     line.split_whitespace().any(|word| word == "fio")
 }
 
-/// Returns a call of fio behind a prompt of Windows, or by a path of Windows, in the form of Linux; `None` for
-/// all other
-/// lines.
+/// Returns a call of fio behind a prompt of Windows, or by a path of Windows, in the form of Linux; `None` for all
+/// other lines.
 fn rewrite_call(line: &str) -> Option<String> {
     let line = line.trim_start();
     let behind = strip_windows_prompt(line);

@@ -96,8 +96,7 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
 }
 
 /// Returns the deepest queue that fio counted in a job of this result, as the level of fio's table to which it
-/// belongs:
-/// 16 for 9 to 16. `None` without a count, or for the last level, which has no end.
+/// belongs: 16 for 9 to 16. `None` without a count, or for the last level, which has no end.
 fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     let levels = evidence
         .results
@@ -108,8 +107,7 @@ fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     deepest.max().filter(|level| *level < u32::MAX)
 }
 
-/// Whether a result is not from Linux, whose C library does the requests of posixaio one after another: its
-/// files have
+/// Whether a result is not from Linux, whose C library does the requests of posixaio one after another: its files have
 /// names of macOS, or fio names a device of a BSD.
 fn is_of_another_system(evidence: &DoubtEvidence) -> bool {
     const ELSEWHERE: [&str; 7] = [

@@ -1,6 +1,5 @@
-//! Detects servers that stop for a moment. Few requests meet such a stall in a closed loop, because each
-//! connection waits
-//! for its answer, so the percentiles hide the stall; the time of these few requests shows it.
+//! Detects servers that stop for a moment. Few requests meet such a stall in a closed loop, because each connection
+//! waits for its answer, so the percentiles hide the stall; the time of these few requests shows it.
 
 use super::doubts::generator;
 use super::limit::{build_limit, format_percent};
@@ -15,8 +14,7 @@ const SLOW: u64 = 10;
 /// Shortest slow answer in nanoseconds: a scheduler may keep a thread for some milliseconds.
 const SHORTEST: u64 = 10_000_000;
 /// Shortest slow answer in nanoseconds if the generator itself waits for a CPU: it then reads answers tens of
-/// milliseconds
-/// late.
+/// milliseconds late.
 const SHORTEST_BESIDE: u64 = 100_000_000;
 /// Fraction of the answers from which slow answers are visible in p99.
 const VISIBLE: f64 = 0.01;

@@ -40,8 +40,7 @@ fn describe_throttling(quota: Option<&QuotaUse>) -> Option<String> {
 }
 
 /// Checks for a CPU quota that stops the server. Which periods a quota stopped is counted by the kernel, so a
-/// generator
-/// without CPU time does not weaken this evidence.
+/// generator without CPU time does not weaken this evidence.
 pub(super) fn limit_by_quota(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
     let stopped = describe_throttling(server.quota.as_ref())?;

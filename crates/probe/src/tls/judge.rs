@@ -419,18 +419,16 @@ const PUBLIC_DAYS: [(&str, i64); 4] = [
     ("", 398),
 ];
 
-/// Returns the limit of a public authority for a certificate issued on this day (`2026-03-15`), and the day
-/// from which the
-/// limit holds; the oldest limit without a day.
+/// Returns the limit of a public authority for a certificate issued on this day (`2026-03-15`), and the day from which
+/// the limit holds; the oldest limit without a day.
 fn find_longest_lifetime(issued: Option<&str>) -> (&'static str, i64) {
     let [.., oldest] = PUBLIC_DAYS;
     let holds = |(since, _): &(&str, i64)| issued.is_some_and(|issued| issued >= *since);
     PUBLIC_DAYS.into_iter().find(holds).unwrap_or(oldest)
 }
 
-/// Judges the lifetime of a certificate. The limits since 2026 bind public authorities only, so a certificate
-/// that this
-/// machine does not trust (`public` is false) is judged by the oldest limit.
+/// Judges the lifetime of a certificate. The limits since 2026 bind public authorities only, so a certificate that
+/// this machine does not trust (`public` is false) is judged by the oldest limit.
 fn lifetime(leaf: &Certificate, public: bool, out: &mut Vec<Remark>) {
     let hours = leaf.not_after.duration_since(leaf.not_before).as_hours();
     // The validity includes the last second. Rounding up counts a day less an hour as a day.

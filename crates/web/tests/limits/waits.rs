@@ -195,9 +195,8 @@ fn a_full_worker_of_gunicorn() {
 struct Group(PathBuf);
 
 impl Group {
-    /// Creates a group that may use this fraction of a CPU. On a machine with much other work, a program gets
-    /// little CPU time
-    /// anyway: the fraction must be below that.
+    /// Creates a group that may use this fraction of a CPU. On a machine with much other work, a program gets little
+    /// CPU time anyway: the fraction must be below that.
     fn with_quota(share: f64) -> Option<Self> {
         let name = format!("assay-web-{}", std::process::id());
         let quota = (share * 100_000.0) as u64;

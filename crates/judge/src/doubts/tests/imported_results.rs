@@ -124,8 +124,7 @@ fn the_default_engine_of_other_systems() {
     }
 }
 
-/// posixaio: glibc does the requests of a file one after another, macOS and the BSDs limit their number, and
-/// fio's own
+/// posixaio: glibc does the requests of a file one after another, macOS and the BSDs limit their number, and fio's own
 /// count shows that limit.
 #[test]
 fn posixaio_of_other_systems() {

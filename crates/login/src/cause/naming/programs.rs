@@ -210,9 +210,8 @@ pub(super) fn program_name(words: &[String]) -> String {
     "unknown".to_owned()
 }
 
-/// Returns whether a command line is that of a shell with start-up files. A login shell that is a script has
-/// its path in
-/// the second word.
+/// Returns whether a command line is that of a shell with start-up files. A login shell that is a script has its path
+/// in the second word.
 fn is_known_shell(words: &[String]) -> bool {
     const SHELLS: [&str; 13] = [
         "bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "ksh93", "mksh", "fish", "csh",
