@@ -17,7 +17,12 @@ const MACHINES: [(&str, &[&str]); 17] = [
     ),
     (
         "fstab-xfs-nobarrier",
-        &["fstab-barriers-off", "fstab-option-refused"],
+        &[
+            "cifs-1-mounted",
+            "fstab-barriers-off",
+            "fstab-option-refused",
+            "fstab-password",
+        ],
     ),
     ("libvirt-transient", &[]),
     ("md-degraded", &["md-degraded"]),

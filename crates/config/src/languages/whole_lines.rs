@@ -28,11 +28,7 @@ fn is_form(line: &[u8], old: &str, new: &str) -> bool {
 type Line<'a> = (Range<usize>, &'a [u8]);
 
 /// Returns the line of a key, and its present form.
-fn find<'a>(
-    text: &'a [u8],
-    section: &[String],
-    new: &str,
-) -> Result<Option<Line<'a>>, ConfError> {
+fn find<'a>(text: &'a [u8], section: &[String], new: &str) -> Result<Option<Line<'a>>, ConfError> {
     let refused = |why| ConfError::Key {
         key: new.to_owned(),
         why,

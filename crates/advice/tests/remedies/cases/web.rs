@@ -32,24 +32,7 @@ printf 'server.document-root = "/tmp"\nserver.modules = ()\ninclude "/etc/lightt
 lighttpd -tt -f /etc/lighttpd/lighttpd.conf
 "#;
 
-/// The modules that the package has, linked like those of a server: a2dismod refuses files of one's own.
-const MODULES: &str = r#"
-for one in apache2.conf envvars ports.conf magic mods-available; do cp -a "/host/etc/apache2/$one" /etc/apache2/; done
-mkdir -p /etc/apache2/conf-enabled /etc/apache2/sites-enabled /var/log/apache2
-cd /etc/apache2/mods-enabled
-for one in *; do [ ! -e "../mods-available/$one" ] || ln -sf "../mods-available/$one" "$one"; done
-ln -sf ../mods-available/authz_core.load .
-"#;
-
 pub const CASES: &[&[Case]] = &[&[
-    Case {
-        page: "apache-prefork",
-        trees: &[],
-        needs: "a2dismod",
-        furnish: MODULES,
-        acts: &[PasteIn("a2dismod mpm_prefork", &[], r#"sh -ec "$COMMAND""#)],
-        accepted: "apachectl configtest",
-    },
     Case {
         page: "nginx-worker-processes",
         trees: &[],
