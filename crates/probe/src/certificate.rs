@@ -6,7 +6,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::error::Error;
 use std::net::IpAddr;
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate, X509Extension};
 use x509_parser::public_key::PublicKey;
 
 /// The fields of a certificate that the checks use.
@@ -40,6 +40,9 @@ pub struct Certificate {
     pub fingerprint: String,
     /// Pin of the public key.
     pub pin: Pin,
+    /// The certificate contains timestamps of transparency logs (RFC 6962), as those of public authorities do.
+    #[serde(skip)]
+    pub(crate) is_logged: bool,
     /// Only the DNS names.
     #[serde(skip)]
     dns: Vec<String>,
@@ -99,6 +102,7 @@ impl Certificate {
             is_ca: constraints.is_some_and(|extension| extension.value.ca),
             for_servers: usage.is_none_or(|usage| usage.value.any || usage.value.server_auth),
             must_staple: must_staple(&read),
+            is_logged: find_extension(&read, "1.3.6.1.4.1.11129.2.4.2").is_some(),
             not_before: time(read.validity().not_before)?,
             not_after: time(read.validity().not_after)?,
             key: name,
@@ -151,14 +155,20 @@ fn address(name: &GeneralName<'_>) -> Option<IpAddr> {
     four.or_else(|_| six()).ok()
 }
 
+/// Returns the extension with this object identifier.
+fn find_extension<'a, 'b>(
+    certificate: &'b X509Certificate<'a>,
+    id: &str,
+) -> Option<&'b X509Extension<'a>> {
+    let mut extensions = certificate.extensions().iter();
+    extensions.find(|extension| extension.oid.to_id_string() == id)
+}
+
 /// Returns whether the TLS feature extension (RFC 7633) contains `status_request` (5) or `status_request_v2`
 /// (17).
 fn must_staple(certificate: &X509Certificate<'_>) -> bool {
     const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
-    let extension = certificate
-        .extensions()
-        .iter()
-        .find(|extension| extension.oid.to_id_string() == TLS_FEATURE);
+    let extension = find_extension(certificate, TLS_FEATURE);
     // The extension is a sequence of small integers: 30 LENGTH (02 01 FEATURE)*.
     extension.is_some_and(|extension| match extension.value {
         [0x30, _, rest @ ..] => rest

@@ -213,14 +213,18 @@ fn certificates_that_live_too_long() {
     if lacks(&["openssl"]) {
         return;
     }
-    for (days, wanted) in [
-        (90, None),
-        (398, None),
-        (400, Some("note")),
-        (900, Some("weak")),
+    // Timestamps of transparency logs, which the certificates of public authorities contain.
+    let logged = &["1.3.6.1.4.1.11129.2.4.2=DER:04:02:00:00"][..];
+    for (days, extensions, wanted) in [
+        (90, &[][..], None),
+        (398, &[], None),
+        (400, &[], Some("note")),
+        (900, &[], Some("weak")),
+        (40, logged, None),
+        (300, logged, Some("note")),
     ] {
         let authority = Authority::new();
-        authority.server_for("leaf", "root", &[], days);
+        authority.server_for("leaf", "root", extensions, days);
         let found = scan_trusting(&authority, &s_server(&authority, "leaf", &[], &[]));
         let severity = remark(&found, "tls-long-validity").map(|one| one.severity.name());
         assert_eq!(severity, wanted, "{days}");

@@ -327,7 +327,7 @@ fn certificates(chain: &Chain, host: &str, now: Timestamp, out: &mut Vec<Remark>
     trust(chain, leaf, now, out);
     order(chain, out);
     staple(chain, leaf, out);
-    lifetime(leaf, chain.distrust.is_none(), out);
+    lifetime(leaf, out);
     for (at, certificate) in chain.certificates.iter().enumerate() {
         strength(at, certificate, out);
     }
@@ -427,14 +427,14 @@ fn find_longest_lifetime(issued: Option<&str>) -> (&'static str, i64) {
     PUBLIC_DAYS.into_iter().find(holds).unwrap_or(oldest)
 }
 
-/// Judges the lifetime of a certificate. The limits since 2026 bind public authorities only, so a certificate that
-/// this machine does not trust (`public` is false) is judged by the oldest limit.
-fn lifetime(leaf: &Certificate, public: bool, out: &mut Vec<Remark>) {
+/// Judges the lifetime of a certificate. The limits since 2026 bind public authorities only, whose certificates are in
+/// transparency logs; others are judged by the oldest limit.
+fn lifetime(leaf: &Certificate, out: &mut Vec<Remark>) {
     let hours = leaf.not_after.duration_since(leaf.not_before).as_hours();
     // The validity includes the last second. Rounding up counts a day less an hour as a day.
     let days = (hours + 1) / 24;
     let issued = leaf.not_before.strftime("%Y-%m-%d").to_string();
-    let (since, most) = find_longest_lifetime(public.then_some(&issued));
+    let (since, most) = find_longest_lifetime(leaf.is_logged.then_some(&issued));
     let since = match since {
         "" => String::new(),
         since => format!(" from {since} on"),
