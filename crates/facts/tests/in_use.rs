@@ -201,11 +201,18 @@ fn attack_an_image_of_qemu_is_refused() {
     let Ok(mut nbd) = started else {
         return assay_testing::skipped("qemu-nbd", "it is not installed");
     };
+    // The socket may exist before the image is locked.
     let start = Instant::now();
+    let mut looked = file(&LiveHost, &path, true);
+    while looked.is_ok() && start.elapsed() < Duration::from_secs(30) {
+        drop(looked);
+        std::thread::sleep(Duration::from_millis(20));
+        looked = file(&LiveHost, &path, true);
+    }
     while !socket.exists() && start.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let file_said = reasons(file(&LiveHost, &path, true));
+    let file_said = reasons(looked);
     // The same image through a loop device.
     let device_said = Loop::on(&path).map(|disk| reasons(device(&LiveHost, disk.path(), true)));
     nbd.kill().unwrap();
