@@ -133,7 +133,7 @@ fn tables_may_stand_in_folders_of_a_prefix() {
 fn an_empty_table_has_no_files() {
     for name in ["pyarrow", "duckdb"] {
         let empty = folder().join(format!("empty/{name}.parquet"));
-        let answer = ask(&[empty.clone()], 3, 1).unwrap();
+        let answer = ask(std::slice::from_ref(&empty), 3, 1).unwrap();
         assert_eq!(answer.problems, [""; 0], "{name}");
         assert_eq!((answer.contents, answer.bytes), (0, 0), "{name}");
         let beside = ask(&[empty, folder().join("pyarrow-plain.parquet")], 3, 1).unwrap();

@@ -144,10 +144,10 @@ impl Series {
         let change = |from: &Level, to: &Level| (to.median / from.median).ln().abs();
         // A gradual change is several shifts, of which each may be small.
         let levels = split_at_shifts(&values, &found);
-        let pairs = levels.iter().enumerate().flat_map(|(at, from)| {
-            let later = levels[at + 1..].iter().map(move |to| (from, to));
-            later
-        });
+        let pairs = levels
+            .iter()
+            .enumerate()
+            .flat_map(|(at, from)| levels[at + 1..].iter().map(move |to| (from, to)));
         let (from, to) = pairs.max_by(|a, b| change(a.0, a.1).total_cmp(&change(b.0, b.1)))?;
         let ratio = to.median / from.median;
         let factor = ratio.max(ratio.recip());
