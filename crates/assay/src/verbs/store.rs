@@ -2,6 +2,7 @@
 
 mod prune;
 
+#[cfg(feature = "schemas")]
 pub(super) use prune::Document as PruneDocument;
 
 use crate::context::{self, print};
