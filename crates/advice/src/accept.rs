@@ -93,6 +93,13 @@ fn entry(value: &toml::Value, today: Date) -> Result<Entry, String> {
     if entry.reason.trim().is_empty() {
         return Err(format!("`{}` has no reason", entry.rule));
     }
+    if let Some(name) = entry.machine.as_deref()
+        && name.contains(['*', '?'])
+    {
+        return Err(format!(
+            "`{name}` is a pattern; `machine` is the name of one"
+        ));
+    }
     if let Some(day) = &entry.expires {
         let last: Date = day
             .parse()
@@ -176,6 +183,7 @@ mod tests {
             "",
             "reason = \"r\"\nexpries = \"2027-01-01\"",
             "reason = \"r\"\nsubject = \"sshd.scope.7\"",
+            "reason = \"r\"\nmachine = \"box*\"",
         ] {
             assert_eq!(entry(refused), (3, 0, 1), "{refused}");
         }
