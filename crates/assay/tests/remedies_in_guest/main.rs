@@ -9,6 +9,7 @@
 mod common;
 
 mod hypervisor;
+mod kernel;
 mod packages;
 mod pools;
 mod systems;
