@@ -135,24 +135,8 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
         "the cause is a different one each time; the page lists what to read",
     ),
     (
-        "encrypted-disk-without-aes",
-        "the processor of a guest is chosen on its host",
-    ),
-    (
         "firewall-absent",
         "the rules depend on the clients, which only the user knows",
-    ),
-    (
-        "md-mismatch",
-        "the kernel that runs this test may have no md",
-    ),
-    (
-        "lvm-thin-nearly-full",
-        "the kernel that runs this test may have no device mapper",
-    ),
-    (
-        "lvm-snapshot-nearly-full",
-        "the kernel that runs this test may have no device mapper",
     ),
     (
         "apparmor-off",
@@ -165,9 +149,5 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
     (
         "guest-card-emulated",
         "the host decides about the card of a guest",
-    ),
-    (
-        "guest-disk-emulated",
-        "the host decides about the disks of a guest",
     ),
 ];

@@ -12,6 +12,7 @@ mod cases;
 mod coverage;
 mod lists;
 mod lists_applied;
+mod lists_in_guest;
 mod machine;
 
 use assay_advice::Catalogue;

@@ -40,13 +40,17 @@ impl Lab {
     }
 
     pub fn boot(&self, name: &str, disks: Vec<Disk>) -> Pools {
+        self.boot_with(name, |options| options.disks = disks)
+    }
+
+    pub fn boot_with(&self, name: &str, change: impl FnOnce(&mut GuestOptions)) -> Pools {
         let state = GuestRegistry::open(self.dir.path()).unwrap();
-        let options = GuestOptions {
+        let mut options = GuestOptions {
             assay: Some(env!("CARGO_BIN_EXE_assay").into()),
-            disks,
             boot_limit: GUEST_LIMIT,
             ..GuestOptions::new(name)
         };
+        change(&mut options);
         let guest = Guest::boot(&self.image, &options, &state, &Cancel::default()).unwrap();
         Pools { guest }
     }
