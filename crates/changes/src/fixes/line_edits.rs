@@ -87,6 +87,10 @@ fn exchange(line: &str, from: &str, to: &str) -> String {
         None => (false, from),
     };
     let (core, new) = (part.trim(), to.trim());
+    // A placeholder of the page was empty.
+    if core.is_empty() {
+        return line.to_owned();
+    }
     let (open, closed) = (part.starts_with(' '), part.len() > 1 && part.ends_with(' '));
     let begin = line.len() - line.trim_start().len();
     let fits = |found: &Range<usize>| {
@@ -197,6 +201,8 @@ mod tests {
                 "a: [\"b:1\", \"c\"]",
             ),
             ("a: [\"b:1\"]", "[\"*\"]", "[]", "a: []"),
+            ("a b", "", "c", "a b"),
+            ("a b", "^ ", "c", "a b"),
         ] {
             assert_eq!(exchange(line, from, to), wanted, "{line}");
         }

@@ -283,7 +283,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
     };
     let (mut left, mut by_hand) = (found.clone(), Vec::new());
     // Facts of the finished draft: collecting them takes longer than everything else here.
-    let mut mended = None;
+    let mut planned_facts = None;
     for _ in 0..ROUNDS {
         by_hand.clear();
         let mut done = false;
@@ -303,7 +303,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         left = ours(&findings([page], &facts));
         if left.is_empty() {
             by_hand.clear();
-            mended = Some(facts);
+            planned_facts = Some(facts);
             break;
         }
     }
@@ -326,7 +326,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         before: count_findings(&before),
     };
     if plan.does_something() {
-        let facts = mended.unwrap_or_else(|| collect_all(&draft.work));
+        let facts = planned_facts.unwrap_or_else(|| collect_all(&draft.work));
         let first = findings(pages.iter().copied(), &facts);
         let problems = plan.problems_after(&first, &draft.work, host, pages);
         if !problems.is_empty() {

@@ -109,7 +109,7 @@ contents() {
     if [ -z "$trouble" ]; then printf '.\n'; else printf -- '-\nY%s\t%s\n' "$2" "${trouble##*"$newline"}"; fi
 }
 
-# A line that no file holds, because it is new in each run; empty where there is no chance to be had.
+# A line that no file holds, because it is random; empty where there is no /dev/urandom.
 mark=$(tr -dc a-z0-9 2>/dev/null </dev/urandom | head -c 32)
 [ "${#mark}" = 32 ] || mark=
 

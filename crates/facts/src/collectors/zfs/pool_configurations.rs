@@ -25,16 +25,19 @@ impl PoolConfigurations {
         vdevs: &[Vdev],
     ) -> (Result<Ashifts, String>, FactPlace) {
         let get = Ashifts::query(pool);
-        let told = g.try_ask(&get).ok().filter(|output| output.success());
-        let told = told.map(|output| Ashifts::of_properties(&output.text()));
-        if let Some(whole) = told.as_ref().filter(|told| told.is_whole(vdevs)) {
+        let properties = g.try_ask(&get).ok().filter(|output| output.success());
+        let properties = properties.map(|output| Ashifts::of_properties(&output.text()));
+        if let Some(whole) = properties
+            .as_ref()
+            .filter(|properties| properties.is_whole(vdevs))
+        {
             return (Ok(whole.clone()), FactPlace::command(get));
         }
         if let Some(found) = self.find_cached(g, pool).filter(|all| all.is_whole(vdevs)) {
             return (Ok(found), FactPlace::command(zpool::CACHED));
         }
         let argv = ["zdb", "-C", pool];
-        match (self.read_pool(g, &argv), told) {
+        match (self.read_pool(g, &argv), properties) {
             (Ok(found), _) => (Ok(found), FactPlace::command(argv)),
             // Only root may read the devices; a part of the result is better than none.
             (Err(_), Some(part)) => (Ok(part), FactPlace::command(get)),
