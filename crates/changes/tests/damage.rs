@@ -78,8 +78,14 @@ fn step() -> usize {
     }
 }
 
+/// Most of a recovery is waiting: for a program that still writes to a file that was exchanged, and for the owner
+/// of a directory. So several scenes are attacked at once.
+const AT_ONCE: usize = 12;
+
 /// State that the killed process left: every file of its session, and every changed file.
 struct Scene {
+    /// Which of the attacks this scene is for: each [`AT_ONCE`]th from here.
+    share: usize,
     place: tempfile::TempDir,
     left: BTreeMap<PathBuf, Vec<u8>>,
     session: PathBuf,
@@ -89,7 +95,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    fn new(share: usize) -> Self {
         let place = tempfile::tempdir_in("/dev/shm").unwrap();
         let etc = place.path().join("etc");
         fs::create_dir(&etc).unwrap();
@@ -116,6 +122,7 @@ impl Scene {
         let mut made = fs::read_dir(&etc).unwrap().map(|one| one.unwrap().path());
         let made = made.find(|path| path.is_dir()).unwrap();
         Self {
+            share,
             place,
             left,
             session,
@@ -189,7 +196,7 @@ impl Scene {
             1 => 1,
             _ => 8,
         };
-        for at in (0..whole.len()).step_by(step()) {
+        for at in self.positions(&whole) {
             self.attack(
                 &format!("{name} cut at {at}"),
                 &[(name, Some(&whole[..at]))],
@@ -205,66 +212,81 @@ impl Scene {
         }
     }
 
-    fn done(self, name: &str) {
-        assay_testing::attacked(name, self.tried, self.held);
+    /// Returns this scene's share of the bytes to damage.
+    fn positions(&self, bytes: &[u8]) -> impl Iterator<Item = usize> + use<> {
+        let first = self.share * step();
+        (first..bytes.len()).step_by(step() * AT_ONCE)
     }
+}
+
+/// Runs every scene in a thread of its own, and notes how many attacks were made and held.
+fn attack_scenes(name: &str, attack: impl Fn(&mut Scene) + Sync) {
+    let _alone = alone();
+    let mut scenes: Vec<Scene> = (0..AT_ONCE).map(Scene::new).collect();
+    std::thread::scope(|scope| {
+        for scene in &mut scenes {
+            scope.spawn(|| attack(scene));
+        }
+    });
+    let sum = |count: fn(&Scene) -> u64| scenes.iter().map(count).sum();
+    assay_testing::attacked(name, sum(|scene| scene.tried), sum(|scene| scene.held));
 }
 
 #[test]
 fn attack_every_byte_of_a_journal() {
-    let _alone = alone();
-    let mut scene = Scene::new();
-    scene.attack("untouched", &[]);
-    scene.every_byte("journal");
-    scene.done("journals cut and flipped at every byte");
+    attack_scenes("journals cut and flipped at every byte", |scene| {
+        scene.attack("untouched", &[]);
+        scene.every_byte("journal");
+    });
 }
 
 #[test]
 fn attack_every_byte_of_what_lies_beside_a_journal() {
-    let _alone = alone();
-    let mut scene = Scene::new();
-    for name in ["1.saved", "2.saved", "1.entry"] {
-        scene.every_byte(name);
-    }
-    scene.done("saved files and entries cut and flipped at every byte");
+    attack_scenes(
+        "saved files and entries cut and flipped at every byte",
+        |scene| {
+            for name in ["1.saved", "2.saved", "1.entry"] {
+                scene.every_byte(name);
+            }
+        },
+    );
 }
 
 #[test]
 fn attack_files_of_a_journal_are_gone() {
-    let _alone = alone();
-    let mut scene = Scene::new();
-    let names: Vec<String> = scene
-        .left
-        .keys()
-        .filter(|path| path.starts_with(&scene.session))
-        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
-    assert!(names.len() >= 7, "{names:?}");
-    // Any combination of missing files that leaves one file with the change.
-    for set in 0..1u32 << names.len() {
-        let gone = |index: usize| set & 1 << index != 0;
-        let missing: Vec<&str> = (0..names.len())
-            .filter(|index| gone(*index))
-            .map(|index| names[index].as_str())
+    attack_scenes("journals with files gone or zeros at the end", |scene| {
+        let names: Vec<String> = scene
+            .left
+            .keys()
+            .filter(|path| path.starts_with(&scene.session))
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
             .collect();
-        let tells = |id: &str| {
-            let files = [format!("{id}.entry"), format!("{id}.saved")];
-            files.iter().any(|file| !missing.contains(&file.as_str()))
-        };
-        let journal = !missing.contains(&"journal");
-        let all = tells("1") && tells("2") && !missing.contains(&"0.entry");
-        if !journal && !all {
-            continue;
+        assert!(names.len() >= 7, "{names:?}");
+        // Any combination of missing files that leaves one file with the change.
+        for set in (scene.share..1 << names.len()).step_by(AT_ONCE) {
+            let gone = |index: usize| set & 1 << index != 0;
+            let missing: Vec<&str> = (0..names.len())
+                .filter(|index| gone(*index))
+                .map(|index| names[index].as_str())
+                .collect();
+            let tells = |id: &str| {
+                let files = [format!("{id}.entry"), format!("{id}.saved")];
+                files.iter().any(|file| !missing.contains(&file.as_str()))
+            };
+            let journal = !missing.contains(&"journal");
+            let all = tells("1") && tells("2") && !missing.contains(&"0.entry");
+            if !journal && !all {
+                continue;
+            }
+            let damage: Vec<_> = missing.iter().map(|name| (*name, None)).collect();
+            scene.attack(&format!("without {missing:?}"), &damage);
         }
-        let damage: Vec<_> = missing.iter().map(|name| (*name, None)).collect();
-        scene.attack(&format!("without {missing:?}"), &damage);
-    }
-    // Zero bytes, as a power cut leaves them.
-    let journal = scene.bytes("journal");
-    for at in (0..journal.len()).step_by(step()) {
-        let mut zeros = journal.clone();
-        zeros[at..].fill(0);
-        scene.attack(&format!("zeros from {at}"), &[("journal", Some(&zeros))]);
-    }
-    scene.done("journals with files gone or zeros at the end");
+        // Zero bytes, as a power cut leaves them.
+        let journal = scene.bytes("journal");
+        for at in scene.positions(&journal) {
+            let mut zeros = journal.clone();
+            zeros[at..].fill(0);
+            scene.attack(&format!("zeros from {at}"), &[("journal", Some(&zeros))]);
+        }
+    });
 }
