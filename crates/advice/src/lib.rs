@@ -26,4 +26,6 @@ pub use catalogue::{Catalogue, CatalogueError, UnknownAdvice};
 pub use condition::SyntaxError;
 pub use findings::{chosen, fails, findings};
 pub use page::PageError;
-pub use resolve::{Aim, ResolveError, aim, parameters, resolve};
+pub use resolve::{
+    Aim, ResolveError, aim, is_target_of_load, parameters, placeholder_values_of_load, resolve,
+};

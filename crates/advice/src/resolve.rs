@@ -10,7 +10,7 @@ use crate::nearest_name;
 use assay_model::TargetInfo;
 use assay_model::advice::{Advice, Parameter, ParameterKind, TargetKind, TrialSpec};
 use fill::Fill;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 use trial_table::{culprit, sensible, with_hint};
 
@@ -165,6 +165,52 @@ pub fn parameters(
         Ok((name.clone(), value.clone()))
     };
     advice.parameters.iter().map(value).collect()
+}
+
+/// Returns the parameters without a default that only the load of the trial uses, each with a value of its kind: a
+/// session that brings its own load needs none of them from the user.
+#[must_use]
+pub fn placeholder_values_of_load(advice: &Advice) -> BTreeMap<String, String> {
+    let (load, rest) = placeholders_by_use(advice);
+    let is_in_condition = |name: &str| {
+        let named = format!("parameters.{name}");
+        advice.when.iter().any(|one| one.cel.contains(&named))
+    };
+    let is_needed = |(name, parameter): &(&String, &Parameter)| {
+        parameter.default.is_none()
+            && load.contains(*name)
+            && !rest.contains(*name)
+            && !is_in_condition(name)
+    };
+    let value = |(name, parameter): (&String, &Parameter)| {
+        let value = match (parameter.choices.first(), parameter.kind) {
+            (Some(choice), _) => choice.as_str(),
+            (None, ParameterKind::Number) => "1",
+            (None, ParameterKind::Flag | ParameterKind::Text | ParameterKind::Words) => "true",
+        };
+        (name.clone(), value.to_owned())
+    };
+    advice
+        .parameters
+        .iter()
+        .filter(is_needed)
+        .map(value)
+        .collect()
+}
+
+/// Returns whether only the load of the trial uses `{target}`.
+#[must_use]
+pub fn is_target_of_load(advice: &Advice) -> bool {
+    !placeholders_by_use(advice).1.contains("target")
+}
+
+/// Returns the placeholders of the trial's load, and those of all the rest of the trial.
+fn placeholders_by_use(advice: &Advice) -> (BTreeSet<String>, BTreeSet<String>) {
+    let mut rest = advice.trial.clone().unwrap_or_default();
+    let load = rest
+        .remove("load")
+        .map(|load| Table::from_iter([("load".to_owned(), load)]));
+    (placeholders(&load.unwrap_or_default()), placeholders(&rest))
 }
 
 /// Creates a trial: fills in placeholders and checks types.

@@ -147,24 +147,32 @@ pub fn leave_out(
     objective: Metric,
     margin: f64,
 ) -> Option<LeftOut> {
-    match &candidate.state {
-        Applicability::Applies => {}
-        Applicability::DoesNotApply { why } => {
-            return Some(LeftOut::DoesNotApply {
-                because: why.clone(),
-            });
-        }
-        Applicability::AlreadySo { value } => {
-            return Some(LeftOut::AlreadySo {
-                value: value.clone(),
-            });
-        }
-    }
-    by_risk(candidate, allowed)
+    by_present_value(candidate)
         .or_else(|| by_literature(candidate))
+        .or_else(|| by_kind(candidate, load))
+        .or_else(|| by_page(candidate))
+        .or_else(|| by_risk(candidate, allowed))
         .or_else(|| by_load(candidate, load, objective))
         .or_else(|| by_ceiling(candidate, margin))
         .or_else(|| by_history(candidate))
+}
+
+fn by_present_value(candidate: &Candidate) -> Option<LeftOut> {
+    let Applicability::AlreadySo { value } = &candidate.state else {
+        return None;
+    };
+    Some(LeftOut::AlreadySo {
+        value: value.clone(),
+    })
+}
+
+fn by_page(candidate: &Candidate) -> Option<LeftOut> {
+    let Applicability::DoesNotApply { why } = &candidate.state else {
+        return None;
+    };
+    Some(LeftOut::DoesNotApply {
+        because: why.clone(),
+    })
 }
 
 fn by_risk(candidate: &Candidate, allowed: &Allowed) -> Option<LeftOut> {
@@ -219,15 +227,17 @@ fn by_literature(candidate: &Candidate) -> Option<LeftOut> {
     })
 }
 
+fn by_kind(candidate: &Candidate, load: &LoadShape) -> Option<LeftOut> {
+    let loads = &candidate.acts.loads;
+    let is_other = !loads.is_empty() && !loads.contains(&load.kind);
+    is_other.then(|| LeftOut::OtherLoad {
+        loads: loads.clone(),
+        kind: load.kind.clone(),
+    })
+}
+
 fn by_load(candidate: &Candidate, load: &LoadShape, objective: Metric) -> Option<LeftOut> {
-    let acts = &candidate.acts;
-    if !acts.loads.is_empty() && !acts.loads.contains(&load.kind) {
-        return Some(LeftOut::OtherLoad {
-            loads: acts.loads.clone(),
-            kind: load.kind.clone(),
-        });
-    }
-    let moves = &acts.moves;
+    let moves = &candidate.acts.moves;
     if !load.opaque && load.direct && moves.cache == Some(CachePath::Buffered) {
         return Some(LeftOut::CacheOnly);
     }

@@ -57,6 +57,29 @@ fn defaults_and_what_was_given() {
 }
 
 #[test]
+fn what_only_the_load_needs_is_no_input_of_a_session() {
+    let asked = |text: String| {
+        let advice = page::parse("a/test.md", &text).unwrap();
+        (
+            placeholder_values_of_load(&advice),
+            is_target_of_load(&advice),
+        )
+    };
+    let parameters = "[parameters.program]\nabout = \"A program\"\nkind = \"words\"\n\n[trial]";
+    let in_load = PAGE.replacen("[trial]", parameters, 1).replacen(
+        "\"{target}\"",
+        "\"{target}\", \"{program}\"",
+        1,
+    );
+    // A parameter with a default keeps it.
+    assert_eq!(asked(in_load.clone()), (given("program", "true"), true));
+    let in_change = in_load.replacen("value = \"{swap}\"", "value = \"{swap}{program}\"", 1);
+    assert_eq!(asked(in_change), (BTreeMap::new(), true));
+    let target_changed = in_load.replacen("\"vm.swappiness\"", "\"a.{target}\"", 1);
+    assert_eq!(asked(target_changed), (given("program", "true"), false));
+}
+
+#[test]
 fn errors_say_what_would_do() {
     let plain = advice("x", "x");
     let none = BTreeMap::new();

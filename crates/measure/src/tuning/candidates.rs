@@ -2,7 +2,10 @@
 //! the plan, with a reason if it cannot be tried. The planner excludes others (`assay_tune::leave_out`).
 
 use super::joined_switches::group_changes;
-use assay_advice::{Applicability as PageApplies, ResolveError, applies, parameters, resolve};
+use assay_advice::{
+    Applicability as PageApplies, ResolveError, applies, is_target_of_load, parameters,
+    placeholder_values_of_load, resolve,
+};
 use assay_changes::inspect_setting;
 use assay_host::HostMut;
 use assay_model::advice::{Advice, Parameter, TargetKind, TrialSpec};
@@ -59,7 +62,8 @@ fn look_at(
     request: CandidateRequest<'_>,
     host: &dyn HostMut,
 ) -> Vec<FoundCandidate> {
-    let mut given = BTreeMap::new();
+    // The load of the session replaces the page's.
+    let mut given = placeholder_values_of_load(page);
     for name in page.parameters.keys() {
         let own = request.given.get(&format!("{}.{name}", page.id));
         if let Some(value) = own.or_else(|| request.given.get(name)) {
@@ -98,7 +102,7 @@ fn look_at_value(
     let spec = match resolve_for(page, given, request) {
         Ok(spec) => spec,
         Err(error) => {
-            let candidate = unresolved(page, id, not(error.to_string()));
+            let candidate = unresolved(page, id, not(explain(&error, request)));
             let change = None;
             return FoundCandidate { candidate, change };
         }
@@ -128,6 +132,16 @@ fn is_only_written(setting: &Setting) -> bool {
     )
 }
 
+/// Returns why the trial of a page cannot be resolved, with the way out in words of a session.
+fn explain(error: &ResolveError, request: CandidateRequest<'_>) -> String {
+    match (error, request.info) {
+        (ResolveError::Target { .. }, None) => {
+            "it changes storage: name the directory that the load uses as the target".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// Returns the candidate of a page whose trial cannot be resolved on this machine.
 fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     Candidate {
@@ -140,7 +154,7 @@ fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
         never_kept: None,
         literature: page.literature.standing,
         literature_text: page.literature.text.clone(),
-        acts: Acts::default(),
+        acts: page.acts.as_ref().map_or_else(Acts::default, Acts::of_page),
         share: None,
         before: None,
         prior: Prior::by_literature(page.literature.standing),
@@ -219,7 +233,15 @@ fn resolve_for(
         (false, _) if is_url && kind == Some(TargetKind::Address) => {
             resolve(page, given, request.target, None)
         }
-        (false, _) => resolve(page, given, None, None),
+        (false, _) => {
+            let has_default = page
+                .trial
+                .as_ref()
+                .is_some_and(|trial| trial.contains_key("default_target"));
+            // The load of the session replaces the one that would need an address.
+            let address = (!has_default && is_target_of_load(page)).then_some("localhost");
+            resolve(page, given, address, None)
+        }
     }
 }
 

@@ -27,7 +27,11 @@ fn shorten(text: &str) -> String {
     const LONGEST: usize = 150;
     match text.char_indices().nth(LONGEST) {
         None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
+        Some((end, _)) => {
+            let kept = &text[..end];
+            let kept = kept.rsplit_once(' ').map_or(kept, |(words, _)| words);
+            format!("{kept} …")
+        }
     }
 }
 

@@ -100,6 +100,28 @@ fn each_reason_is_found() {
 }
 
 #[test]
+fn what_holds_under_every_state_of_the_machine_comes_before_what_is_missing_here() {
+    let missing = |c: &mut Candidate| {
+        c.state = Applicability::DoesNotApply {
+            why: "no server answers".into(),
+        };
+        c.risk = RiskLevel::Service;
+    };
+    let other = left_out(|c| {
+        missing(c);
+        c.acts.loads = vec!["http".into()];
+    });
+    assert!(matches!(other, LeftOut::OtherLoad { .. }), "{other:?}");
+    let wrong = left_out(|c| {
+        missing(c);
+        c.literature = Standing::Wrong;
+    });
+    assert!(matches!(wrong, LeftOut::Literature { .. }), "{wrong:?}");
+    // And what is missing before a risk that nobody would have to take.
+    assert!(matches!(left_out(missing), LeftOut::DoesNotApply { .. }));
+}
+
+#[test]
 fn the_ceiling_shows_its_arithmetic() {
     let share = |takes| OperationShare {
         part: "encryption".into(),
