@@ -115,7 +115,7 @@ enum Action {
         /// File that `assay check --json` wrote before
         #[arg(value_name = "OLD")]
         old: PathBuf,
-        /// File that it wrote later, or with another catalogue
+        /// Later file of `assay check --json`, or one with other advice
         #[arg(value_name = "NEW")]
         new: PathBuf,
         /// Print one JSON object

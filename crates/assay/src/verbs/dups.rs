@@ -75,7 +75,7 @@ enum DupsVerb {
     Export(across::Export),
     /// Write sizes and samples of all files, to compare machines
     Offer(samples::Offer),
-    /// Compare offers, and list what each machine has to hash
+    /// Find files that several machines may have, from their offers
     Collide(samples::Collide),
     /// Compare the exports of several machines
     Across(across::AcrossArgs),

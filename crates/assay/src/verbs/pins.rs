@@ -30,7 +30,7 @@ name that is there; everything else is HOST:PORT.
 
 Exit status: 0 done, 2 nothing to pin in it, 3 it cannot be read, or the server does not answer.";
 
-/// Print pins of certificates, requests, keys and servers
+/// Print public-key pins of certificates, CSRs, keys and servers
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

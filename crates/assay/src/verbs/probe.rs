@@ -84,7 +84,7 @@ enum What {
         #[arg(value_name = "HOST[:PORT]")]
         host: String,
     },
-    /// Inspect HTTP: headers, security.txt, links to objects
+    /// Inspect HTTP: headers, security.txt, objects open to anybody
     Http(Http),
 }
 

@@ -24,7 +24,7 @@ pub struct Dirs {
     /// Only folders at or below these [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Show N of each kind; 0 shows all
+    /// Show at most N equal and N partly equal folders; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 }

@@ -57,7 +57,7 @@ Example:
 An offer that is given twice collides with no other of the same machine. Interrupted or killed, it is
 run again: what lies in DIR under its name is whole.")]
 pub struct Collide {
-    /// Offers of the machines
+    /// Files that `assay dups offer` wrote on the machines
     #[arg(required = true, value_name = "OFFER")]
     offers: Vec<PathBuf>,
     /// Write a file for each machine to this folder

@@ -33,7 +33,7 @@ Examples:
 Names that were one file before the run become one file again. Where undo would take more than the
 run has freed, or more than there is, nothing is changed unless --despite-cost is given.")]
 pub struct Undo {
-    /// Number of the run, as listed
+    /// Number of the run to undo; lists all runs if omitted
     run: Option<String>,
     /// Repair what a crash left half done
     #[arg(long, conflicts_with = "run")]

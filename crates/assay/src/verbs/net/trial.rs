@@ -80,7 +80,7 @@ pub struct Pairs {
     /// Measure at most N pairs; a verdict needs at least six
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(6..=60))]
     pairs: u32,
-    /// Ignore differences in timely data below this percentage
+    /// Ignore smaller differences in the share of events in time
     #[arg(long, value_name = "PERCENT", default_value_t = MARGIN * 100.0)]
     margin: f64,
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Options of `prune`.
 #[derive(clap::Args)]
 pub(super) struct PruneArgs {
-    /// Records to prune: observations are of why, net and check wifi
+    /// Kind of record; `why`, `net` and `check wifi` make observations
     #[arg(value_name = "KIND", value_enum)]
     kind: KindName,
     /// Remove only records older than this: 90d, 12w, 24h
