@@ -3,6 +3,7 @@
 //! Names, aliases, types and defaults: `fio --cmdhelp=all` of fio 3.33 and its HOWTO.
 
 mod command_line;
+mod description;
 mod engines;
 mod harmless;
 mod job_file;

@@ -34,6 +34,8 @@ struct OtherToolSeen<'a> {
 #[derive(Serialize, JsonSchema)]
 struct JobSeen<'a> {
     name: &'a str,
+    /// What the job really does: `random read, 4 KiB, queue depth 1, through the page cache, psync`.
+    measures: String,
     /// Assumed values of loop variables and branches of a script: `NAME=VALUE …`.
     #[serde(skip_serializing_if = "str::is_empty")]
     chosen: &'a str,
@@ -81,6 +83,7 @@ pub fn lint_to_json(
     });
     let jobs = judged.iter().map(|(job, doubts)| JobSeen {
         name: &job.name,
+        measures: job.describe(),
         chosen: &job.chosen,
         unknown: job.unknown.iter().map(String::as_str).collect(),
         open: job.open,
@@ -152,14 +155,16 @@ pub fn lint_to_text(
         if doubts.is_empty() {
             continue;
         }
-        if judged.len() > 1 {
-            let when = match chosen.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", shorten_list(&chosen)),
-            };
-            let name = format!("job {}{when}", job.name.escape_debug());
-            out.push_str(&format_paragraph(&name, 0, columns));
-        }
+        let when = match chosen.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", shorten_list(&chosen)),
+        };
+        let name = job.name.escape_debug();
+        let heading = match describe_alike(job, doubts, judged) {
+            Some(measures) => format!("job {name}{when}: {}", measures.escape_debug()),
+            None => format!("job {name}{when}"),
+        };
+        out.push_str(&format_paragraph(&heading, 0, columns));
         for doubt in doubts {
             out.push_str(&format_doubt(doubt, 0, columns));
         }
@@ -184,6 +189,22 @@ fn merge_equal_jobs(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<EqualJobs<'_>> {
         }
     }
     found
+}
+
+/// Returns the description of jobs that a loop of a script made and whose doubts are the same; None if they differ.
+fn describe_alike(
+    job: &JobOptions,
+    doubts: &[Doubt],
+    judged: &[(JobOptions, Vec<Doubt>)],
+) -> Option<String> {
+    let measures = job.describe();
+    let is_merged = |(other, found): &&(JobOptions, Vec<Doubt>)| {
+        !job.chosen.is_empty() && other.name == job.name && found == doubts
+    };
+    let mut merged = judged.iter().filter(is_merged);
+    merged
+        .all(|(other, _)| other.describe() == measures)
+        .then_some(measures)
 }
 
 /// Shortens a list to its first entries and the number of the others.

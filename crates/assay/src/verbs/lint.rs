@@ -25,7 +25,8 @@ Examples:
                                             and results of CrystalDiskMark: what they
                                             really measure
 
-Nothing is run. A command that measures what it claims gives no output.
+Nothing is run. Before the doubts of a job stands what it really does. A command that measures what it
+claims gives no output; --json describes it too.
 Exit status: 0 nothing to doubt, 1 doubts, 2 cannot be understood, 3 cannot be read.";
 
 /// Explain what a fio command or job file would really measure

@@ -19,7 +19,7 @@ pub(super) const LONGEST: usize = 64 * 1024;
 const DEEPEST: usize = 16;
 
 /// Returns whether a text may contain deeply nested substitutions.
-fn is_deep(text: &str) -> bool {
+pub(super) fn is_deep(text: &str) -> bool {
     text.matches("${").count() + text.matches("$(").count() > DEEPEST
 }
 
@@ -40,7 +40,7 @@ impl Value {
         Self::Text(UNKNOWN.to_string())
     }
 
-    fn first(&self) -> String {
+    pub(super) fn first(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::List(list) => list.first().cloned().unwrap_or_default(),
@@ -70,7 +70,7 @@ pub(super) trait Commands {
 
 impl Scope {
     /// Returns the value of a variable for the current choice of branches.
-    fn value(&self, name: &str) -> Option<&Value> {
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
         self.variables.get(name).and_then(|values| values.first())
     }
 

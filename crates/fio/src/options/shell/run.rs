@@ -1,6 +1,8 @@
 //! Interprets a script like a shell and records the commands that it runs.
 
-use super::expand::{Commands, Scope, Value, expand_assignment, expand_fields, expand_text};
+use super::expand::{
+    Commands, Scope, Value, expand_assignment, expand_fields, expand_text, is_deep,
+};
 use super::lexer::{Part, Unclosed, Word, split_tokens, word_of};
 use super::parse::{Node, Simple, parse};
 use super::word_expansion::{
@@ -214,6 +216,7 @@ impl Runner {
 
     fn simple(&mut self, simple: &Simple, scope: &mut Scope) {
         let input = self.piped.take();
+        self.assign_defaults(&simple.words, scope);
         let (assignments, words) = split_assignments(&simple.words);
         if words.is_empty() {
             for (name, adds, word) in assignments {
@@ -312,6 +315,27 @@ impl Runner {
             return;
         }
         self.script.commands.push(command);
+    }
+
+    /// Sets the variables of `${NAME:=DEFAULT}` that have no value yet, as in `: "${DEVICE:=/dev/sdb}"`.
+    fn assign_defaults(&mut self, words: &[Word], scope: &mut Scope) {
+        for part in words.iter().flatten() {
+            let Part::Variable(name, rest, _) = part else {
+                continue;
+            };
+            let Some(default) = rest.strip_prefix(":=").or_else(|| rest.strip_prefix('=')) else {
+                continue;
+            };
+            let is_empty = |value: &Value| value.first().is_empty();
+            let replaces_empty = rest.starts_with(':');
+            let is_missing = scope
+                .value(name)
+                .is_none_or(|value| replaces_empty && is_empty(value));
+            if is_missing && is_name(name) && !is_deep(default) {
+                let value = expand_text(&word_of(default, false), scope, self);
+                scope.set(name, Value::Text(value));
+            }
+        }
     }
 
     /// Interprets shell builtins that change variables.
