@@ -194,8 +194,8 @@ fn share(ends: &[End]) -> (f64, f64) {
 
 fn table(n: usize, minutes: f64, ways: &[Way], guarded: bool, kinds: &[Kind]) -> String {
     let mut out = String::from(
-        "| noise | way | share of attainable gain, % | kept though nothing helps, % | useless piece kept, % | \
-         handed back worse, % | p99 beyond margin, % | said − true, points | 90 % interval holds, % | \
+        "| noise | way | share of attainable gain, % | kept though nothing helps, % | useless change kept, % | \
+         handed back worse, % | p99 beyond margin, % | reported − true, points | 90 % interval holds, % | \
          whole not proved, % | median min | longest min |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for kind in kinds {
