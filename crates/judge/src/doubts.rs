@@ -17,6 +17,7 @@ mod doubt_evidence;
 mod engine_dependent;
 mod flush_dropped_zfs;
 mod flush_hidden;
+mod foreign_io;
 mod foreign_load;
 mod grouped_jobs;
 mod histogram_capped;
@@ -116,7 +117,7 @@ macro_rules! rule {
 
 /// All rules, in the order in which their doubts are shown: rules that void a sample, then rules
 /// about the cache, the time, the pattern, the reporting.
-const RULES: [DoubtRule; 46] = [
+const RULES: [DoubtRule; 47] = [
     rule!(no_io, Fio),
     rule!(io_error, Fio),
     rule!(short_io, Fio),
@@ -145,6 +146,7 @@ const RULES: [DoubtRule; 46] = [
     rule!(burst, Fio),
     rule!(open_change, Every),
     rule!(foreign_load, Told),
+    rule!(foreign_io, Fio),
     rule!(throttled, Every),
     rule!(sync_on_read, Fio),
     rule!(flush_hidden, Fio),

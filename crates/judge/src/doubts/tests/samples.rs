@@ -328,6 +328,75 @@ fn time_heat_and_the_processor() {
     assert_eq!(case("randwrite").with(falling).doubts(), ["burst:suspect"]);
 }
 
+/// The device of a sample whose counters ran for 1.75 s: the load's own bytes, and others'.
+fn beside(reads: (u64, u64), writes: (u64, u64)) -> impl Fn(&mut Case) {
+    move |c: &mut Case| {
+        c.counters.elapsed = Nanos(1_750_000_000);
+        let device = &mut c.counters.devices[0];
+        device.busy_ms = 1_700;
+        device.read_bytes.0 += reads.1;
+        device.reads = 70_000 * u64::from(device.read_bytes.0 > reads.1) + reads.0;
+        device.write_bytes.0 += writes.1;
+        device.writes = 70_000 * u64::from(device.write_bytes.0 > writes.1) + writes.0;
+    }
+}
+
+#[test]
+fn other_programs_on_the_same_device() {
+    let nobody = beside((0, 0), (0, 0));
+    let reader = beside((2_000, 200 << 20), (0, 0));
+    let writer = beside((0, 0), (2_000, 200 << 20));
+    let many_small = beside((0, 0), (20_000, 20_000 * 4096));
+    let log = beside((0, 0), (40, 40 * 4096));
+    for rw in ["randread", "randwrite"] {
+        assert_eq!(case(rw).with(&nobody).doubts(), [""; 0], "{rw}");
+        for others in [&reader as &dyn Fn(&mut Case), &writer] {
+            assert_eq!(
+                case(rw).with(others).doubts(),
+                ["foreign-io:suspect"],
+                "{rw}"
+            );
+        }
+        assert_eq!(case(rw).with(&log).doubts(), [""; 0], "{rw}");
+    }
+    // Requests count where the load makes none in this direction.
+    let doubts = case("randread").with(&many_small).doubts();
+    assert_eq!(doubts, ["foreign-io:suspect"]);
+    // An idle device delays nobody, and a file system that copies on write multiplies the load's own bytes.
+    let idle = |c: &mut Case| c.counters.devices[0].busy_ms = 100;
+    assert_eq!(case("randread").with(&writer).with(idle).doubts(), [""; 0]);
+    let copies = |c: &mut Case| c.target.fs_type = Some("btrfs".to_owned());
+    assert_eq!(
+        case("randwrite").with(&writer).with(copies).doubts(),
+        [""; 0]
+    );
+    // A journal writes as much as the load again.
+    let flushed = case("randwrite").set("fsync", "1").with(&writer);
+    let flushed = flushed.with(|c: &mut Case| {
+        let flushes = Operations {
+            count: 60_000,
+            ..Operations::default()
+        };
+        c.job.operations.insert(Operation::Flush, flushes);
+    });
+    assert!(
+        !flushed
+            .doubts()
+            .iter()
+            .any(|doubt| doubt.starts_with("foreign-io"))
+    );
+    // Of a mirror every byte is written twice.
+    let mirror = |c: &mut Case| {
+        let twin = c.counters.devices[0].clone();
+        c.counters.devices.push(twin);
+    };
+    let mirrored = case("randwrite").with(&writer).with(mirror).doubts();
+    assert!(
+        !mirrored.contains(&"foreign-io:suspect".to_owned()),
+        "{mirrored:?}"
+    );
+}
+
 #[test]
 fn errors_and_limits_of_the_result() {
     let failed = |c: &mut Case| c.job.fio.error = 5;
