@@ -46,10 +46,7 @@ impl Postfix {
             start(command)
         })?;
         let etc = dir.path().join("etc");
-        let stop = StopMaster {
-            program: program.clone(),
-            etc: etc.clone(),
-        };
+        let stop = StopMaster { etc: etc.clone() };
         let (master, port) = start_listening(&log, |port| {
             // An earlier attempt with another port may have come up late.
             stop.stop();
@@ -113,15 +110,29 @@ impl Postfix {
 /// Stops the master daemon of a configuration, which leaves the process group of the program that started it.
 #[derive(Debug)]
 struct StopMaster {
-    program: PathBuf,
     etc: PathBuf,
 }
 
 impl StopMaster {
+    /// Kills the master and its processes. `postfix abort` is not used: it writes to the log socket, which nobody reads
+    /// any more if the master has died, and then waits forever.
     fn stop(&self) {
-        let mut command = Command::new(&self.program);
-        // It fails if no master runs.
-        let _ = command.arg("-c").arg(&self.etc).arg("abort").output();
+        let Some(pid) = self.find_master() else {
+            return;
+        };
+        // The master leads a session and a process group of its own.
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+
+    /// Returns the process of the master if it still runs.
+    fn find_master(&self) -> Option<rustix::process::Pid> {
+        let file = self.etc.parent()?.join("spool/pid/master.pid");
+        let number: i32 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+        let name = fs::read_to_string(format!("/proc/{number}/comm")).ok()?;
+        if name.trim() != "master" {
+            return None;
+        }
+        rustix::process::Pid::from_raw(number)
     }
 }
 
