@@ -22,6 +22,8 @@ mod figure_series;
 mod fleet_state;
 mod jobs;
 mod live_events;
+mod live_state;
+mod live_watch;
 mod machine_check;
 mod markdown_html;
 mod pages;

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::FleetStateCache;
 use crate::jobs::{ActionOptions, JobTable};
-use crate::live_events::LiveCache;
+use crate::live_watch::LiveWatch;
 use crate::machine_check::CheckCache;
 use crate::pages::duplicates::DuplicatesCache;
 use crate::routes::{PageFunction, PageRequest};
@@ -68,7 +68,7 @@ pub(crate) struct Site {
     pub(crate) fleet: FleetStateCache,
     pub(crate) trials: TrialCache,
     pub(crate) checks: CheckCache,
-    pub(crate) live: LiveCache,
+    pub(crate) live: LiveWatch,
     pub(crate) styles: StyleRegistry,
     pub(crate) pool: PoolCache,
     pub(crate) duplicates: DuplicatesCache,
@@ -93,7 +93,7 @@ impl Site {
             fleet: FleetStateCache::default(),
             trials: TrialCache::default(),
             checks: CheckCache::default(),
-            live: LiveCache::default(),
+            live: LiveWatch::default(),
             styles: StyleRegistry::default(),
             pool: PoolCache::default(),
             duplicates: DuplicatesCache::default(),
