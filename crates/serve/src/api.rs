@@ -200,7 +200,7 @@ pub(crate) fn changed(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let figures: Vec<_> = state
         .shifts
         .iter()
-        .filter_map(crate::figure_series::describe_recent_shift)
+        .filter_map(|recent| crate::figure_series::describe_recent_shift(recent))
         .collect();
     Ok(Answer::json(&assay_report::fleet::changes_json(
         &[],

@@ -19,6 +19,7 @@ mod demo_records;
 mod demo_trials;
 mod demo_tuning;
 mod figure_series;
+mod fleet_run;
 mod fleet_state;
 mod jobs;
 mod live_events;
