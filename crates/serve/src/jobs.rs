@@ -166,6 +166,13 @@ impl JobTable {
         lock(&self.jobs).iter().find(|job| job.id == id).cloned()
     }
 
+    /// Returns the numbers of the jobs that run.
+    pub(crate) fn list_running(&self) -> Vec<usize> {
+        let jobs = lock(&self.jobs);
+        let running = jobs.iter().filter(|job| job.is_running());
+        running.map(|job| job.id).collect()
+    }
+
     /// Returns the job of a kind that runs.
     pub(crate) fn running(&self, kind: &str) -> Option<Arc<Job>> {
         let jobs = lock(&self.jobs);

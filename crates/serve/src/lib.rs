@@ -18,6 +18,7 @@ mod demo_observations;
 mod demo_records;
 mod demo_trials;
 mod demo_tuning;
+mod drawn_pages;
 mod figure_series;
 mod fleet_run;
 mod fleet_state;

@@ -1,11 +1,8 @@
 use super::*;
 use crate::demo_fleet::sample_run;
 use crate::site::SiteOptions;
-use assay_advice::Catalogue;
-use assay_model::Facts;
 use assay_model::run::{RunId, RunState};
 use assay_store::Store;
-use std::path::Path;
 use tempfile::TempDir;
 
 /// A site over a store with a run that goes on, with one sample.
@@ -17,24 +14,6 @@ struct Scene {
     samples: Vec<assay_model::Sample>,
 }
 
-fn options(dir: &Path) -> SiteOptions {
-    SiteOptions {
-        store: dir.join("s.db"),
-        history: dir.join("fleet"),
-        accept: None,
-        duplicates: None,
-        pool: None,
-        catalogue: Catalogue::builtin().unwrap(),
-        read_facts: Box::new(|| (Facts::default(), None)),
-        token: None,
-        names: Vec::new(),
-        version: "0.0.0",
-        machine: None,
-        actions: None,
-        notice: None,
-    }
-}
-
 impl Scene {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -44,7 +23,7 @@ impl Scene {
         store.create_run(&mut run).unwrap();
         store.add_sample(run.id, &samples[0]).unwrap();
         Self {
-            site: Arc::new(Site::new(options(dir.path())).unwrap()),
+            site: Arc::new(Site::new(SiteOptions::of_test(dir.path())).unwrap()),
             dir,
             store,
             run: run.id,

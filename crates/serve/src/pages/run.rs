@@ -63,11 +63,10 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     let against = against.map(|(other, comparison)| (&other.run, &other.judged, comparison));
     let report = render_run_record(&this.run, &this.judged, &this.samples, against);
     let toolbar = build_toolbar(site, &this.run, other.as_ref().map(|other| &other.run))?;
-    Ok(Answer::page(site.frame_with_toolbar(
-        &report,
-        Section::Runs,
-        &toolbar,
-    )))
+    Ok(Answer {
+        is_live: this.run.state == RunState::Running,
+        ..Answer::page(site.frame_with_toolbar(&report, Section::Runs, &toolbar))
+    })
 }
 
 /// Answers `/compare?run=A&run=B`: the older one is the baseline.
