@@ -10,6 +10,7 @@ use crate::stored_trial::TrialSummary;
 use assay_judge::shift::FigureShift;
 use assay_model::finding::Severity;
 use assay_model::run::RunState;
+use assay_model::trial::TrialState;
 use assay_store::{About, Ask, Span, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,6 +23,8 @@ const FRESH: Duration = Duration::from_secs(2);
 const LONGEST_SHOWN: Duration = Duration::from_secs(600);
 /// Time for reading runs that are not known yet; the rest is read for the next page.
 const READING: Duration = Duration::from_millis(1_500);
+/// Pause between readings in the background while this machine measures, so that they do not disturb it.
+const MEASURING_PAUSE: Duration = Duration::from_secs(60);
 /// Findings that are read of all machines.
 const MOST_FINDINGS: u32 = 100_000;
 /// A finding is new for this long.
@@ -99,6 +102,21 @@ pub(crate) struct FleetState {
 }
 
 impl FleetState {
+    /// Whether a run or trial goes on on this machine. One that died long ago does not count.
+    fn is_measuring(&self, here: Option<&str>) -> bool {
+        const LONGEST: SignedDuration = SignedDuration::from_hours(24);
+        let since = Timestamp::now() - LONGEST;
+        let run = self.runs.iter().any(|run| {
+            run.state == RunState::Running && run.started > since && run.machine_name() == here
+        });
+        let trial = self.trials.iter().any(|trial| {
+            trial.state == TrialState::Running
+                && trial.started > since
+                && trial.machine.as_deref() == here
+        });
+        here.is_some() && (run || trial)
+    }
+
     /// Returns a machine by its name.
     pub(crate) fn machine(&self, name: &str) -> Option<&MachineState> {
         self.machines.iter().find(|machine| machine.name == name)
@@ -204,7 +222,8 @@ impl Site {
             && state.runs.len() <= MOST_DIGESTS
         {
             // The state is read again only when it is no longer fresh.
-            std::thread::sleep(FRESH);
+            let is_measuring = state.is_measuring(self.options.machine.as_deref());
+            std::thread::sleep(if is_measuring { MEASURING_PAUSE } else { FRESH });
         }
     }
 
