@@ -20,8 +20,8 @@ use test_server::TestServer;
 /// Widths of a screen, a tablet and a phone, with the height of each.
 const SIZES: [(u32, u32); 3] = [(1400, 900), (800, 1000), (390, 844)];
 
-/// True if no part of the page is broader than the screen, but in boxes that scroll. A phone zooms out of a page that is
-/// too broad and enlarges `innerWidth`, so that the width is that of the emulated screen.
+/// True if no part of the page is broader than the screen, but in boxes that scroll. A phone zooms out of a page that
+/// is too broad and enlarges `innerWidth`, so that the width is that of the emulated screen.
 fn fits(width: u32) -> String {
     format!("document.documentElement.scrollWidth <= {width}")
 }
