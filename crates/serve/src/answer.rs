@@ -11,7 +11,7 @@ use std::io::Write as _;
 const LEAST_COMPRESSED: usize = 1024;
 
 /// An answer with a body of text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) kind: &'static str,
@@ -19,6 +19,8 @@ pub(crate) struct Answer {
     pub(crate) body: String,
     /// Target of a redirection.
     pub(crate) location: Option<String>,
+    /// It shows a measurement that runs, and many may look at it.
+    pub(crate) is_live: bool,
 }
 
 /// Cache header of pages: the browser always requests them again, because the store changes.
@@ -33,6 +35,7 @@ impl Answer {
             cache: FRESH,
             body,
             location: None,
+            is_live: false,
         }
     }
 

@@ -13,6 +13,7 @@ use assay_model::finding::Severity;
 use assay_report::check::View;
 use assay_report::fleet::{AskedMachine, MachineAnswer};
 use assay_report::tune::{TuneView, tune_document, tune_list_document};
+use assay_store::RunFilter;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -30,18 +31,15 @@ pub(crate) fn openapi(_: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
 /// `assay report runs --json`.
 pub(crate) fn runs(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let query = &request.query;
-    let mut runs = site
-        .store
-        .read(assay_store::Store::runs)?
-        .unwrap_or_default();
-    runs.retain(|row| {
-        query.get("plan").is_none_or(|plan| row.plan == plan)
-            && query
-                .get("target")
-                .is_none_or(|target| row.targets.iter().any(|one| one == target))
-    });
     let newest = query.get("newest").and_then(|text| text.parse().ok());
-    runs.truncate(newest.unwrap_or(MOST_RUNS).min(MOST_RUNS));
+    let filter = RunFilter {
+        plan: query.get("plan"),
+        target: query.get("target"),
+        most: newest.unwrap_or(MOST_RUNS).min(MOST_RUNS),
+        ..RunFilter::default()
+    };
+    let runs = site.store.read(|store| store.find_runs(&filter))?;
+    let runs = runs.unwrap_or_default();
     Ok(Answer::json(
         &json!({ "schema": SCHEMA_VERSION, "runs": runs }),
     ))
@@ -202,7 +200,7 @@ pub(crate) fn changed(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let figures: Vec<_> = state
         .shifts
         .iter()
-        .filter_map(crate::figure_series::describe_recent_shift)
+        .filter_map(|recent| crate::figure_series::describe_recent_shift(recent))
         .collect();
     Ok(Answer::json(&assay_report::fleet::changes_json(
         &[],

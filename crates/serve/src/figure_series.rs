@@ -1,6 +1,7 @@
 //! Figures of the same plan on the same machine over time: the points, their intervals, and where a figure shifted.
 //! What is derived from a run is kept, because a run that has ended does not change.
 
+use crate::fleet_run::{FleetRun, RunKey, SharedValues};
 use assay_judge::shift::{
     FigureShift, LEVEL, LONGEST, RunFigure, collect_followed_figures, find_shifts,
 };
@@ -11,7 +12,7 @@ use assay_model::drift::FigureChange;
 use assay_model::result::Change;
 use assay_model::run::{RunId, RunState};
 use assay_render::units::format_value_with_unit;
-use assay_store::{RunRow, Store, StoreError};
+use assay_store::{Store, StoreError};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,17 +26,29 @@ pub(crate) const MOST_DIGESTS: usize = 50_000;
 /// What is derived from a run for lists and curves.
 #[derive(Debug)]
 pub(crate) struct RunDigest {
-    figures: Vec<DigestFigure>,
+    figures: Box<[DigestFigure]>,
     /// Criteria that were missed, as sentences.
-    pub(crate) missed: Vec<String>,
+    pub(crate) missed: Box<[String]>,
+}
+
+/// What a figure is a figure of. Runs of a plan have the same names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FigureName {
+    pub(crate) workload: String,
+    pub(crate) target: String,
+    pub(crate) metric: Metric,
+    load: String,
+}
+
+impl AsRef<Self> for FigureName {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }
 
 #[derive(Debug)]
 struct DigestFigure {
-    workload: String,
-    target: String,
-    metric: Metric,
-    load: String,
+    name: Arc<FigureName>,
     value: f64,
     interval: Option<[f64; 2]>,
     is_doubtful: bool,
@@ -44,20 +57,18 @@ struct DigestFigure {
 /// Identifies a series: figures of different loads, plans or machines are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SeriesKey {
-    pub(crate) machine: Option<Machine>,
-    pub(crate) plan: String,
-    pub(crate) targets: Vec<String>,
-    pub(crate) workload: String,
-    pub(crate) target: String,
-    pub(crate) metric: Metric,
-    load: String,
+    pub(crate) machine: Option<Arc<Machine>>,
+    pub(crate) plan: Arc<str>,
+    pub(crate) targets: Arc<[String]>,
+    pub(crate) figure: Arc<FigureName>,
 }
 
 /// A figure of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct SeriesPoint {
     pub(crate) run: RunId,
-    uid: String,
+    key: RunKey,
+    tie: u64,
     pub(crate) at: Timestamp,
     pub(crate) value: f64,
     pub(crate) interval: Option<[f64; 2]>,
@@ -80,7 +91,7 @@ impl Series {
         let is_clear = shift
             .interval
             .is_none_or(|range| range.low > 1.0 || range.high < 1.0);
-        let is_latency = self.key.metric.quantity.is_latency();
+        let is_latency = self.key.figure.metric.quantity.is_latency();
         match (is_clear, is_latency == (shift.ratio > 1.0)) {
             (false, _) => Change::Unclear,
             (true, true) => Change::Worse,
@@ -90,16 +101,17 @@ impl Series {
 }
 
 /// Machine, plan and targets: runs that are comparable.
-type PlanKey<'a> = (&'a Option<Machine>, &'a str, &'a [String]);
+pub(crate) type PlanKey = (Option<Arc<Machine>>, Arc<str>, Arc<[String]>);
 
-/// Newest run and number of runs of a series, with its shifts.
-type KnownShifts = (usize, String, Vec<FigureShift>);
+/// Number of runs and newest run: what is derived from a series holds while these are the same.
+pub(crate) type SeriesState = (usize, Option<RunKey>);
 
 /// Digests of runs, and shifts of series.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesCache {
-    digests: Mutex<HashMap<String, Arc<RunDigest>>>,
-    shifts: Mutex<HashMap<SeriesKey, KnownShifts>>,
+    digests: Mutex<HashMap<RunKey, Arc<RunDigest>>>,
+    names: Mutex<SharedValues<FigureName>>,
+    shifts: Mutex<HashMap<SeriesKey, (SeriesState, Vec<FigureShift>)>>,
 }
 
 /// Series of runs, and whether some runs were not read because the time was over.
@@ -107,6 +119,26 @@ pub(crate) struct SeriesCache {
 pub(crate) struct FoundSeries {
     pub(crate) all: Vec<Series>,
     pub(crate) is_partial: bool,
+}
+
+/// Complete runs of a plan on a machine, the oldest first.
+pub(crate) type PlanRuns<'a> = Vec<&'a FleetRun>;
+
+/// Groups complete runs by what makes them comparable. Only the newest of a long history are used.
+pub(crate) fn group_by_plan<'a>(
+    runs: impl Iterator<Item = &'a FleetRun>,
+) -> BTreeMap<PlanKey, PlanRuns<'a>> {
+    let mut plans: BTreeMap<PlanKey, PlanRuns<'a>> = BTreeMap::new();
+    for run in runs.filter(|run| run.state == RunState::Complete) {
+        let key = (run.machine.clone(), run.plan.clone(), run.targets.clone());
+        plans.entry(key).or_default().push(run);
+    }
+    for runs in plans.values_mut() {
+        runs.sort_by_key(|run| std::cmp::Reverse(run.started));
+        runs.truncate(LONGEST);
+        runs.reverse();
+    }
+    plans
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -118,73 +150,83 @@ impl SeriesCache {
     ///
     /// # Errors
     /// The run does not read back.
-    pub(crate) fn digest(&self, store: &Store, row: &RunRow) -> Result<Arc<RunDigest>, StoreError> {
-        if let Some(known) = lock(&self.digests).get(&row.uid) {
+    pub(crate) fn digest(
+        &self,
+        store: &Store,
+        run: &FleetRun,
+    ) -> Result<Arc<RunDigest>, StoreError> {
+        if let Some(known) = lock(&self.digests).get(&run.key) {
             return Ok(known.clone());
         }
-        let digest = Arc::new(read_digest(store, row.id)?);
+        let digest = Arc::new(self.read_digest(store, run.id)?);
         let mut digests = lock(&self.digests);
         if digests.len() >= MOST_DIGESTS {
             digests.clear();
+            *lock(&self.names) = SharedValues::default();
         }
-        if row.state != RunState::Running {
-            digests.insert(row.uid.clone(), digest.clone());
+        if run.state != RunState::Running {
+            digests.insert(run.key, digest.clone());
         }
         Ok(digest)
     }
 
     /// Returns whether the digest of a run is known.
-    pub(crate) fn is_known(&self, row: &RunRow) -> bool {
-        lock(&self.digests).contains_key(&row.uid)
+    pub(crate) fn is_known(&self, run: &FleetRun) -> bool {
+        lock(&self.digests).contains_key(&run.key)
     }
 
     /// Returns the series of these runs. Runs that are not known are read until `deadline`.
     ///
     /// # Errors
     /// A run does not read back.
-    pub(crate) fn find_series(
+    pub(crate) fn find_series<'a>(
         &self,
         store: &Store,
-        rows: &[&RunRow],
+        runs: impl Iterator<Item = &'a FleetRun>,
         deadline: Option<Instant>,
     ) -> Result<FoundSeries, StoreError> {
-        let mut plans: BTreeMap<PlanKey<'_>, Vec<&RunRow>> = BTreeMap::new();
-        for row in rows.iter().filter(|row| row.state == RunState::Complete) {
-            let key = (&row.machine, row.plan.as_str(), row.targets.as_slice());
-            plans.entry(key).or_default().push(row);
-        }
         let mut found = FoundSeries::default();
-        for rows in plans.values_mut() {
-            rows.sort_by_key(|row| std::cmp::Reverse(row.started));
-            rows.truncate(LONGEST);
-            rows.reverse();
-            let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if is_late() && rows.iter().any(|row| !self.is_known(row)) {
-                found.is_partial = true;
-                continue;
+        for runs in group_by_plan(runs).values() {
+            match self.series_of_plan(store, runs, deadline)? {
+                Some(series) => found.all.extend(series),
+                None => found.is_partial = true,
             }
-            found.all.extend(self.series_of_plan(store, rows)?);
         }
         Ok(found)
     }
 
-    fn series_of_plan(&self, store: &Store, rows: &[&RunRow]) -> Result<Vec<Series>, StoreError> {
+    /// Returns the series of the runs of a plan; `None` if the time is over and some are not known.
+    ///
+    /// # Errors
+    /// A run does not read back.
+    pub(crate) fn series_of_plan(
+        &self,
+        store: &Store,
+        runs: &[&FleetRun],
+        deadline: Option<Instant>,
+    ) -> Result<Option<Vec<Series>>, StoreError> {
+        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if is_late && runs.iter().any(|run| !self.is_known(run)) {
+            return Ok(None);
+        }
+        self.build_series(store, runs).map(Some)
+    }
+
+    fn build_series(&self, store: &Store, runs: &[&FleetRun]) -> Result<Vec<Series>, StoreError> {
         let mut series: BTreeMap<SeriesKey, Vec<SeriesPoint>> = BTreeMap::new();
-        for row in rows {
-            for figure in &self.digest(store, row)?.figures {
+        for run in runs {
+            for figure in &self.digest(store, run)?.figures {
                 let key = SeriesKey {
-                    machine: row.machine.clone(),
-                    plan: row.plan.clone(),
-                    targets: row.targets.clone(),
-                    workload: figure.workload.clone(),
-                    target: figure.target.clone(),
-                    metric: figure.metric,
-                    load: figure.load.clone(),
+                    machine: run.machine.clone(),
+                    plan: run.plan.clone(),
+                    targets: run.targets.clone(),
+                    figure: figure.name.clone(),
                 };
                 series.entry(key).or_default().push(SeriesPoint {
-                    run: row.id,
-                    uid: row.uid.clone(),
-                    at: row.started,
+                    run: run.id,
+                    key: run.key,
+                    tie: run.tie,
+                    at: run.started,
                     value: figure.value,
                     interval: figure.interval,
                     is_doubtful: figure.is_doubtful,
@@ -211,25 +253,57 @@ impl SeriesCache {
         points: &[SeriesPoint],
         level: f64,
     ) -> Vec<FigureShift> {
-        let newest = points
-            .last()
-            .map(|point| point.uid.clone())
-            .unwrap_or_default();
-        if let Some((count, uid, shifts)) = lock(&self.shifts).get(key).cloned()
-            && (count, &uid) == (points.len(), &newest)
+        let state = (points.len(), points.last().map(|point| point.key));
+        if let Some((known, shifts)) = lock(&self.shifts).get(key)
+            && *known == state
         {
-            return shifts;
+            return shifts.clone();
         }
         let figures: Vec<RunFigure> = points
             .iter()
             .map(|point| RunFigure {
                 log: point.value.ln(),
-                tie: tie_breaker(&point.uid),
+                tie: point.tie,
             })
             .collect();
         let shifts = find_shifts(&figures, level);
-        lock(&self.shifts).insert(key.clone(), (points.len(), newest, shifts.clone()));
+        lock(&self.shifts).insert(key.clone(), (state, shifts.clone()));
         shifts
+    }
+
+    fn read_digest(&self, store: &Store, id: RunId) -> Result<RunDigest, StoreError> {
+        let (run, samples) = (store.run(id)?, store.samples(id)?);
+        let judged = assay_judge::judge_run(&run, &samples);
+        let find = |workload: &str, target: &str| {
+            let mut results = judged.results.iter();
+            results.find(|result| result.workload == workload && result.target == target)
+        };
+        let figures = collect_followed_figures(&run, &samples)
+            .into_iter()
+            .map(|figure| {
+                let result = find(&figure.workload, &figure.target);
+                let estimate = result.and_then(|result| result.estimates.get(&figure.metric));
+                DigestFigure {
+                    interval: estimate
+                        .and_then(|estimate| estimate.interval)
+                        .map(|range| [range.low, range.high]),
+                    is_doubtful: result.is_some_and(|result| result.validity != Validity::Valid),
+                    value: figure.value,
+                    name: lock(&self.names).share(FigureName {
+                        workload: figure.workload,
+                        target: figure.target,
+                        metric: figure.metric,
+                        load: figure.load,
+                    }),
+                }
+            });
+        let missed = judged.criteria.iter().filter(|one| !one.met);
+        Ok(RunDigest {
+            figures: figures
+                .filter(|figure| figure.value.is_finite() && figure.value > 0.0)
+                .collect(),
+            missed: missed.map(describe_criterion_line).collect(),
+        })
     }
 }
 
@@ -240,11 +314,11 @@ pub(crate) fn describe_recent_shift(
     let (series, shift) = (&recent.series, &recent.shift);
     let at = |point: usize| series.points.get(point);
     Some(FigureChange {
-        machine: series.key.machine.clone(),
-        plan: series.key.plan.clone(),
-        workload: series.key.workload.clone(),
-        target: series.key.target.clone(),
-        metric: series.key.metric,
+        machine: series.key.machine.as_deref().cloned(),
+        plan: series.key.plan.to_string(),
+        workload: series.key.figure.workload.clone(),
+        target: series.key.figure.target.clone(),
+        metric: series.key.figure.metric,
         run: at(shift.at)?.run.0,
         since: at(shift.at)?.at,
         between: [at(shift.between[0])?.at, at(shift.between[1])?.at],
@@ -261,45 +335,6 @@ pub(crate) fn describe_recent_shift(
             .iter()
             .map(|point| (point.at, point.value))
             .collect(),
-    })
-}
-
-/// Decides between equal figures by the random name of the run.
-fn tie_breaker(uid: &str) -> u64 {
-    let digits = uid.get(..16).unwrap_or_default();
-    u64::from_str_radix(digits, 16).unwrap_or_default()
-}
-
-fn read_digest(store: &Store, id: RunId) -> Result<RunDigest, StoreError> {
-    let (run, samples) = (store.run(id)?, store.samples(id)?);
-    let judged = assay_judge::judge_run(&run, &samples);
-    let find = |workload: &str, target: &str| {
-        let mut results = judged.results.iter();
-        results.find(|result| result.workload == workload && result.target == target)
-    };
-    let figures = collect_followed_figures(&run, &samples)
-        .into_iter()
-        .map(|figure| {
-            let result = find(&figure.workload, &figure.target);
-            let estimate = result.and_then(|result| result.estimates.get(&figure.metric));
-            DigestFigure {
-                interval: estimate
-                    .and_then(|estimate| estimate.interval)
-                    .map(|range| [range.low, range.high]),
-                is_doubtful: result.is_some_and(|result| result.validity != Validity::Valid),
-                workload: figure.workload,
-                target: figure.target,
-                metric: figure.metric,
-                load: figure.load,
-                value: figure.value,
-            }
-        });
-    let missed = judged.criteria.iter().filter(|one| !one.met);
-    Ok(RunDigest {
-        figures: figures
-            .filter(|figure| figure.value.is_finite() && figure.value > 0.0)
-            .collect(),
-        missed: missed.map(describe_criterion_line).collect(),
     })
 }
 

@@ -1,21 +1,30 @@
 //! State of all machines at one time, for the overview, the lists and Prometheus.
 
-use crate::figure_series::{MOST_DIGESTS, Series, SeriesCache};
+use crate::figure_series::{
+    MOST_DIGESTS, PlanKey, Series, SeriesCache, SeriesState, group_by_plan,
+};
+use crate::fleet_run::{FleetRun, RunNames};
 use crate::site::Site;
+use crate::store_access::ContentMark;
 use crate::stored_trial::TrialSummary;
 use assay_judge::shift::FigureShift;
 use assay_model::finding::Severity;
 use assay_model::run::RunState;
-use assay_store::{About, Ask, RunRow, Span, Store, StoreError};
+use assay_model::trial::TrialState;
+use assay_store::{About, Ask, Span, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a state is shown before the store is read again.
+/// How long a state is shown before anybody asks whether the store has changed.
 const FRESH: Duration = Duration::from_secs(2);
+/// How long a state of an unchanged store is shown: what is new today is not new for ever.
+const LONGEST_SHOWN: Duration = Duration::from_secs(600);
 /// Time for reading runs that are not known yet; the rest is read for the next page.
 const READING: Duration = Duration::from_millis(1_500);
+/// Pause between readings in the background while this machine measures, so that they do not disturb it.
+const MEASURING_PAUSE: Duration = Duration::from_secs(60);
 /// Findings that are read of all machines.
 const MOST_FINDINGS: u32 = 100_000;
 /// A finding is new for this long.
@@ -81,11 +90,11 @@ pub(crate) struct FleetState {
     /// By name.
     pub(crate) machines: Vec<MachineState>,
     /// The newest first.
-    pub(crate) runs: Vec<RunRow>,
+    pub(crate) runs: Vec<FleetRun>,
     /// The newest first.
     pub(crate) trials: Vec<Arc<TrialSummary>>,
     pub(crate) missed: Vec<MissedRun>,
-    pub(crate) shifts: Vec<RecentShift>,
+    pub(crate) shifts: Vec<Arc<RecentShift>>,
     /// Some runs were not read yet: shifts and missed criteria may be incomplete.
     pub(crate) is_partial: bool,
     /// When the newest machine was checked, or the newest run began.
@@ -93,6 +102,21 @@ pub(crate) struct FleetState {
 }
 
 impl FleetState {
+    /// Whether a run or trial goes on on this machine. One that died long ago does not count.
+    fn is_measuring(&self, here: Option<&str>) -> bool {
+        const LONGEST: SignedDuration = SignedDuration::from_hours(24);
+        let since = Timestamp::now() - LONGEST;
+        let run = self.runs.iter().any(|run| {
+            run.state == RunState::Running && run.started > since && run.machine_name() == here
+        });
+        let trial = self.trials.iter().any(|trial| {
+            trial.state == TrialState::Running
+                && trial.started > since
+                && trial.machine.as_deref() == here
+        });
+        here.is_some() && (run || trial)
+    }
+
     /// Returns a machine by its name.
     pub(crate) fn machine(&self, name: &str) -> Option<&MachineState> {
         self.machines.iter().find(|machine| machine.name == name)
@@ -104,16 +128,40 @@ pub(crate) fn short_host(name: &str) -> &str {
     name.rsplit_once('@').map_or(name, |(_, host)| host)
 }
 
-/// Returns the name of the machine of a run, as lists show it.
-pub(crate) fn machine_name(row: &RunRow) -> Option<&str> {
-    row.machine.as_ref().map(assay_model::Machine::shown)
+/// A state, and what it was read from.
+#[derive(Debug)]
+struct LastState {
+    state: Arc<FleetState>,
+    /// When the store was read.
+    read: Instant,
+    /// When the mark was compared.
+    compared: Instant,
+    /// Mark of the store before it was read.
+    mark: Option<ContentMark>,
 }
 
 /// The last state, and what is known of single runs.
 #[derive(Debug, Default)]
 pub(crate) struct FleetStateCache {
-    last: Mutex<Option<(Instant, Arc<FleetState>)>>,
+    last: Mutex<Option<LastState>>,
     pub(crate) series: SeriesCache,
+    recent: Mutex<HashMap<PlanKey, PlanShifts>>,
+}
+
+/// Recent shifts of the figures of a plan on a machine.
+#[derive(Debug)]
+struct PlanShifts {
+    /// The runs that they were found in.
+    runs: SeriesState,
+    shifts: Vec<Arc<RecentShift>>,
+}
+
+impl RecentShift {
+    /// Whether it was noticed not long ago.
+    fn is_recent(&self, now: Timestamp) -> bool {
+        let noticed = self.series.points.get(self.shift.noticed);
+        noticed.is_some_and(|point| now.duration_since(point.at) < SHIFT_SHOWN)
+    }
 }
 
 /// Returns the machine of this name, entering it first if it is new.
@@ -139,14 +187,31 @@ impl Site {
             .last
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some((read, state)) = &*last
-            && read.elapsed() < FRESH
+        if let Some(known) = &*last
+            && known.compared.elapsed() < FRESH
         {
-            return Ok(state.clone());
+            return Ok(known.state.clone());
+        }
+        // An error shows when the store is read.
+        let mark = self.store.mark().ok();
+        if let Some(known) = &mut *last
+            && mark.is_some()
+            && known.mark == mark
+            && known.read.elapsed() < LONGEST_SHOWN
+            && !known.state.is_partial
+        {
+            known.compared = Instant::now();
+            return Ok(known.state.clone());
         }
         let state = self.store.read(|store| self.read_fleet_state(store))?;
         let state = Arc::new(state.unwrap_or_default());
-        *last = Some((Instant::now(), state.clone()));
+        let now = Instant::now();
+        *last = Some(LastState {
+            state: state.clone(),
+            read: now,
+            compared: now,
+            mark,
+        });
         Ok(state)
     }
 
@@ -157,16 +222,19 @@ impl Site {
             && state.runs.len() <= MOST_DIGESTS
         {
             // The state is read again only when it is no longer fresh.
-            std::thread::sleep(FRESH);
+            let is_measuring = state.is_measuring(self.options.machine.as_deref());
+            std::thread::sleep(if is_measuring { MEASURING_PAUSE } else { FRESH });
         }
     }
 
     fn read_fleet_state(&self, store: &Store) -> Result<FleetState, StoreError> {
         let now = Timestamp::now();
         let deadline = Instant::now() + READING;
-        let mut runs = store.runs()?;
+        let (mut runs, mut names) = (Vec::new(), RunNames::default());
+        store.visit_runs(|head| runs.push(names.enter(head)))?;
+        runs.shrink_to_fit();
         // Numbers follow the order of entry, which a merge of stores changes.
-        runs.sort_by_key(|row| std::cmp::Reverse((row.started, row.id.0)));
+        runs.sort_by_key(|run| std::cmp::Reverse((run.started, run.id.0)));
         let trials = self.trials.read_all(store)?;
         let mut machines: BTreeMap<String, MachineState> = BTreeMap::new();
         for (host, first, last) in store.hosts()? {
@@ -188,7 +256,7 @@ impl Site {
             }
         }
         for (at, row) in runs.iter().enumerate() {
-            if let Some(name) = machine_name(row) {
+            if let Some(name) = row.machine_name() {
                 enter_machine(&mut machines, name).runs.push(at);
             }
         }
@@ -240,7 +308,7 @@ impl Site {
             if !digest.missed.is_empty() {
                 state.missed.push(MissedRun {
                     run: at,
-                    criteria: digest.missed.clone(),
+                    criteria: digest.missed.to_vec(),
                 });
             }
         }
@@ -254,21 +322,41 @@ impl Site {
         now: Timestamp,
         deadline: Instant,
     ) -> Result<(), StoreError> {
-        let rows: Vec<&RunRow> = state.runs.iter().collect();
-        let found = self
+        let mut last = self
             .fleet
-            .series
-            .find_series(store, &rows, Some(deadline))?;
-        state.is_partial |= found.is_partial;
-        for series in found.all {
-            let Some(shift) = series.shifts.last().copied() else {
-                continue;
+            .recent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Plans that are gone are not taken over.
+        let mut known = HashMap::new();
+        for (plan, runs) in group_by_plan(state.runs.iter()) {
+            let now_known = (runs.len(), runs.last().map(|run| run.key));
+            let entry = match last.remove(&plan) {
+                Some(entry) if entry.runs == now_known => entry,
+                _ => {
+                    let series = &self.fleet.series;
+                    let Some(series) = series.series_of_plan(store, &runs, Some(deadline))? else {
+                        state.is_partial = true;
+                        continue;
+                    };
+                    let shifts = series.into_iter().filter_map(|series| {
+                        let shift = series.shifts.last().copied()?;
+                        Some(RecentShift { series, shift })
+                    });
+                    PlanShifts {
+                        runs: now_known,
+                        shifts: shifts
+                            .filter(|recent| recent.is_recent(now))
+                            .map(Arc::new)
+                            .collect(),
+                    }
+                }
             };
-            let noticed = series.points.get(shift.noticed).map(|point| point.at);
-            if noticed.is_some_and(|at| now.duration_since(at) < SHIFT_SHOWN) {
-                state.shifts.push(RecentShift { series, shift });
-            }
+            let recent = entry.shifts.iter().filter(|recent| recent.is_recent(now));
+            state.shifts.extend(recent.cloned());
+            known.insert(plan, entry);
         }
+        *last = known;
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Lines of output that are kept of a job.
 const MOST_LINES: usize = 400;
@@ -54,6 +55,8 @@ pub(crate) struct Job {
     output: Mutex<JobOutput>,
     /// Times that somebody asked it to stop.
     stops: AtomicUsize,
+    /// Tells streams that a line came, or that it ended.
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +76,17 @@ impl Job {
             output.lines.iter().cloned().collect(),
             output.ended.clone(),
         )
+    }
+
+    /// Returns the number of lines so far, and the last one.
+    pub(crate) fn last_line(&self) -> (usize, Option<String>) {
+        let output = lock(&self.output);
+        (output.count, output.lines.back().cloned())
+    }
+
+    /// Returns what changes when a line comes, or when it ends.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -152,6 +166,13 @@ impl JobTable {
         lock(&self.jobs).iter().find(|job| job.id == id).cloned()
     }
 
+    /// Returns the numbers of the jobs that run.
+    pub(crate) fn list_running(&self) -> Vec<usize> {
+        let jobs = lock(&self.jobs);
+        let running = jobs.iter().filter(|job| job.is_running());
+        running.map(|job| job.id).collect()
+    }
+
     /// Returns the job of a kind that runs.
     pub(crate) fn running(&self, kind: &str) -> Option<Arc<Job>> {
         let jobs = lock(&self.jobs);
@@ -188,6 +209,7 @@ impl JobTable {
             started: Timestamp::now(),
             output: Mutex::default(),
             stops: AtomicUsize::new(0),
+            changes: watch::Sender::new(()),
         });
         let running: Vec<&Arc<Job>> = jobs.iter().filter(|one| one.is_running()).collect();
         let busy = match running.len() < MOST_RUNNING {
@@ -246,6 +268,7 @@ impl JobTable {
         };
         let _ = self.log("end", job, "", Some(&end));
         lock(&job.output).ended = Some((Timestamp::now(), end));
+        job.changes.send_replace(());
     }
 
     fn run_child(&self, job: &Job, words: &[std::ffi::OsString]) -> io::Result<String> {
@@ -259,7 +282,7 @@ impl JobTable {
             .stderr(OwnedFd::from(writer));
         let mut running = Running::start(command, Dies::Asked)?;
         std::thread::scope(|scope| {
-            scope.spawn(|| read_lines(reader, &job.output));
+            scope.spawn(|| read_lines(reader, job));
             let mut signalled = 0;
             while !running.wait(INTERVAL)? {
                 let stops = job.stops.load(Ordering::SeqCst);
@@ -301,7 +324,7 @@ fn open_log(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn read_lines(reader: io::PipeReader, output: &Mutex<JobOutput>) {
+fn read_lines(reader: io::PipeReader, job: &Job) {
     let mut reader = BufReader::new(reader);
     let mut bytes = Vec::new();
     loop {
@@ -314,7 +337,7 @@ fn read_lines(reader: io::PipeReader, output: &Mutex<JobOutput>) {
             return;
         }
         let text = String::from_utf8_lossy(&bytes);
-        let mut output = lock(output);
+        let mut output = lock(&job.output);
         output
             .lines
             .push_back(assay_render::text::escape_line(text.trim_end()));
@@ -322,5 +345,7 @@ fn read_lines(reader: io::PipeReader, output: &Mutex<JobOutput>) {
         if output.lines.len() > MOST_LINES {
             output.lines.pop_front();
         }
+        drop(output);
+        job.changes.send_replace(());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Refusal};
 use crate::api::{as_asked, check_machines};
-use crate::fleet_state::{FleetState, MachineState, machine_name, short_host};
+use crate::fleet_state::{FleetState, MachineState, short_host};
 use crate::routes::PageRequest;
 use crate::site::Site;
 use assay_model::finding::Severity;
@@ -80,7 +80,7 @@ fn write_runs(state: &FleetState, out: &mut String) {
     );
     let mut newest: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for row in &state.runs {
-        let machine = machine_name(row).map_or("", short_host);
+        let machine = row.machine_name().map_or("", short_host);
         newest
             .entry((machine, &row.plan))
             .or_insert_with(|| row.started.as_second());
@@ -105,7 +105,7 @@ fn write_runs(state: &FleetState, out: &mut String) {
         let _ = writeln!(
             out,
             "assay_run_criteria_missed{{machine=\"{}\",plan=\"{}\",run=\"{}\"}} {}",
-            label(machine_name(row).map_or("", short_host)),
+            label(row.machine_name().map_or("", short_host)),
             label(&row.plan),
             row.id,
             missed.criteria.len()

@@ -32,11 +32,11 @@ pub(crate) fn build_router(site: Arc<Site>) -> Router {
         .route("/machines", page(pages::machines::show))
         .route("/machines/{name}", page(pages::machine::show))
         .route("/runs", page(pages::runs::show))
-        .route("/runs/{name}", page(pages::run::show))
+        .route("/runs/{name}", page(show_run))
         .route("/compare", page(pages::run::compare))
         .route("/figures", page(pages::figures::show))
         .route("/trials", page(pages::trials::show))
-        .route("/trials/{name}", page(pages::trial::show))
+        .route("/trials/{name}", page(show_trial))
         .route("/tuning", page(pages::tuning::show_list))
         .route("/tuning/{name}", page(pages::tuning::show))
         .route("/observations", page(pages::observations::show_list))
@@ -72,6 +72,24 @@ pub(crate) fn build_router(site: Arc<Site>) -> Router {
     router
         .layer(from_fn_with_state(site.clone(), request_guard::guard))
         .with_state(site)
+}
+
+fn show_run(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let address = shared_address(site, "runs", request);
+    let draw = || pages::run::show(site, request);
+    site.drawn.get_or_draw(site, address, draw)
+}
+
+fn show_trial(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
+    let address = shared_address(site, "trials", request);
+    let draw = || pages::trial::show(site, request);
+    site.drawn.get_or_draw(site, address, draw)
+}
+
+/// Returns what a page depends on besides the store: its address, and the jobs that can be stopped.
+fn shared_address(site: &Site, path: &str, request: &PageRequest) -> String {
+    let jobs = site.jobs.as_ref().map(|jobs| jobs.list_running());
+    format!("{path} {:?} {:?} {jobs:?}", request.name, request.query)
 }
 
 /// Answers a path by a function that runs on a thread of its own, within the limits of the site.

@@ -1,9 +1,10 @@
 //! What all requests share: the store, the catalogue, caches, and the limits of drawing pages.
 
 use crate::answer::{Answer, Refusal};
+use crate::drawn_pages::DrawnPages;
 use crate::fleet_state::FleetStateCache;
 use crate::jobs::{ActionOptions, JobTable};
-use crate::live_events::LiveCache;
+use crate::live_watch::LiveWatch;
 use crate::machine_check::CheckCache;
 use crate::pages::duplicates::DuplicatesCache;
 use crate::routes::{PageFunction, PageRequest};
@@ -60,6 +61,28 @@ pub struct SiteOptions {
     pub notice: Option<String>,
 }
 
+#[cfg(test)]
+impl SiteOptions {
+    /// Options for a store in a directory of a test.
+    pub(crate) fn of_test(dir: &std::path::Path) -> Self {
+        Self {
+            store: dir.join("s.db"),
+            history: dir.join("fleet"),
+            accept: None,
+            duplicates: None,
+            pool: None,
+            catalogue: Catalogue::builtin().unwrap(),
+            read_facts: Box::new(|| (Facts::default(), None)),
+            token: None,
+            names: Vec::new(),
+            version: "0.0.0",
+            machine: None,
+            actions: None,
+            notice: None,
+        }
+    }
+}
+
 /// The state of a running server.
 pub(crate) struct Site {
     pub(crate) options: SiteOptions,
@@ -68,7 +91,8 @@ pub(crate) struct Site {
     pub(crate) fleet: FleetStateCache,
     pub(crate) trials: TrialCache,
     pub(crate) checks: CheckCache,
-    pub(crate) live: LiveCache,
+    pub(crate) live: LiveWatch,
+    pub(crate) drawn: DrawnPages,
     pub(crate) styles: StyleRegistry,
     pub(crate) pool: PoolCache,
     pub(crate) duplicates: DuplicatesCache,
@@ -93,7 +117,8 @@ impl Site {
             fleet: FleetStateCache::default(),
             trials: TrialCache::default(),
             checks: CheckCache::default(),
-            live: LiveCache::default(),
+            live: LiveWatch::default(),
+            drawn: DrawnPages::default(),
             styles: StyleRegistry::default(),
             pool: PoolCache::default(),
             duplicates: DuplicatesCache::default(),

@@ -3,6 +3,7 @@
 use assay_store::{Store, StoreError, is_url};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Open connections that are kept between requests.
@@ -11,11 +12,31 @@ const MOST_IDLE: usize = 4;
 /// Device and inode of the store's file; `None` for a URL.
 type FileIdentity = Option<(u64, u64)>;
 
+/// A mark of the content: two equal marks stand for the same content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContentMark {
+    /// Number of the connection that returned the mark. Marks of different connections are not comparable.
+    connection: u64,
+    /// Mark of that connection; `None` without a store.
+    mark: Option<String>,
+}
+
+/// The connection that is asked for marks.
+#[derive(Debug)]
+struct MarkConnection {
+    number: u64,
+    identity: FileIdentity,
+    store: Store,
+}
+
 /// The store, opened when a request needs it.
 #[derive(Debug)]
 pub(crate) struct StoreAccess {
     path: PathBuf,
     idle: Mutex<Vec<(FileIdentity, Store)>>,
+    marks: Mutex<Option<MarkConnection>>,
+    /// Connections for marks that were opened so far.
+    opened: AtomicU64,
 }
 
 impl StoreAccess {
@@ -24,7 +45,42 @@ impl StoreAccess {
         Self {
             path,
             idle: Mutex::new(Vec::new()),
+            marks: Mutex::new(None),
+            opened: AtomicU64::new(0),
         }
+    }
+
+    /// Returns a mark of the content. That costs much less than reading something.
+    ///
+    /// # Errors
+    /// The store is locked, newer, damaged, or of another program.
+    pub(crate) fn mark(&self) -> Result<ContentMark, StoreError> {
+        let identity = identify(&self.path);
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        // After an error the connection may be broken, so it is put back only at the end.
+        let known = marks.take().filter(|known| known.identity == identity);
+        let known = match known {
+            Some(known) => known,
+            None => match Store::open_existing(&self.path)? {
+                Some(store) => MarkConnection {
+                    number: self.opened.fetch_add(1, Ordering::Relaxed) + 1,
+                    identity,
+                    store,
+                },
+                None => {
+                    return Ok(ContentMark {
+                        connection: 0,
+                        mark: None,
+                    });
+                }
+            },
+        };
+        let mark = ContentMark {
+            connection: known.number,
+            mark: Some(known.store.content_mark()?),
+        };
+        *marks = Some(known);
+        Ok(mark)
     }
 
     /// Returns the path or URL, without a password.

@@ -73,9 +73,37 @@ pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) planned: i64,
-    pub(crate) stored: i64,
     pub(crate) machine: Option<Machine>,
 }
+
+/// Which records to list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listing<'a> {
+    /// Only records with a smaller number.
+    pub(crate) before: i64,
+    /// As many at most.
+    pub(crate) most: usize,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) about: Option<&'a str>,
+}
+
+impl Listing<'_> {
+    /// All records.
+    pub(crate) const ALL: Listing<'static> = Listing {
+        before: i64::MAX,
+        most: usize::MAX,
+        name: None,
+        about: None,
+    };
+
+    /// Returns the maximum number as SQL takes it.
+    pub(crate) fn limit(&self) -> i64 {
+        i64::try_from(self.most).unwrap_or(i64::MAX)
+    }
+}
+
+/// Start time of a sample as stored, and its duration in nanoseconds; missing in rows of an old store.
+pub(crate) type PartTime = (Option<String>, Option<i64>);
 
 /// A part of a record: a sample of a run, or one side of a pair of a trial.
 pub(crate) struct Part {
@@ -127,8 +155,34 @@ pub(crate) trait RowStore {
     fn table_rows(&self, table: &Table, of: &str) -> Result<Vec<Vec<Value>>, StoreError>;
 }
 
+/// Database operations for lists of records, without bodies.
+pub(crate) trait RecordLists {
+    /// Returns the newest records of a listing, newest first.
+    fn list(&self, kind: Kind, listing: &Listing<'_>) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns the record of a number as lists show it.
+    fn head(&self, kind: Kind, id: i64) -> Result<Option<Listed>, StoreError>;
+
+    /// Returns the numbers of `most` records, newest first, after leaving out `skipped`.
+    fn newest(&self, kind: Kind, skipped: usize, most: usize) -> Result<Vec<i64>, StoreError>;
+
+    /// Returns the numbers of at most `most` records whose uid starts with these hexadecimal digits, ascending.
+    fn starting_with(&self, kind: Kind, digits: &str, most: usize) -> Result<Vec<i64>, StoreError>;
+
+    /// Returns the number of samples of each of these runs, as far as they have some.
+    fn count_samples(&self, runs: &[i64]) -> Result<Vec<(i64, i64)>, StoreError>;
+
+    /// Returns the times of the first and the last sample of a run by slot.
+    fn sample_times(&self, run: i64) -> Result<Option<[PartTime; 2]>, StoreError>;
+
+    /// Returns a mark of the content: while this connection returns the same mark, nobody has changed the store.
+    fn mark(&self) -> Result<String, StoreError>;
+}
+
 /// An open database.
-pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
+pub(crate) trait Database:
+    Timeline + RowStore + RecordLists + std::fmt::Debug + Send
+{
     /// Returns the location for display, without a password.
     fn path(&self) -> &Path;
 
@@ -165,9 +219,6 @@ pub(crate) trait Database: Timeline + RowStore + std::fmt::Debug + Send {
 
     /// Returns the position and body of each part.
     fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError>;
-
-    /// Returns the newest records, newest first.
-    fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError>;
 
     /// Returns number and size of every record: the bytes of its body and of its parts.
     fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError>;

@@ -23,6 +23,7 @@ mod postgres;
 mod prune;
 mod resolve;
 mod rows;
+mod run_lists;
 mod runs;
 mod spans;
 mod sqlite;
@@ -37,7 +38,7 @@ pub use merge::{Merged, merge};
 pub use observations::{Observation, ObservationId, ObservationRow, Observer};
 pub use postgres::{is_url, shown};
 pub use prune::{PrunableKind, PrunableRecord, PruneRule};
-pub use runs::RunRow;
+pub use run_lists::{RunFilter, RunHead, RunProgress, RunRow};
 pub use spans::{About, Ask, DAYS, Key, Span, SpanLook, SpanValue};
 pub use studies::StudyId;
 
@@ -105,6 +106,14 @@ impl Store {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.sql.path()
+    }
+
+    /// Returns a mark of the content. While this store, opened once, returns the same mark, its content is the same.
+    ///
+    /// # Errors
+    /// The database reports an error.
+    pub fn content_mark(&self) -> Result<String, StoreError> {
+        self.sql.mark()
     }
 
     fn pack<T: Serialize + DeserializeOwned>(

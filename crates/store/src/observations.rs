@@ -1,7 +1,7 @@
 //! What was observed without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi, each
 //! stored whole.
 
-use crate::database::{Kind, Record};
+use crate::database::{Kind, Listing, Record};
 use crate::error::Cause;
 use crate::{Store, StoreError};
 use assay_model::Machine;
@@ -117,7 +117,11 @@ impl Store {
     /// # Errors
     /// A row cannot be read back, or the database reports an error.
     pub fn observations(&self, most: usize) -> Result<Vec<ObservationRow>, StoreError> {
-        let rows = self.sql.list(Kind::Observation, most)?;
+        let listing = Listing {
+            most,
+            ..Listing::ALL
+        };
+        let rows = self.sql.list(Kind::Observation, &listing)?;
         let read = |row: crate::database::Listed| {
             let what = format!("observation {}", row.id);
             let fail = |reason: Cause| StoreError::row(self.path(), &what, reason);

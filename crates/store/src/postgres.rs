@@ -4,13 +4,14 @@
 mod connect;
 mod encryption;
 mod guard;
+mod lists;
 mod migrate;
 mod rows;
 mod spans;
 mod tls_pump;
 
 use crate::StoreError;
-use crate::database::{Database, Kind, Listed, Part, Record};
+use crate::database::{Database, Kind, Part, Record};
 use ::postgres::error::SqlState;
 use ::postgres::types::ToSql;
 use ::postgres::{Client, GenericClient, Row};
@@ -255,39 +256,6 @@ impl Database for Postgres {
             Kind::Study | Kind::Tune | Kind::Observation => return Ok(Vec::new()),
         };
         self.all(sql, &[&id], |row| (row.get(0), row.get(1)))
-    }
-
-    fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError> {
-        // Counted by one query for all records, not one query each.
-        let (stored, counts) = match kind {
-            Kind::Run => (
-                "coalesce(stored.count, 0)",
-                "LEFT JOIN (SELECT run, count(*) FROM assay.sample GROUP BY run) AS stored
-                 ON stored.run = record.id",
-            ),
-            _ => ("0::bigint", ""),
-        };
-        let sql = format!(
-            "SELECT record.id, record.uid, started, ended, state, record.name, about, slots, {stored},
-                    machine.uid, machine.name
-             FROM assay.{} AS record {counts}
-             LEFT JOIN assay.machine ON machine.id = record.machine
-             ORDER BY record.id DESC LIMIT $1",
-            kind.table()
-        );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.all(&sql, &[&most], |row| Listed {
-            id: row.get(0),
-            uid: row.get(1),
-            started: row.get(2),
-            ended: row.get(3),
-            state: row.get(4),
-            name: row.get(5),
-            about: row.get(6),
-            planned: row.get(7),
-            stored: row.get(8),
-            machine: machine(row, 9),
-        })
     }
 
     fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError> {

@@ -1,7 +1,7 @@
 //! Removes old runs and observations. Trials, studies and sessions of tuning are never removed: changes that were kept
 //! and notebooks refer to them.
 
-use crate::database::{Kind, Listed};
+use crate::database::{Kind, Listed, Listing};
 use crate::error::Cause;
 use crate::{Store, StoreError};
 use assay_model::Machine;
@@ -67,7 +67,7 @@ impl Store {
         let kind = kind.kind();
         let sizes: HashMap<i64, u64> = self.sql.sizes(kind)?.into_iter().collect();
         let mut rows = Vec::new();
-        for row in self.sql.list(kind, usize::MAX)? {
+        for row in self.sql.list(kind, &Listing::ALL)? {
             let started: Timestamp = row.started.parse().map_err(|error: jiff::Error| {
                 let cause: Cause = error.into();
                 StoreError::row(self.path(), &format!("{} {}", kind.noun(), row.id), cause)

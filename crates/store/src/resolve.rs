@@ -1,6 +1,6 @@
 //! Resolves the names that people use for records: `12`, `last`, `last~1`, the start of a uid.
 
-use crate::database::Kind;
+use crate::database::{Kind, Listing};
 use crate::{ObservationId, Observer, Store, StoreError, StudyId};
 use assay_model::{RunId, TrialId};
 use assay_tune::TuneId;
@@ -73,50 +73,85 @@ impl Store {
         if !asked.starts_with("last") {
             return self.resolve_observation(asked);
         }
-        let mut rows = self.sql.names(Kind::Observation)?;
-        rows.retain(|(_, _, name)| name == by.name());
-        self.resolve_in(Kind::Observation, &rows, asked)
-            .map(ObservationId)
+        let Some(RecordName::Back(back)) = RecordName::parse(asked) else {
+            return self.resolve_observation(asked);
+        };
+        let listing = Listing {
+            name: Some(by.name()),
+            most: back.saturating_add(1),
+            ..Listing::ALL
+        };
+        let rows = self.sql.list(Kind::Observation, &listing)?;
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        match ids.get(back) {
+            Some(id) => Ok(ObservationId(*id)),
+            None => Err(missing_among(
+                Kind::Observation,
+                asked,
+                ids.get(..ids.len().min(MOST_LISTED + 1)),
+            )),
+        }
     }
 
     fn resolve_among(&self, kind: Kind, asked: &str) -> Result<i64, StoreError> {
-        self.resolve_in(kind, &self.sql.names(kind)?, asked)
+        if kind == Kind::Study {
+            // The name of a study can be any word.
+            let rows = self.sql.names(kind)?;
+            if let Some((id, ..)) = rows.iter().find(|(_, _, name)| name == asked) {
+                return Ok(*id);
+            }
+        }
+        let found = match RecordName::parse(asked) {
+            None if kind != Kind::Study => {
+                return Err(StoreError::Name {
+                    asked: asked.escape_debug().to_string(),
+                });
+            }
+            None => None,
+            Some(RecordName::Back(back)) => self.sql.newest(kind, back, 1)?.pop(),
+            Some(RecordName::Number { number, digits }) => {
+                let by_number = number.map(|id| self.sql.head(kind, id)).transpose()?;
+                match by_number.flatten() {
+                    Some(row) => Some(row.id),
+                    // Digits that are no number of a record.
+                    None => digits
+                        .map(|digits| self.resolve_uid(kind, asked, &digits))
+                        .transpose()?
+                        .flatten(),
+                }
+            }
+            Some(RecordName::Uid(digits)) => self.resolve_uid(kind, asked, &digits)?,
+        };
+        found.ok_or_else(|| self.missing(kind, asked))
     }
 
-    /// Resolves a name among records; `rows` contains numbers, uids and names, newest first.
-    fn resolve_in(
+    /// Resolves the start of a uid.
+    fn resolve_uid(
         &self,
         kind: Kind,
-        rows: &[(i64, String, String)],
         asked: &str,
-    ) -> Result<i64, StoreError> {
-        let named = |(_, _, name): &&(i64, String, String)| kind == Kind::Study && name == asked;
-        if let Some((id, ..)) = rows.iter().find(named) {
-            return Ok(*id);
-        }
-        let names: Vec<(i64, &str)> = rows.iter().map(|(id, uid, _)| (*id, &**uid)).collect();
-        match find(&names, asked) {
-            Found::One(id) => Ok(id),
-            Found::Several(ids) => Err(StoreError::Ambiguous {
+        digits: &str,
+    ) -> Result<Option<i64>, StoreError> {
+        let ids = self.sql.starting_with(kind, digits, MOST_LISTED + 1)?;
+        match ids[..] {
+            [] => Ok(None),
+            [id] => Ok(Some(id)),
+            _ => Err(StoreError::Ambiguous {
                 asked: asked.to_owned(),
-                ids: ids.join(", "),
+                ids: join_numbers(&ids),
             }),
-            // The name of a study can be any word.
-            Found::NoName if kind != Kind::Study => Err(StoreError::Name {
-                asked: asked.escape_debug().to_string(),
-            }),
-            Found::None | Found::NoName => Err(missing_among(kind, asked, Some(rows))),
         }
     }
 
     /// Builds the error for a missing record, with the command that lists the existing ones.
     pub(crate) fn missing(&self, kind: Kind, asked: &str) -> StoreError {
-        missing_among(kind, asked, self.sql.names(kind).ok().as_deref())
+        let newest = self.sql.newest(kind, 0, MOST_LISTED + 1);
+        missing_among(kind, asked, newest.ok().as_deref())
     }
 }
 
-/// Builds the error for a record that is not among these; `None` if they cannot be read.
-fn missing_among(kind: Kind, asked: &str, rows: Option<&[(i64, String, String)]>) -> StoreError {
+/// Builds the error for a record that is not among these numbers; `None` if they cannot be read.
+fn missing_among(kind: Kind, asked: &str, ids: Option<&[i64]>) -> StoreError {
     let (nothing, list) = match kind {
         Kind::Run => (
             "nothing has been measured yet: `assay run quick .`",
@@ -139,13 +174,9 @@ fn missing_among(kind: Kind, asked: &str, rows: Option<&[(i64, String, String)]>
             "`assay why --list` shows them",
         ),
     };
-    let known = match rows {
+    let known = match ids {
         Some([]) => nothing.to_owned(),
-        Some(names) => {
-            let shown: Vec<String> = names.iter().take(8).map(|row| row.0.to_string()).collect();
-            let more = if names.len() > 8 { ", …" } else { "" };
-            format!("there are {}{more} ({list})", shown.join(", "))
-        }
+        Some(ids) => format!("there are {} ({list})", join_numbers(ids)),
         None => list.to_owned(),
     };
     StoreError::Missing {
@@ -155,48 +186,54 @@ fn missing_among(kind: Kind, asked: &str, rows: Option<&[(i64, String, String)]>
     }
 }
 
+/// Numbers that an error lists.
+const MOST_LISTED: usize = 8;
+
+/// Joins the first numbers: `12, 7, …`.
+fn join_numbers(ids: &[i64]) -> String {
+    let shown: Vec<String> = ids.iter().take(MOST_LISTED).map(i64::to_string).collect();
+    let more = if ids.len() > MOST_LISTED { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// A name of a record as people type it.
 #[derive(Debug, PartialEq)]
-enum Found {
-    One(i64),
-    None,
-    Several(Vec<String>),
-    NoName,
+enum RecordName {
+    /// `last`, `last~1`: how many records are newer.
+    Back(usize),
+    /// A number. If there is none, and the digits are enough, the start of a uid.
+    Number {
+        number: Option<i64>,
+        digits: Option<String>,
+    },
+    /// Start of a uid, in lower case.
+    Uid(String),
 }
 
 /// Minimum length of a uid prefix.
 const UID_CHARS: usize = 4;
 
-/// Finds a record; `rows` contains numbers and uids, newest first.
-fn find(rows: &[(i64, &str)], asked: &str) -> Found {
-    let one = |row: Option<&(i64, &str)>| row.map_or(Found::None, |row| Found::One(row.0));
-    if let Some(back) = asked.strip_prefix("last") {
-        let back = match back.strip_prefix('~') {
-            Some(number) => number.parse::<usize>().ok(),
-            None => back.is_empty().then_some(0),
+impl RecordName {
+    /// Parses a name; `None` if no record can have it.
+    fn parse(asked: &str) -> Option<Self> {
+        if let Some(back) = asked.strip_prefix("last") {
+            let back = match back.strip_prefix('~') {
+                Some(number) => number.parse().ok(),
+                None => back.is_empty().then_some(0),
+            };
+            return back.map(Self::Back);
+        }
+        let uid = || {
+            let is_uid = asked.len() >= UID_CHARS && asked.bytes().all(|c| c.is_ascii_hexdigit());
+            is_uid.then(|| asked.to_ascii_lowercase())
         };
-        return back.map_or(Found::NoName, |back| one(rows.get(back)));
-    }
-    let digits = !asked.is_empty() && asked.bytes().all(|c| c.is_ascii_digit());
-    let number = asked.parse::<i64>().ok().filter(|_| digits);
-    if let Some(row) = number.and_then(|id| rows.iter().find(|row| row.0 == id)) {
-        return Found::One(row.0);
-    }
-    let hex = asked.bytes().all(|c| c.is_ascii_hexdigit());
-    match asked.len() {
-        UID_CHARS.. if hex => {}
-        _ if digits => return Found::None,
-        _ => return Found::NoName,
-    }
-    let asked = asked.to_ascii_lowercase();
-    let fitting: Vec<i64> = rows
-        .iter()
-        .filter(|(_, uid)| uid.starts_with(&asked))
-        .map(|row| row.0)
-        .collect();
-    match fitting[..] {
-        [] => Found::None,
-        [id] => Found::One(id),
-        _ => Found::Several(fitting.iter().rev().map(i64::to_string).collect()),
+        if !asked.is_empty() && asked.bytes().all(|c| c.is_ascii_digit()) {
+            return Some(Self::Number {
+                number: asked.parse().ok(),
+                digits: uid(),
+            });
+        }
+        uid().map(Self::Uid)
     }
 }
 
@@ -206,26 +243,27 @@ mod tests {
 
     #[test]
     fn names_people_use() {
-        let runs = [(12, "abcd99"), (7, "abcd11"), (3, "ffff00")];
-        for (asked, id) in [
-            ("12", 12),
-            ("last", 12),
-            ("last~2", 3),
-            ("ffff", 3),
-            ("FFFF", 3),
-            ("abcd1", 7),
+        let number = |number, digits: Option<&str>| RecordName::Number {
+            number,
+            digits: digits.map(str::to_owned),
+        };
+        for (asked, name) in [
+            ("12", number(Some(12), None)),
+            ("1234", number(Some(1234), Some("1234"))),
+            (
+                "99999999999999999999",
+                number(None, Some("99999999999999999999")),
+            ),
+            ("last", RecordName::Back(0)),
+            ("last~2", RecordName::Back(2)),
+            ("FFFF", RecordName::Uid("ffff".to_owned())),
         ] {
-            assert_eq!(find(&runs, asked), Found::One(id), "{asked}");
-        }
-        for asked in ["4", "last~3", "99999", "99999999999999999999"] {
-            assert_eq!(find(&runs, asked), Found::None, "{asked}");
+            assert_eq!(RecordName::parse(asked), Some(name), "{asked}");
         }
         for asked in [
             "last~x", "lastly", "last~-1", "fff", "", "-1", "+12", "quick", "1;--", "ü",
         ] {
-            assert_eq!(find(&runs, asked), Found::NoName, "{asked}");
+            assert_eq!(RecordName::parse(asked), None, "{asked}");
         }
-        let both = vec!["7".to_owned(), "12".to_owned()];
-        assert_eq!(find(&runs, "abcd"), Found::Several(both));
     }
 }

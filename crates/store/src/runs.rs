@@ -1,38 +1,11 @@
 //! Runs and their samples.
 
-use crate::database::{Kind, Listed, Part, Record};
-use crate::error::Cause;
+use crate::database::{Kind, Part, Record};
 use crate::rows::PartRow;
 use crate::{Store, StoreError, word};
 use assay_model::run::{Run, RunId, RunState};
 use assay_model::{Machine, Sample};
 use jiff::Timestamp;
-use serde::Serialize;
-
-/// A run in a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct RunRow {
-    /// Number.
-    pub id: RunId,
-    /// Uid, the same in every store.
-    pub uid: String,
-    /// Start time.
-    pub started: Timestamp,
-    /// End time.
-    pub ended: Option<Timestamp>,
-    /// State of the run.
-    pub state: RunState,
-    /// Name of the plan.
-    pub plan: String,
-    /// Targets.
-    pub targets: Vec<String>,
-    /// Number of stored samples.
-    pub samples: u64,
-    /// Number of planned samples.
-    pub planned: u64,
-    /// Machine, if known.
-    pub machine: Option<Machine>,
-}
 
 impl Store {
     /// Stores a new run and assigns its number.
@@ -87,36 +60,6 @@ impl Store {
         run.state = state;
         run.ended = Some(ended);
         self.update_run(&run)
-    }
-
-    /// Returns all runs, newest first.
-    ///
-    /// # Errors
-    /// The database reports an error.
-    pub fn runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        let rows = self.sql.list(Kind::Run, usize::MAX)?;
-        rows.into_iter().map(|row| self.run_row(row)).collect()
-    }
-
-    fn run_row(&self, row: Listed) -> Result<RunRow, StoreError> {
-        let fail = |reason: Cause| StoreError::row(self.path(), &format!("run {}", row.id), reason);
-        let time = |text: &str| {
-            text.parse::<Timestamp>()
-                .map_err(|error| fail(error.into()))
-        };
-        let state = serde_json::Value::String(row.state);
-        Ok(RunRow {
-            id: RunId(row.id),
-            started: time(&row.started)?,
-            ended: row.ended.as_deref().map(time).transpose()?,
-            state: serde_json::from_value(state).map_err(|error| fail(error.into()))?,
-            targets: serde_json::from_str(&row.about).map_err(|error| fail(error.into()))?,
-            planned: u64::try_from(row.planned).unwrap_or(0),
-            samples: u64::try_from(row.stored).unwrap_or(0),
-            uid: row.uid,
-            plan: row.name,
-            machine: row.machine,
-        })
     }
 
     /// Returns a run.

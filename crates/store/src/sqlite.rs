@@ -1,6 +1,7 @@
 //! SQLite: tables, rows and transactions.
 
 mod compact;
+mod lists;
 mod open;
 mod rows;
 mod spans;
@@ -8,7 +9,7 @@ mod spans;
 pub(crate) use open::LONGEST_WAIT;
 
 use crate::StoreError;
-use crate::database::{Database, Kind, Listed, Part, Record};
+use crate::database::{Database, Kind, Part, Record};
 use assay_model::Machine;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
@@ -180,35 +181,6 @@ impl Database for Sqlite {
             Kind::Study | Kind::Tune | Kind::Observation => return Ok(Vec::new()),
         };
         self.all(sql, &[&id], |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
-    fn list(&self, kind: Kind, most: usize) -> Result<Vec<Listed>, StoreError> {
-        let stored = match kind {
-            Kind::Run => "(SELECT count(*) FROM sample WHERE run = record.id)",
-            _ => "0",
-        };
-        let sql = format!(
-            "SELECT record.id, record.uid, started, ended, state, record.name, about, slots, {stored},
-                    machine.uid, machine.name
-             FROM {} AS record LEFT JOIN machine ON machine.id = record.machine
-             ORDER BY record.id DESC LIMIT ?1",
-            kind.table()
-        );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.all(&sql, &[&most], |row| {
-            Ok(Listed {
-                id: row.get(0)?,
-                uid: row.get(1)?,
-                started: row.get(2)?,
-                ended: row.get(3)?,
-                state: row.get(4)?,
-                name: row.get(5)?,
-                about: row.get(6)?,
-                planned: row.get(7)?,
-                stored: row.get(8)?,
-                machine: machine(row, 9)?,
-            })
-        })
     }
 
     fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError> {

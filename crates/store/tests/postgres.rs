@@ -106,7 +106,14 @@ fn it_holds_what_a_file_holds() {
     // Found by the usual names, then removed.
     let id = again.resolve("last").unwrap();
     assert_eq!(again.resolve("1111").unwrap(), id);
+    let progress = again.run_progress(id).unwrap();
+    let last = here.resolve("last").unwrap();
+    assert_eq!(progress, here.run_progress(last).unwrap());
+    assert!(progress.samples == 3 && progress.last.is_some());
+    let mark = again.content_mark().unwrap();
+    assert_eq!(again.content_mark().unwrap(), mark);
     again.delete_run(id).unwrap();
+    assert_ne!(again.content_mark().unwrap(), mark);
     assert!(matches!(again.run(id), Err(StoreError::Missing { .. })));
     assert!(matches!(
         again.add_sample(id, &common::sample(0, 1.0)),

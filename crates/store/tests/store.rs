@@ -7,7 +7,7 @@ use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::sample::{Counters, Outcome, Sample, Worker};
 use assay_model::workload::Engine;
 use assay_model::{Facts, Nanos};
-use assay_store::{Store, StoreError};
+use assay_store::{RunFilter, Store, StoreError};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -284,4 +284,89 @@ fn a_full_disk_is_an_error_and_the_store_stays_whole() {
         .map(|all| all.len());
     assert!(command("umount", &[]));
     assert_eq!(whole.unwrap(), stored as usize);
+}
+
+#[test]
+fn runs_are_found_by_plan_and_target_and_visited_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("s.db")).unwrap();
+    // More than one query reads.
+    for number in 0..1_203 {
+        let mut one = run(&format!("{number:032x}"));
+        one.plan.name = if number % 400 == 7 { "rare" } else { "often" }.to_owned();
+        store.import_run(&one, &[], None).unwrap();
+    }
+    store.add_sample(RunId(408), &sample(0)).unwrap();
+    let mut visited = Vec::new();
+    store.visit_runs(|head| visited.push(head.id.0)).unwrap();
+    assert_eq!(visited, (1..=1_203).rev().collect::<Vec<i64>>());
+    let find = |filter: RunFilter<'_>| {
+        let rows = store.find_runs(&filter).unwrap();
+        rows.iter()
+            .map(|row| (row.id.0, row.samples))
+            .collect::<Vec<_>>()
+    };
+    let rare = RunFilter {
+        plan: Some("rare"),
+        most: 2,
+        ..RunFilter::default()
+    };
+    assert_eq!(find(rare), [(808, 0), (408, 1)]);
+    let elsewhere = RunFilter {
+        target: Some("/srv"),
+        ..RunFilter::default()
+    };
+    assert!(find(elsewhere).is_empty(), "these runs have no targets");
+    let targets = RunFilter {
+        targets: Some(&[]),
+        most: 3,
+        ..RunFilter::default()
+    };
+    assert_eq!(find(targets).len(), 3);
+    let nothing = RunFilter {
+        most: 0,
+        ..RunFilter::default()
+    };
+    assert!(find(nothing).is_empty());
+    // A name with many matches lists some of them.
+    let said = store.resolve("0000").unwrap_err();
+    assert!(
+        matches!(&said, StoreError::Ambiguous { ids, .. } if ids.ends_with(", …") && ids.len() < 100),
+        "{said}"
+    );
+    assert_eq!(store.resolve("last~1200").unwrap(), RunId(3));
+}
+
+#[test]
+fn the_mark_changes_with_the_content_and_only_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let mut writer = Store::open(&path).unwrap();
+    let mut first = run("aaaa");
+    writer.create_run(&mut first).unwrap();
+    let reader = Store::open_existing(&path).unwrap().unwrap();
+    let before = reader.content_mark().unwrap();
+    reader.runs().unwrap();
+    drop(Store::open_existing(&path).unwrap());
+    assert_eq!(reader.content_mark().unwrap(), before);
+    let progress = reader.run_progress(first.id).unwrap();
+    assert_eq!(
+        (progress.samples, progress.first, progress.last),
+        (0, None, None)
+    );
+    for slot in [1, 0] {
+        let last = reader.content_mark().unwrap();
+        writer.add_sample(first.id, &sample(slot)).unwrap();
+        assert_ne!(reader.content_mark().unwrap(), last);
+    }
+    let progress = reader.run_progress(first.id).unwrap();
+    let one = sample(0);
+    assert_eq!(
+        (progress.state, progress.samples, progress.planned),
+        (RunState::Running, 2, 30)
+    );
+    assert_eq!(progress.first, Some(one.started));
+    assert_eq!(progress.last, Some((one.started, one.wall)));
+    let missing = reader.run_progress(RunId(7));
+    assert!(matches!(missing, Err(StoreError::Missing { .. })));
 }

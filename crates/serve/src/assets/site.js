@@ -65,9 +65,18 @@ function followRun(bar) {
     }
     setTimeout(() => { drawing = false; }, 2000);
   };
+  let state = null, received = 0;
+  // Nothing is sent while nothing is measured: a measurement that died shows by its silence.
+  const showText = () => {
+    if (!state) return;
+    const idle = state.idle_s === null ? 0 : state.idle_s + (Date.now() - received) / 1000;
+    text.textContent = state.text + (idle > 600 ? ` (nothing new for ${Math.round(idle / 60)} min)` : "");
+  };
+  const clock = setInterval(showText, 30000);
   const show = (event) => {
-    const state = JSON.parse(event.data);
-    text.textContent = state.text + (state.idle_s > 600 ? ` (nothing new for ${Math.round(state.idle_s / 60)} min)` : "");
+    state = JSON.parse(event.data);
+    received = Date.now();
+    showText();
     progress.hidden = state.planned === 0;
     progress.max = Math.max(state.planned, 1);
     progress.value = state.done;
@@ -77,7 +86,7 @@ function followRun(bar) {
   };
   events.addEventListener("progress", show);
   events.addEventListener("end", () => { events.close(); location.reload(); });
-  events.addEventListener("gone", () => { events.close(); text.textContent = "The record is gone."; });
+  events.addEventListener("gone", () => { events.close(); clearInterval(clock); text.textContent = "The record is gone."; });
 }
 
 /** Shows the answer for the disks as soon as one is dragged, ticked or added. */

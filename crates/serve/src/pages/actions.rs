@@ -178,9 +178,7 @@ fn is_measured_here(site: &Site) -> Result<bool, Refusal> {
     let state = site.fleet_state()?;
     let since = jiff::Timestamp::now() - RECENT;
     let run = state.runs.iter().any(|run| {
-        run.state == RunState::Running
-            && run.started > since
-            && crate::fleet_state::machine_name(run) == here
+        run.state == RunState::Running && run.started > since && run.machine_name() == here
     });
     let trial = state.trials.iter().any(|trial| {
         trial.state == TrialState::Running

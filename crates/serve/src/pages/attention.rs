@@ -2,7 +2,7 @@
 
 use super::figure_views::{describe_shift, series_href};
 use super::{LinkView, MOST_LINKED, TimeView, finding_anchor, join_some, machine_link, short_name};
-use crate::fleet_state::{FleetState, RecentShift, machine_name, short_host};
+use crate::fleet_state::{FleetState, RecentShift, short_host};
 use crate::query::encode_segment;
 use crate::site::Site;
 use assay_model::finding::Severity;
@@ -80,8 +80,8 @@ pub(super) fn add_causes(site: &Site, state: &FleetState, items: &mut [Attention
 pub(super) fn find_items(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
     let mut items = find_findings(site, state);
     items.extend(find_missed(state));
-    items.extend(state.shifts.iter().filter_map(find_shift));
-    items.extend(find_failed(state));
+    items.extend(state.shifts.iter().filter_map(|recent| find_shift(recent)));
+    items.extend(find_failed(site, state));
     items.extend(find_waiting(state));
     items.extend(find_silent(state));
     items.sort_by_key(|item| std::cmp::Reverse(item.rank));
@@ -183,7 +183,7 @@ fn find_missed(state: &FleetState) -> Vec<AttentionItem> {
             detail: join_some(&missed.criteria, 2),
             place: None,
             finding: None,
-            machines: machine_name(row).map(machine_link).into_iter().collect(),
+            machines: row.machine_name().map(machine_link).into_iter().collect(),
             more: 0,
             when: Some(TimeView::new(row.started)),
             is_new: false,
@@ -213,7 +213,7 @@ fn find_shift(recent: &RecentShift) -> Option<AttentionItem> {
         detail: format!(
             "plan {} on {}",
             short_name(&series.key.plan),
-            short_name(&series.key.target)
+            short_name(&series.key.figure.target)
         ),
         place: None,
         finding: None,
@@ -238,15 +238,26 @@ fn find_shift(recent: &RecentShift) -> Option<AttentionItem> {
 }
 
 /// The newest run of a machine, if it failed.
-fn find_failed(state: &FleetState) -> Vec<AttentionItem> {
+fn find_failed(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
+    let newest = |machine: &crate::fleet_state::MachineState| {
+        let run = state.runs.get(*machine.runs.first()?)?;
+        (run.state == RunState::Failed).then_some(run)
+    };
+    let ids: Vec<_> = state.machines.iter().filter_map(newest).collect();
+    let ids: Vec<_> = ids.iter().map(|run| run.id).collect();
+    let counts = site.store.read(|store| store.count_samples(&ids));
+    let counts = counts.ok().flatten().unwrap_or_default();
     let item = |machine: &crate::fleet_state::MachineState| {
-        let row = state.runs.get(*machine.runs.first()?)?;
-        (row.state == RunState::Failed).then(|| AttentionItem {
+        newest(machine).map(|row| AttentionItem {
             kind: "failed",
             class: "medium",
             title: format!("The newest run of {} failed", short_name(&row.plan)),
             href: format!("/runs/{}", row.id),
-            detail: format!("{} of {} samples are stored", row.samples, row.planned),
+            detail: format!(
+                "{} of {} samples are stored",
+                counts.get(&row.id).copied().unwrap_or(0),
+                row.planned
+            ),
             place: None,
             finding: None,
             machines: vec![machine_link(&machine.name)],

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 
 /// Draws a series. `number` makes the ids of the chart unique on its page.
 pub(super) fn draw_series(series: &Series, width: f64, number: usize) -> Chart {
-    let quantity = series.key.metric.quantity;
+    let quantity = series.key.figure.metric.quantity;
     let seconds = |at: Timestamp| at.as_second() as f64;
     let title = format!(
         "{}: {}",
-        short_name(&series.key.workload),
-        metric_name(series.key.metric)
+        short_name(&series.key.figure.workload),
+        metric_name(series.key.figure.metric)
     );
     let shifts: Vec<String> = series
         .shifts

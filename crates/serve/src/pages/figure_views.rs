@@ -20,23 +20,23 @@ pub(super) fn metric_name(metric: Metric) -> String {
 pub(super) fn describe_shift(series: &Series, shift: &FigureShift) -> String {
     format!(
         "{}: {} {}",
-        short_name(&series.key.workload),
-        metric_name(series.key.metric),
+        short_name(&series.key.figure.workload),
+        metric_name(series.key.figure.metric),
         format_signed(shift.ratio)
     )
 }
 
 /// Returns the link to a figure over time.
 pub(super) fn series_href(key: &SeriesKey) -> String {
-    let metric = key.metric.to_string();
+    let metric = key.figure.metric.to_string();
     let machine = key
         .machine
         .as_ref()
         .map(|machine| machine.shown().to_owned());
     let mut pairs = vec![
-        ("plan", key.plan.as_str()),
-        ("workload", key.workload.as_str()),
-        ("target", key.target.as_str()),
+        ("plan", &*key.plan),
+        ("workload", key.figure.workload.as_str()),
+        ("target", key.figure.target.as_str()),
         ("metric", metric.as_str()),
     ];
     if let Some(machine) = &machine {

@@ -4,14 +4,14 @@ use super::figure_views::{describe_shift, metric_name, series_href};
 use super::{LinkView, figure_chart, filter_options, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
 use crate::figure_series::Series;
-use crate::fleet_state::{machine_name, short_host};
+use crate::fleet_run::FleetRun;
+use crate::fleet_state::short_host;
 use crate::routes::PageRequest;
 use crate::site::Site;
 use crate::site_page::Section;
 use assay_render::html::Chart;
 use assay_render::svg::timeline::FULL_WIDTH;
 use assay_render::units::format_value_with_unit;
-use assay_store::RunRow;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -45,29 +45,28 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     let state = site.fleet_state()?;
     let query = &request.query;
     let (machine, plan) = (query.get("machine"), query.get("plan"));
-    let rows: Vec<&RunRow> = state
+    let runs = state
         .runs
         .iter()
-        .filter(|row| {
-            machine.is_none_or(|name| machine_name(row).map(short_host) == Some(short_host(name)))
+        .filter(|run| {
+            machine.is_none_or(|name| run.machine_name().map(short_host) == Some(short_host(name)))
         })
-        .filter(|row| plan.is_none_or(|plan| row.plan == plan))
-        .collect();
+        .filter(|run| plan.is_none_or(|plan| &*run.plan == plan));
     let deadline = Instant::now() + READING;
     let found = site
         .store
-        .read(|store| site.fleet.series.find_series(store, &rows, Some(deadline)))?
+        .read(|store| site.fleet.series.find_series(store, runs, Some(deadline)))?
         .unwrap_or_default();
     let fits = |series: &Series| {
         query
             .get("workload")
-            .is_none_or(|name| series.key.workload == name)
+            .is_none_or(|name| series.key.figure.workload == name)
             && query
                 .get("target")
-                .is_none_or(|name| series.key.target == name)
+                .is_none_or(|name| series.key.figure.target == name)
             && query
                 .get("metric")
-                .is_none_or(|name| series.key.metric.to_string() == name)
+                .is_none_or(|name| series.key.figure.metric.to_string() == name)
     };
     let mut all: Vec<Series> = found.all.into_iter().filter(fits).collect();
     all.sort_by_key(|series| {
@@ -99,8 +98,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     let title = match (is_chosen, all.first()) {
         (true, Some(series)) => format!(
             "{}: {}",
-            short_name(&series.key.workload),
-            metric_name(series.key.metric)
+            short_name(&series.key.figure.workload),
+            metric_name(series.key.figure.metric)
         ),
         _ => "Figures over time".to_owned(),
     };
@@ -118,9 +117,9 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
             series => Serde(views),
             left_out => all.len().saturating_sub(MOST_SERIES),
             is_partial => found.is_partial,
-            plans => Serde(filter_options(state.runs.iter().map(|row| row.plan.as_str()), plan)),
+            plans => Serde(filter_options(state.runs.iter().map(|row| &*row.plan), plan)),
             machines => Serde(filter_options(
-                state.runs.iter().filter_map(machine_name).map(short_host),
+                state.runs.iter().filter_map(FleetRun::machine_name).map(short_host),
                 machine,
             )),
             from => query.get("from").map(only_day),
@@ -161,17 +160,21 @@ fn find_ends(series: &Series) -> Option<[i64; 2]> {
 fn describe_series(series: &Series) -> SeriesView {
     let key = &series.key;
     SeriesView {
-        title: format!("{}: {}", short_name(&key.workload), metric_name(key.metric)),
+        title: format!(
+            "{}: {}",
+            short_name(&key.figure.workload),
+            metric_name(key.figure.metric)
+        ),
         href: series_href(key),
         machine: key
             .machine
             .as_ref()
             .map(|machine| machine_link(short_host(machine.shown()))),
         plan: short_name(&key.plan),
-        target: short_name(&key.target),
+        target: short_name(&key.figure.target),
         runs: series.points.len(),
         newest: series.points.last().map_or(String::new(), |point| {
-            format_value_with_unit(key.metric.quantity, point.value)
+            format_value_with_unit(key.figure.metric.quantity, point.value)
         }),
         shift: series
             .shifts

@@ -1,11 +1,10 @@
 //! A machine: findings with their evidence, layers, figures, runs, trials, and what changed when.
 
 use super::accepted_findings::list_accepted;
-use super::run_row::RunView;
+use super::run_row::list_runs;
 use super::trial_row::TrialRowView;
 use super::{
-    TimeView, figure_chart, figure_views, finding_anchor, machine_row, observations, overview,
-    short_name,
+    TimeView, figure_chart, figure_views, finding_anchor, machine_row, observations, short_name,
 };
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::{FleetState, MachineState};
@@ -20,7 +19,7 @@ use assay_render::html::Chart;
 use assay_render::svg::timeline::HALF_WIDTH;
 use assay_render::text::escape_line;
 use assay_report::stack::{StackView, draw_stack_picture};
-use assay_store::{About, Ask, RunRow, Span};
+use assay_store::{About, Ask, Span};
 use jiff::{SignedDuration, Timestamp};
 use minijinja::context;
 use minijinja::value::Serde;
@@ -86,17 +85,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
             finding.id.clear();
         }
     }
-    let runs: Vec<RunView> = machine
-        .runs
-        .iter()
-        .take(ROWS)
-        .filter_map(|at| {
-            Some(RunView::new(
-                state.runs.get(*at)?,
-                overview::count_missed(&state, *at),
-            ))
-        })
-        .collect();
+    let newest = machine.runs.len().min(ROWS);
+    let runs = list_runs(site, &state, &machine.runs[..newest])?;
     let trials: Vec<TrialRowView> = machine
         .trials
         .iter()
@@ -311,15 +301,11 @@ fn draw_figures(
     state: &FleetState,
     machine: &MachineState,
 ) -> Result<Vec<(String, Chart)>, Refusal> {
-    let rows: Vec<&RunRow> = machine
-        .runs
-        .iter()
-        .filter_map(|at| state.runs.get(*at))
-        .collect();
+    let runs = machine.runs.iter().filter_map(|at| state.runs.get(*at));
     let deadline = Instant::now() + READING;
     let found = site
         .store
-        .read(|store| site.fleet.series.find_series(store, &rows, Some(deadline)))?
+        .read(|store| site.fleet.series.find_series(store, runs, Some(deadline)))?
         .unwrap_or_default();
     let mut all: Vec<_> = found
         .all

@@ -1,6 +1,6 @@
 //! The landing page: what needs the user, then the machines and the newest runs.
 
-use super::run_row::RunView;
+use super::run_row::list_runs;
 use super::{TimeView, attention, machine_row};
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::FleetState;
@@ -28,11 +28,10 @@ pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let left_out = items.len().saturating_sub(MOST_ITEMS);
     items.truncate(MOST_ITEMS);
     attention::add_causes(site, &state, &mut items);
-    let running = state
-        .runs
-        .iter()
-        .filter(|row| row.state == RunState::Running);
-    let running: Vec<RunView> = running.take(RUNS).map(|row| RunView::new(row, 0)).collect();
+    let running = state.runs.iter().enumerate();
+    let running = running.filter(|(_, run)| run.state == RunState::Running);
+    let running: Vec<usize> = running.map(|(at, _)| at).take(RUNS).collect();
+    let running = list_runs(site, &state, &running)?;
     let trials = state
         .trials
         .iter()
@@ -45,13 +44,8 @@ pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
         .store
         .read(|store| super::tuning::list_sessions(store, is_tuning))?
         .unwrap_or_default();
-    let newest: Vec<RunView> = state
-        .runs
-        .iter()
-        .take(RUNS)
-        .enumerate()
-        .map(|(at, row)| RunView::new(row, count_missed(&state, at)))
-        .collect();
+    let newest: Vec<usize> = (0..state.runs.len().min(RUNS)).collect();
+    let newest = list_runs(site, &state, &newest)?;
     let mut machines: Vec<_> = state.machines.iter().collect();
     machines
         .sort_by_key(|machine| std::cmp::Reverse(machine.findings.first().map(|one| one.severity)));

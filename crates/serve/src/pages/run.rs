@@ -2,7 +2,7 @@
 
 use super::{LinkView, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
-use crate::fleet_state::{machine_name, short_host};
+use crate::fleet_state::short_host;
 use crate::query::encode;
 use crate::record_pages::render_run_record;
 use crate::routes::PageRequest;
@@ -10,8 +10,8 @@ use crate::site::Site;
 use crate::site_page::Section;
 use assay_model::result::Judged;
 use assay_model::run::{Run, RunState};
-use assay_model::{RunId, Sample};
-use assay_store::{RunRow, Store, StoreError};
+use assay_model::{Machine, RunId, Sample};
+use assay_store::{RunFilter, Store, StoreError};
 use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::Serde;
@@ -63,11 +63,10 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     let against = against.map(|(other, comparison)| (&other.run, &other.judged, comparison));
     let report = render_run_record(&this.run, &this.judged, &this.samples, against);
     let toolbar = build_toolbar(site, &this.run, other.as_ref().map(|other| &other.run))?;
-    Ok(Answer::page(site.frame_with_toolbar(
-        &report,
-        Section::Runs,
-        &toolbar,
-    )))
+    Ok(Answer {
+        is_live: this.run.state == RunState::Running,
+        ..Answer::page(site.frame_with_toolbar(&report, Section::Runs, &toolbar))
+    })
 }
 
 /// Answers `/compare?run=A&run=B`: the older one is the baseline.
@@ -99,20 +98,24 @@ pub(crate) fn compare(_: &Site, request: &PageRequest) -> Result<Answer, Refusal
 }
 
 fn build_toolbar(site: &Site, run: &Run, other: Option<&Run>) -> Result<String, Refusal> {
-    let state = site.fleet_state()?;
-    let row = state.runs.iter().find(|row| row.uid == run.uid);
-    let alike = |one: &&RunRow| {
-        one.uid != run.uid
-            && row.is_none_or(|row| one.plan == row.plan && one.targets == row.targets)
+    let targets: Vec<String> = run.targets.iter().map(|one| one.name.clone()).collect();
+    let filter = RunFilter {
+        plan: Some(&run.plan.name),
+        targets: Some(&targets),
+        most: MOST_OTHERS + 1,
+        ..RunFilter::default()
     };
-    let mut others: Vec<(String, String, bool)> = state
-        .runs
+    let read = site
+        .store
+        .read(|store| Ok((store.find_runs(&filter)?, store.machine_of_run(run.id)?)))?;
+    let (alike, here) = read.unwrap_or_default();
+    let mut others: Vec<(String, String, bool)> = alike
         .iter()
-        .filter(alike)
+        .filter(|one| one.uid != run.uid)
         .take(MOST_OTHERS)
         .map(|one| {
-            let machine =
-                machine_name(one).map_or(String::new(), |name| format!(" on {}", short_name(name)));
+            let machine = one.machine.as_ref().map(Machine::shown);
+            let machine = machine.map_or(String::new(), |name| format!(" on {}", short_name(name)));
             let when = one.started.strftime("%Y-%m-%d %H:%M");
             let chosen = other.is_some_and(|other| other.uid == one.uid);
             (
@@ -131,7 +134,7 @@ fn build_toolbar(site: &Site, run: &Run, other: Option<&Run>) -> Result<String, 
         );
         others.insert(0, (other.id.to_string(), text, true));
     }
-    let machine = row.and_then(machine_name).map(short_host);
+    let machine = here.as_ref().map(|machine| short_host(machine.shown()));
     let mut figures = vec![("plan", run.plan.name.as_str())];
     figures.extend(machine.map(|name| ("machine", name)));
     let values = context! {

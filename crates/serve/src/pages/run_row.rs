@@ -1,9 +1,11 @@
 //! A run as lists show it.
 
 use super::{LinkView, TimeView, join_some, machine_link, short_name};
-use crate::fleet_state::machine_name;
+use crate::answer::Refusal;
+use crate::fleet_run::FleetRun;
+use crate::fleet_state::FleetState;
+use crate::site::Site;
 use assay_model::run::RunState;
-use assay_store::RunRow;
 use serde::Serialize;
 
 /// A row of a list of runs.
@@ -22,23 +24,44 @@ pub(super) struct RunView {
 }
 
 impl RunView {
-    /// Describes a run; `missed` is the number of criteria that it missed.
-    pub(super) fn new(row: &RunRow, missed: usize) -> Self {
+    /// Describes a run with its stored samples; `missed` is the number of criteria that it missed.
+    fn new(row: &FleetRun, samples: u64, missed: usize) -> Self {
         Self {
             id: row.id.0,
             plan: short_name(&row.plan),
-            machine: machine_name(row).map(machine_link),
+            machine: row.machine_name().map(machine_link),
             targets: join_some(&row.targets, 2),
             started: TimeView::new(row.started),
-            samples: match row.samples == row.planned {
-                true => row.samples.to_string(),
-                false => format!("{} of {}", row.samples, row.planned),
+            samples: match samples == row.planned {
+                true => samples.to_string(),
+                false => format!("{samples} of {}", row.planned),
             },
             state: state_name(row.state),
             class: state_class(row.state, missed > 0),
             missed,
         }
     }
+}
+
+/// Describes the runs of these numbers in the state. Only their samples are counted.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) fn list_runs(
+    site: &Site,
+    state: &FleetState,
+    numbers: &[usize],
+) -> Result<Vec<RunView>, Refusal> {
+    let known = |at: &usize| Some((*at, state.runs.get(*at)?));
+    let runs: Vec<(usize, &FleetRun)> = numbers.iter().filter_map(known).collect();
+    let ids: Vec<_> = runs.iter().map(|(_, run)| run.id).collect();
+    let counts = site.store.read(|store| store.count_samples(&ids))?;
+    let counts = counts.unwrap_or_default();
+    let view = |(at, run): &(usize, &FleetRun)| {
+        let samples = counts.get(&run.id).copied().unwrap_or(0);
+        RunView::new(run, samples, super::overview::count_missed(state, *at))
+    };
+    Ok(runs.iter().map(view).collect())
 }
 
 /// Returns the name of a state.

@@ -33,9 +33,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
         live => (trial.state == TrialState::Running).then(|| format!("/live/trials/{}", trial.id)),
         live_text => assay_report::trial::format_verdict_line(&stored.view()),
     });
-    Ok(Answer::page(site.frame_with_toolbar(
-        &report,
-        Section::Trials,
-        &toolbar,
-    )))
+    Ok(Answer {
+        is_live: trial.state == TrialState::Running,
+        ..Answer::page(site.frame_with_toolbar(&report, Section::Trials, &toolbar))
+    })
 }
