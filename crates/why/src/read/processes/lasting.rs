@@ -27,7 +27,7 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     };
     lasting.texts.insert("pid".to_owned(), pid.to_string());
     for line in reader
-        .text(&format!("/proc/{pid}/cgroup"))
+        .text_once(&format!("/proc/{pid}/cgroup"))
         .unwrap_or_default()
         .lines()
     {
@@ -43,7 +43,7 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     }
     lasting.limits = ProcessLimits::read(reader, pid);
     lasting.uid = reader.owner(Path::new(&format!("/proc/{pid}")));
-    let status = reader.text(&format!("/proc/{pid}/status"));
+    let status = reader.text_once(&format!("/proc/{pid}/status"));
     let status = status.unwrap_or_default();
     let mask = status
         .lines()
@@ -71,7 +71,7 @@ pub(super) struct ProcessLimits {
 
 impl ProcessLimits {
     pub(super) fn read(reader: &mut MachineReader, pid: u32) -> Self {
-        let text = reader.text(&format!("/proc/{pid}/limits"));
+        let text = reader.text_once(&format!("/proc/{pid}/limits"));
         let text = text.unwrap_or_default();
         let limit = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
