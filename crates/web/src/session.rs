@@ -65,7 +65,7 @@ pub struct Settings {
     pub shuffled: bool,
     /// Speed of the link in bits per second.
     pub link: Option<f64>,
-    /// Shorten the steps of the latency stage, at most by half, if the search for the capacity took longer than planned.
+    /// Shorten the steps of the latency stage, at most by half, if the search took longer than planned.
     #[serde(skip)]
     pub may_shorten: bool,
     /// Random seed.

@@ -231,13 +231,15 @@ const LOGINS: &[Planted] = &[
         "AuthorizedKeysCommand takes 1.2 s, twice, and `.bashrc` 2 s",
         &["authorized-keys-command", "start-up-line"],
         || {
-            let settings = "AuthorizedKeysCommand /run/sshd/keys %u\nAuthorizedKeysCommandUser root\nAuthorizedKeysFile none";
+            let settings = "AuthorizedKeysCommand /run/sshd/keys %u\n\
+                            AuthorizedKeysCommandUser root\nAuthorizedKeysFile none";
             let sshd = planted(&format!("{PLAIN}\n{settings}"), None);
             let key = sshd.dir().join("id.pub").display().to_string();
             inside(
                 &sshd,
                 &format!(
-                    "chmod 755 /run; printf '#!/bin/sh\\nsleep 1.2\\ncat {key}\\n' > /run/sshd/keys; chmod 755 /run/sshd/keys"
+                    "chmod 755 /run; printf '#!/bin/sh\\nsleep 1.2\\ncat {key}\\n' > /run/sshd/keys; \
+                     chmod 755 /run/sshd/keys"
                 ),
             );
             std::fs::write(sshd.dns.home().join(".bashrc"), "x=1\nsleep 2\n").unwrap();

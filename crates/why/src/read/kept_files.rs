@@ -89,6 +89,10 @@ fn read_from_start(file: &File) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the test lets time pass, and starts a program that ends"
+)]
 mod tests {
     use super::*;
     use assay_host::LiveHost;

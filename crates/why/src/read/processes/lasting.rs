@@ -60,7 +60,8 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     lasting
 }
 
-/// Soft limits of a process; none for "unlimited".
+/// Soft limits of a process; none for "unlimited", and for 0: a sandbox such as that of sshd forbids on purpose what
+/// its process never does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessLimits {
     /// Open files.
@@ -72,10 +73,14 @@ pub(super) struct ProcessLimits {
 impl ProcessLimits {
     pub(super) fn read(reader: &mut MachineReader, pid: u32) -> Self {
         let text = reader.text_once(&format!("/proc/{pid}/limits"));
-        let text = text.unwrap_or_default();
+        Self::parse(&text.unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
         let limit = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_ascii_whitespace().next()?.parse().ok()
+            let limit: f64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+            (limit > 0.0).then_some(limit)
         };
         Self {
             files: limit("Max open files"),
@@ -88,4 +93,22 @@ impl ProcessLimits {
 fn count_bits(mask: &str) -> f64 {
     let digits = mask.chars().filter_map(|digit| digit.to_digit(16));
     f64::from(digits.map(u32::count_ones).sum::<u32>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessLimits;
+
+    #[test]
+    fn a_sandbox_is_at_no_limit() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
+                    Max processes             0                    0                    processes\n\
+                    Max open files            1024                 524288               files\n";
+        let limits = ProcessLimits::parse(text);
+        assert_eq!((limits.processes, limits.files), (None, Some(1024.0)));
+        assert_eq!(
+            ProcessLimits::parse("Max processes unlimited").processes,
+            None
+        );
+    }
 }
