@@ -207,6 +207,21 @@ pub trait Host: Send + Sync {
         Ok(())
     }
 
+    /// Reads a short file whose contents the kernel makes at each read, such as `/proc/PID/stat`, with as few system
+    /// calls as possible.
+    ///
+    /// # Errors
+    /// As [`Host::read`].
+    fn read_short(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.read(path)
+    }
+
+    /// Opens a file whose contents the kernel makes at each read from its start, to read it many times; `None` where
+    /// files cannot be kept open.
+    fn open_to_read_again(&self, _path: &Path) -> Option<std::fs::File> {
+        None
+    }
+
     /// Returns the names in a directory, sorted.
     ///
     /// # Errors

@@ -352,6 +352,14 @@ impl<'a> Worker<'a> {
         self.tally.begin(intended);
         match connection.stream {
             _ if self.load.protocol == Protocol::Http2 => self.ask(at),
+            // The event of its end was not handled yet.
+            Some(ref stream)
+                if connection.answers > 0
+                    && failure::has_ended_at_rest(stream, connection.answered, now) =>
+            {
+                connection.close();
+                self.connect(at, now);
+            }
             Some(_) => {
                 connection.phase = ConnectionPhase::Sending;
                 self.mark(at);

@@ -252,6 +252,22 @@ fn a_server_that_closes_idle_connections_loses_no_request() {
     assert!(measured.connections > 1);
 }
 
+/// A server that takes a request on a connection that was idle, and then closes it, loses the request as well.
+#[test]
+fn requests_that_are_dropped_after_a_rest_are_failures() {
+    let url = server(|n, stream| n % 2 == 0 && say(stream, HELLO));
+    let mut load = load(&url, 1);
+    load.pace = assay_model::web::Pace::Constant { per_s: 1.6 };
+    load.window = Duration::from_secs(3);
+    let measured = measure(&load);
+    assert_eq!(kinds(&measured), [FailureKind::EarlyClose]);
+    assert_eq!(measured.reopened, 0);
+    assert!(
+        measured.failed() >= 2 && measured.answers >= 2,
+        "{measured:?}"
+    );
+}
+
 /// A server that closes a busy connection loses a request, and each loss counts as a failure.
 #[test]
 fn dropped_requests_are_failures() {

@@ -266,8 +266,11 @@ fn compute_percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
 
 /// Finds the fewest connections that reach a fraction of the rate of the best closed loop.
 fn find_capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
-    let closed: Vec<(u32, Estimate)> = results
+    let all: Vec<&StepResult> = results
         .filter(|result| result.pace == Pace::Closed)
+        .collect();
+    let closed: Vec<(u32, Estimate)> = all
+        .iter()
         .filter_map(|result| Some((result.connections, result.rate?)))
         .collect();
     let best = |of: &dyn Fn(u32) -> bool| {
@@ -280,12 +283,23 @@ fn find_capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Ca
         .filter(|(_, rate)| rate.value >= KNEE * best(&|_| true));
     let (connections, rate) = enough.min_by_key(|(connections, _)| *connections)?;
     let fewer = best(&|connections| connections < most);
+    // A server that refuses more connections has no higher capacity with them.
+    let refuses_more = all
+        .iter()
+        .any(|result| result.connections > most && fails_mostly(result.failed, result.due));
+    let gains = fewer > 0.0 && best(&|connections| connections == most) > GAIN * fewer;
     (rate.value > 0.0).then_some(Capacity {
         connections: *connections,
         rate: rate.value,
         interval: rate.interval,
-        rising: fewer > 0.0 && best(&|connections| connections == most) > GAIN * fewer,
+        rising: gains && !refuses_more,
     })
+}
+
+/// Returns whether so many requests failed that a closed loop is void.
+#[must_use]
+pub fn fails_mostly(failed: u64, due: u64) -> bool {
+    failed as f64 > doubts::FAILED_MOST * due.max(1) as f64
 }
 
 /// Names the round of a figure that is of one round alone: ` (round 2 of 5)`; empty for a single round.

@@ -4,6 +4,7 @@
 
 mod naming;
 
+use crate::failure::AccountState;
 use crate::startup::StartupLine;
 use crate::{Login, LoginPart, is_wait};
 use assay_model::Nanos;
@@ -61,6 +62,8 @@ pub struct ServerKnowledge {
     pub startups: Option<(u32, u32)>,
     /// The user exists on the server.
     pub user_exists: Option<bool>,
+    /// The account of the user on the server.
+    pub account: Option<AccountState>,
 }
 
 impl ServerKnowledge {

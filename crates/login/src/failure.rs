@@ -1,8 +1,11 @@
 //! Classifies failed logins by the client's messages, the failed part, and facts about the server. Module
 //! `cause` explains slow logins.
 
+mod account_state;
+
 use crate::cause::{LoginKind, ServerKnowledge};
 use crate::{LoginError, LoginPart};
+pub use account_state::{AccountState, ShadowEntry};
 use serde::Serialize;
 
 /// Kinds of failure.
@@ -37,6 +40,18 @@ pub enum FailureKind {
     AuthenticationRefused,
     /// The server cannot check credentials now.
     AuthenticationUnavailable,
+    /// The configuration of the server does not let the user in.
+    UserNotAllowed,
+    /// The password of the user is locked.
+    AccountLocked,
+    /// The account of the user has expired.
+    AccountExpired,
+    /// The user has to change the password first.
+    PasswordExpired,
+    /// The login shell of the user does not exist.
+    ShellMissing,
+    /// The server lets only root in.
+    LoginsDisabled,
     /// The client offered more keys than the server permits.
     TooManyKeys,
     /// The server closed the connection during authentication.
@@ -98,6 +113,14 @@ pub fn classify_failure(
             (failure, part, why.clone())
         }
         _ => return None,
+    };
+    let refusal = known.account.as_ref().filter(|_| kind == LoginKind::Ssh);
+    let refusal = refusal.and_then(|account| {
+        account.name_refusal(failure, known.sshd.as_deref().unwrap_or_default())
+    });
+    let (failure, seen) = match refusal {
+        Some((refusal, evidence)) => (refusal, format!("{seen}; {evidence}")),
+        None => (failure, seen),
     };
     let seen = match (failure, known.startups) {
         (FailureKind::MaxStartupsFull, Some((now, most))) => {
@@ -206,6 +229,22 @@ fn failure_remedy(kind: FailureKind) -> &'static str {
         }
         FailureKind::AuthenticationUnavailable => {
             "the server's user database does not answer: see its log"
+        }
+        FailureKind::UserNotAllowed => {
+            "see AllowUsers and DenyUsers in the configuration of sshd: `sshd -T | grep -i users`"
+        }
+        FailureKind::AccountLocked => {
+            "unlock it if it is to log in: `usermod -U USER`; with UsePAM yes, keys are let in all the same"
+        }
+        FailureKind::AccountExpired => "if it is to log in again: `chage -E -1 USER`",
+        FailureKind::PasswordExpired => {
+            "log in with a terminal and set a new password, or as root: `passwd USER`"
+        }
+        FailureKind::ShellMissing => {
+            "install that shell, or set another one: `usermod -s /bin/sh USER`"
+        }
+        FailureKind::LoginsDisabled => {
+            "maintenance or a shutdown put that file there; remove it when that is over"
         }
         FailureKind::TooManyKeys => "name the key with IdentityFile and set IdentitiesOnly yes",
         FailureKind::ClosedInAuthentication => {

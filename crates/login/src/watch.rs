@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Interval between two looks.
 const INTERVAL: Duration = Duration::from_millis(15);
+/// Priority of the watching thread, as of nice(1).
+const PRIORITY: i32 = -10;
 /// Delay beyond the interval that shows that the watching thread itself had no CPU.
 const LATE: Duration = Duration::from_millis(20);
 /// Minimum interval between two looks at a process's sockets.
@@ -74,6 +76,8 @@ impl PreparedWatch {
         let mut watcher = Watcher::new(client, self, begin);
         let asked = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
+            // Looks come in time on a busy machine. Only root may do so.
+            let _ = rustix::process::setpriority_process(None, PRIORITY);
             while !asked.load(Ordering::Relaxed) {
                 watcher.look();
                 std::thread::sleep(INTERVAL);

@@ -1,12 +1,16 @@
-//! Runs the steps of a measurement in rounds. Each round measures all targets.
+//! Runs the steps of a measurement in rounds. Each round measures all targets. Module `connection_search` finds the
+//! numbers of connections.
+
+mod connection_search;
 
 use crate::server::ServerProcesses;
 use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::Target;
 use assay_http::{LoadError, MOST_CONNECTIONS};
-use assay_judge::web::{GAIN, judge};
+use assay_judge::web::judge;
 use assay_model::web::result::Capacity;
 use assay_model::web::{Pace, Step};
+use connection_search::{list_around_knees, list_from_knees};
 use serde::Serialize;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +21,7 @@ use std::time::Duration;
 pub enum Search {
     /// These numbers.
     List(Vec<u32>),
-    /// Try 1, 2, 4, … connections briefly, at most this many, until doubling raises the rate by less than 5 %.
+    /// Try 1, 2, 4, … connections briefly, at most this many, until doubling twice raises the rate by less than 5 %.
     /// Then measure the numbers around the smallest sufficient one in rounds.
     Doubling(u32),
 }
@@ -27,6 +31,8 @@ pub enum Search {
 const OPEN: u32 = 256;
 /// Seconds of a search step: maximum counted time, and washout before it.
 const SEARCH: (f64, f64) = (0.4, 0.1);
+/// Further searches where the largest measured number of connections still raised the rate.
+const SEARCHES: usize = 2;
 /// Pause between steps, in which the server closes old connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -59,6 +65,9 @@ pub struct Settings {
     pub shuffled: bool,
     /// Speed of the link in bits per second.
     pub link: Option<f64>,
+    /// Shorten the steps of the latency stage, at most by half, if the search took longer than planned.
+    #[serde(skip)]
+    pub may_shorten: bool,
     /// Random seed.
     pub seed: u64,
 }
@@ -198,6 +207,7 @@ pub fn carry_out_on(
 ) -> Result<(), CarryError> {
     let mut session = Session {
         left: estimate(loading.targets(), settings),
+        latency_seconds: settings.seconds.1,
         loading,
         settings,
         steps,
@@ -216,16 +226,21 @@ pub fn estimate(targets: usize, settings: &Settings) -> Duration {
     // A server on one machine often reaches its capacity at about ten connections.
     let (first, search) = match &settings.connections {
         Search::List(list) => (list.len(), 0),
-        Search::Doubling(most) => (5, (most.ilog2() as usize + 1).min(6)),
+        Search::Doubling(most) => (5, (most.ilog2() as usize + 1).min(8)),
     };
-    let second = settings.shares.len() + settings.rates.len();
     let each = |steps: usize, seconds: f64| {
         steps as f64 * (seconds + settings.washout + PAUSE.as_secs_f64())
     };
+    let second = count_latency_steps(settings);
     let once = each(first, settings.seconds.0) + each(second, settings.seconds.1);
     let search = search as f64 * (SEARCH.0 + SEARCH.1 + PAUSE.as_secs_f64());
     let all = (search + once * f64::from(settings.rounds)) * targets as f64;
     Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX)
+}
+
+/// Returns the number of latency steps of a target in one round.
+fn count_latency_steps(settings: &Settings) -> usize {
+    settings.shares.len() + settings.rates.len()
 }
 
 struct Session<'a> {
@@ -235,6 +250,8 @@ struct Session<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
     tell: &'a mut (dyn FnMut(WebEvent<'_>) + Send),
     left: Duration,
+    /// Counted seconds of a latency step.
+    latency_seconds: f64,
     slot: u64,
     /// A search is running, whose steps are not kept.
     searching: bool,
@@ -243,21 +260,34 @@ struct Session<'a> {
 impl Session<'_> {
     /// Measures the capacity with closed loops.
     fn capacity(&mut self) -> Result<(), CarryError> {
+        let mut searched = vec![Vec::new(); self.loading.targets()];
         let (mut list, most) = match self.settings.connections.clone() {
             Search::List(list) => (list, 0),
-            Search::Doubling(most) => (self.search(most)?, most),
+            Search::Doubling(most) => {
+                self.search(1, most, &mut searched)?;
+                (list_around_knees(&searched, most), most)
+            }
         };
-        for round in 0..self.settings.rounds {
-            for &connections in &list {
-                self.all_targets(round, connections)?;
-            }
-        }
+        self.rounds_of(&list)?;
         // The short search steps may have missed the maximum.
-        while let Some(connections) = self.next_to_try(&list, most) {
-            for round in 0..self.settings.rounds {
+        for _ in 0..SEARCHES {
+            let Some(connections) = self.next_to_try(&list, most) else {
+                break;
+            };
+            self.search(connections, most, &mut searched)?;
+            let more = list_from_knees(&searched, connections, most);
+            self.rounds_of(&more)?;
+            list.extend(more);
+        }
+        Ok(())
+    }
+
+    /// Measures these numbers of connections in rounds.
+    fn rounds_of(&mut self, list: &[u32]) -> Result<(), CarryError> {
+        for round in 0..self.settings.rounds {
+            for &connections in list {
                 self.all_targets(round, connections)?;
             }
-            list.push(connections);
         }
         Ok(())
     }
@@ -270,72 +300,6 @@ impl Session<'_> {
         let judged = judge(self.steps, self.loading.targets());
         let more = judged.capacity.iter().any(rising) && tried < most && !(self.stop)();
         more.then(|| tried.saturating_mul(2).min(most))
-    }
-
-    /// Finds the smallest number of connections that reaches the highest rate, with a short step for each
-    /// number. Returns the numbers around it that are worth measuring. The search steps are not kept.
-    fn search(&mut self, most: u32) -> Result<Vec<u32>, CarryError> {
-        let targets = self.loading.targets();
-        let kept = self.steps.len();
-        self.searching = true;
-        let mut rates: Vec<Vec<(u32, f64)>> = vec![Vec::new(); targets];
-        let mut connections = 1;
-        loop {
-            for (target, rates) in rates.iter_mut().enumerate() {
-                let seconds = (
-                    self.settings.seconds.0.min(SEARCH.0),
-                    self.settings.washout.min(SEARCH.1),
-                );
-                let shape = Shape {
-                    target,
-                    round: 0,
-                    connections,
-                    pace: Pace::Closed,
-                    share: None,
-                };
-                self.step_for(shape, seconds)?;
-                let seen = self
-                    .steps
-                    .drain(kept..)
-                    .map(|step| step.measured.rate())
-                    .sum();
-                rates.push((connections, seen));
-            }
-            let rising = |rates: &Vec<(u32, f64)>| {
-                let before = rates[..rates.len() - 1]
-                    .iter()
-                    .map(|(_, rate)| *rate)
-                    .fold(0.0, f64::max);
-                rates.last().is_some_and(|(_, rate)| *rate > GAIN * before)
-            };
-            if !rates.iter().any(rising) || connections >= most || (self.stop)() {
-                break;
-            }
-            connections = connections.saturating_mul(2).min(most);
-        }
-        self.searching = false;
-        let enough = |rates: &Vec<(u32, f64)>| {
-            let best = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-            let enough = rates.iter().find(|(_, rate)| *rate * GAIN >= best);
-            enough.map_or(1, |(connections, _)| *connections)
-        };
-        let mut list: Vec<u32> = rates
-            .iter()
-            .map(enough)
-            .flat_map(|knee| {
-                [
-                    1,
-                    knee / 4,
-                    knee / 2,
-                    knee,
-                    knee.saturating_mul(2).min(most),
-                ]
-            })
-            .filter(|connections| *connections > 0)
-            .collect();
-        list.sort_unstable();
-        list.dedup();
-        Ok(list)
     }
 
     fn all_targets(&mut self, round: u32, connections: u32) -> Result<(), CarryError> {
@@ -359,6 +323,9 @@ impl Session<'_> {
 
     /// Measures the latency with open loops at fractions of the capacity.
     fn latency(&mut self) -> Result<(), CarryError> {
+        if self.settings.may_shorten {
+            self.shorten_latency_steps();
+        }
         let capacity = judge(self.steps, self.loading.targets()).capacity;
         for (target, capacity) in capacity.iter().enumerate() {
             // Without a capacity stage there is no capacity to report.
@@ -411,6 +378,16 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Fits the latency stage into the planned time that is left.
+    fn shorten_latency_steps(&mut self) {
+        let targets = self.loading.targets() as f64;
+        let settings = self.settings;
+        let steps = count_latency_steps(settings) as f64 * f64::from(settings.rounds) * targets;
+        let (whole, each) = (settings.seconds.1, PAUSE.as_secs_f64() + settings.washout);
+        let fitting = self.left.as_secs_f64() / steps.max(1.0) - each;
+        self.latency_seconds = fitting.clamp(whole / 2.0, whole);
+    }
+
     /// Returns the maximum connections of an open loop.
     fn open(&self, target: usize) -> u32 {
         let streams = self.loading.streams(target).max(1);
@@ -421,7 +398,7 @@ impl Session<'_> {
     fn step(&mut self, shape: Shape) -> Result<(), CarryError> {
         let seconds = match self.loading.allowed(shape).pace {
             Pace::Closed => self.settings.seconds.0,
-            _ => self.settings.seconds.1,
+            _ => self.latency_seconds,
         };
         self.step_for(shape, (seconds, self.settings.washout))
     }

@@ -62,6 +62,7 @@ fn settings(connections: u32, rate: Option<f64>) -> Settings {
         requests_per_connection: None,
         shuffled: false,
         link: None,
+        may_shorten: false,
         seed: 1,
     }
 }

@@ -10,6 +10,7 @@ mod file_systems;
 mod groups;
 mod guests;
 mod inotify_users;
+mod kept_files;
 mod local_listeners;
 mod memory;
 mod network;
@@ -23,11 +24,12 @@ mod wait_class;
 
 use crate::WatchSubject;
 use crate::machine_look::MachineLook;
-use assay_host::Host;
+use assay_host::{Host, HostError};
 use assay_render::text::escape_line;
 use descriptor_owners::DescriptorOwners;
 use groups::GroupDirs;
 use guests::GuestMonitors;
+use kept_files::KeptFiles;
 use network_namespaces::NetworkNamespaces;
 use processes::ProcessTable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,10 +61,11 @@ pub(crate) struct MachineReader {
     owners: DescriptorOwners,
     guests: GuestMonitors,
     networks: NetworkNamespaces,
+    kept: KeptFiles,
     /// Contents of files that hardly change, since the last thorough look.
     settings: BTreeMap<PathBuf, Option<String>>,
-    /// What the tables of sockets showed in the look before, if they need not be read in each look.
-    last_sockets: Option<sockets::SeenSockets>,
+    /// What the tables of sockets showed last, and for how many further looks this stands.
+    last_sockets: Option<(sockets::SeenSockets, u8)>,
     missing: BTreeSet<String>,
 }
 
@@ -82,6 +85,7 @@ impl MachineReader {
             owners: DescriptorOwners::default(),
             guests: GuestMonitors::default(),
             networks: NetworkNamespaces::default(),
+            kept: KeptFiles::default(),
             settings: BTreeMap::new(),
             last_sockets: None,
             missing: BTreeSet::new(),
@@ -116,6 +120,7 @@ impl MachineReader {
         }
         if self.is_thorough() {
             self.settings.clear();
+            self.kept.close_unused(self.looks.saturating_sub(SELDOM));
         }
         cpu::read(self, &mut look);
         memory::read(self, &mut look);
@@ -179,8 +184,29 @@ impl MachineReader {
         if !self.begin(path) {
             return None;
         }
-        let read = self.host.read_text(path);
+        let kept = self.kept.read(&*self.host, path, self.looks);
+        let read = match kept {
+            Some(text) => Ok(text),
+            None => self.host.read_text(path),
+        };
         self.end();
+        self.note_error(path, read)
+    }
+
+    /// Reads a short file of a process that is read once in many looks.
+    fn text_once(&mut self, path: &str) -> Option<String> {
+        let path = Path::new(path);
+        if !self.begin(path) {
+            return None;
+        }
+        let read = self.host.read_short(path);
+        self.end();
+        let read = read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        self.note_error(path, read)
+    }
+
+    /// Returns the text that was read; notes why it could not be read.
+    fn note_error(&mut self, path: &Path, read: Result<String, HostError>) -> Option<String> {
         match read {
             Ok(text) => Some(text),
             Err(error) if error.is_absent() => None,

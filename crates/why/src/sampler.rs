@@ -44,6 +44,8 @@ impl WatchPace {
 
 /// Additional time for the second look while other programs take all CPUs.
 const STARVED: Duration = Duration::from_secs(30);
+/// Priority of the thread that looks, as of nice(1): above that of most programs.
+const PRIORITY: i32 = -10;
 /// Number of state samples between two looks.
 const SAMPLES: u32 = 5;
 
@@ -169,6 +171,8 @@ fn start_worker(
     let mut reader = MachineReader::new(Arc::clone(host), Arc::clone(progress), thing.clone());
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
+        // Looks come in time where programs take all CPUs. Only root may do so.
+        let _ = rustix::process::setpriority_process(None, PRIORITY);
         let mut next = Instant::now();
         while !stopped.load(Ordering::Relaxed) {
             let at = begin.elapsed().as_millis();

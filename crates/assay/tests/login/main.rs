@@ -6,6 +6,7 @@ mod causes;
 mod common;
 mod failures;
 mod planted_table;
+mod uncommon_logins;
 
 use assay_testing::servers::dns::{ADDRESS, SlowDns};
 use assay_testing::servers::dovecot::{Dovecot, USER};

@@ -3,7 +3,8 @@
 use super::Worker;
 use crate::answer::Wrong;
 use crate::connection::ConnectionPhase;
-use crate::stream::Broken;
+use crate::stream::{Broken, Stream};
+use assay_host::tcp_info::{has_peer_received_all, is_closed_by_peer};
 use assay_model::web::FailureKind;
 use std::io;
 use std::time::Duration;
@@ -15,11 +16,50 @@ pub(super) const REST: u64 = 10_000_000;
 /// after seconds (nginx 75 s, Apache and Node.js 5 s), and a request may arrive at the same time. If a server
 /// closes a connection that was busy more recently, it dropped the request.
 const IDLE: u64 = 500_000_000;
+/// Time in nanoseconds after which a connection counts as idle if the kernel knows that the server did not get the
+/// request. The shortest time that servers are set to is 100 ms.
+const RESTED: u64 = 50_000_000;
+
+/// Time in nanoseconds after which a reset without an earlier end counts as that of an idle connection: firewalls and
+/// balancers forget connections after a while, and servers end theirs in order.
+const FORGOTTEN: u64 = 5_000_000_000;
 
 /// Returns whether a connection was idle before a request that began at `begun`, when its last answer
 /// ended at `answered`. All times are nanoseconds from the start of the load.
-pub(super) fn was_idle(answered: u64, begun: u64) -> bool {
-    begun.saturating_sub(answered) >= IDLE
+fn was_idle(answered: u64, begun: u64, least: u64) -> bool {
+    begun.saturating_sub(answered) >= least
+}
+
+/// Returns whether the server's kernel has acknowledged all bytes of a connection, if this is known.
+pub(super) fn has_received_all(stream: Option<&Stream>) -> Option<bool> {
+    has_peer_received_all(&stream?.tcp)
+}
+
+/// Returns whether a request crossed the end of an idle connection, and was not dropped. `received` says whether the
+/// server's kernel acknowledged the request: a server that drops a request got it before. A server that resets the
+/// connection drops it as well, before it acknowledges anything.
+pub(super) fn has_crossed_end(
+    received: Option<bool>,
+    is_reset: bool,
+    answered: u64,
+    begun: u64,
+) -> bool {
+    match received {
+        Some(true) => false,
+        Some(false) if is_reset => was_idle(answered, begun, FORGOTTEN),
+        Some(false) => was_idle(answered, begun, RESTED),
+        None => was_idle(answered, begun, IDLE),
+    }
+}
+
+/// Returns whether the connection was reset, and not ended before: otherwise the kernel reports a broken pipe.
+pub(super) fn is_reset(error: &Broken) -> bool {
+    matches!(error, Broken::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
+}
+
+/// Returns whether the server has closed a connection that rested before a request that begins at `begun`.
+pub(super) fn has_ended_at_rest(stream: &Stream, answered: u64, begun: u64) -> bool {
+    was_idle(answered, begun, RESTED) && is_closed_by_peer(&stream.tcp) == Some(true)
 }
 
 impl Worker<'_> {
@@ -49,17 +89,33 @@ impl Worker<'_> {
     pub(super) fn broken(&mut self, at: usize, error: Broken) {
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
-        let idle = connection.answers > 0 && was_idle(connection.answered, connection.begun);
-        if idle && !connection.reader.started() && request.repeatable {
-            // The server closed an idle connection: the request is sent again on a new one, and the time
-            // counts (RFC 9112, section 9.3.1).
-            self.tally.reopened += 1;
-            connection.close();
-            let now = self.now;
-            return self.connect(at, now);
+        let received = has_received_all(connection.stream.as_ref());
+        let crossed = connection.answers > 0
+            && has_crossed_end(
+                received,
+                is_reset(&error),
+                connection.answered,
+                connection.begun,
+            );
+        if crossed && !connection.reader.started() && request.repeatable {
+            return self.reopen(at);
         }
         let (kind, why) = classify(&error, connection.phase, connection.reader.started());
         self.fail(at, kind, || why);
+    }
+
+    /// Sends a request again on a new connection, because the server closed an idle one; the time counts (RFC 9112,
+    /// section 9.3.1).
+    pub(super) fn reopen(&mut self, at: usize) {
+        self.tally.reopened += 1;
+        let connection = &mut self.connections[at];
+        connection.close();
+        let request = &self.load.requests[connection.which];
+        connection
+            .reader
+            .restart(request.head, request.expect.hash.is_some());
+        let now = self.now;
+        self.connect(at, now);
     }
 
     pub(super) fn fail(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {

@@ -1,11 +1,15 @@
 //! HTTP/1.1: one request at a time per connection.
 
+use super::failure::{has_crossed_end, has_received_all};
 use super::{SPOKEN, Worker};
 use crate::answer::HttpResponse;
 use crate::connection::ConnectionPhase;
 use crate::stream::{ReadOutcome, Stream};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
+
+/// Status with which some servers end idle connections.
+const REQUEST_TIMEOUT: u16 = 408;
 
 impl Worker<'_> {
     pub(super) fn connect(&mut self, at: usize, now: u64) {
@@ -134,6 +138,9 @@ impl Worker<'_> {
     }
 
     fn answered(&mut self, at: usize, answer: &HttpResponse) {
+        if self.ends_rest(at, answer) {
+            return self.reopen(at);
+        }
         self.judge(at, answer);
         self.learn_length(at);
         let connection = &mut self.connections[at];
@@ -150,5 +157,22 @@ impl Worker<'_> {
             connection.close();
         }
         self.ended(at, self.now);
+    }
+
+    /// Returns whether a 408 is no answer to the request, but says that the server closes an idle connection
+    /// (RFC 9110, section 15.5.9).
+    fn ends_rest(&self, at: usize, answer: &HttpResponse) -> bool {
+        let connection = &self.connections[at];
+        let request = &self.load.requests[connection.which];
+        answer.status == REQUEST_TIMEOUT
+            && request.expect.status != REQUEST_TIMEOUT
+            && request.repeatable
+            && connection.answers > 0
+            && has_crossed_end(
+                has_received_all(connection.stream.as_ref()),
+                false,
+                connection.answered,
+                connection.begun,
+            )
     }
 }

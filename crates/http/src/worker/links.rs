@@ -2,7 +2,9 @@
 //! that share a link. When a server closes a link normally, the group opens another, while requests on the old
 //! link finish.
 
-use super::failure::{REST, classify, late, was_idle};
+use super::failure::{
+    REST, classify, has_crossed_end, has_ended_at_rest, has_received_all, is_reset, late,
+};
 use super::{SPOKEN, Worker};
 use crate::connection::ConnectionPhase;
 use crate::h2::{H2Session, StreamEvent};
@@ -113,6 +115,7 @@ impl Worker<'_> {
     /// Sends the request of a slot over its group's link.
     pub(super) fn ask(&mut self, at: usize) {
         let group = at / self.load.streams as usize;
+        self.close_ended(group, self.connections[at].begun);
         let which = match self.links.of_group[group] {
             Some(which) => which,
             None => match self.dial(group) {
@@ -140,6 +143,22 @@ impl Worker<'_> {
         if link.phase == ConnectionPhase::Reading {
             // The server's stream limit is reached.
             self.tally.waited(self.connections[at].intended);
+        }
+    }
+
+    /// Closes the link of a group if the server has closed it while it rested; its event was not handled yet.
+    fn close_ended(&mut self, group: usize, now: u64) {
+        let Some(which) = self.links.of_group[group] else {
+            return;
+        };
+        let link = &self.links.all[which];
+        let rests = link.phase == ConnectionPhase::Reading
+            && link.answers > 0
+            && link.session.is_idle()
+            && self.links.driven != Some(which);
+        let ended = |stream| has_ended_at_rest(stream, link.answered, now);
+        if rests && link.stream.as_ref().is_some_and(ended) {
+            self.links.close(which);
         }
     }
 
@@ -374,6 +393,7 @@ impl Worker<'_> {
 
     /// Handles a broken link: its requests fail, or are sent again where this is safe.
     fn break_link(&mut self, which: usize, why: Break) {
+        let received = has_received_all(self.links.all[which].stream.as_ref());
         // Try to inform the server.
         let _ = self.say(which);
         self.links.close(which);
@@ -398,13 +418,15 @@ impl Worker<'_> {
             },
         };
         let by_rest = !matches!(why, Break::Fault(..));
+        let is_reset = matches!(&why, Break::Broken(error) if is_reset(error));
         for (place, started) in under_way {
             let at = place as usize;
             let (kind, why) = say(started);
             let repeatable = self.load.requests[self.connections[at].which].repeatable;
             // As in HTTP/1.1: a request that crosses the close of an idle connection is sent again.
-            let idle = answers > 0 && was_idle(answered, self.connections[at].begun);
-            match by_rest && idle && !started && repeatable && gone.is_none() {
+            let begun = self.connections[at].begun;
+            let crossed = answers > 0 && has_crossed_end(received, is_reset, answered, begun);
+            match by_rest && crossed && !started && repeatable && gone.is_none() {
                 true => self.again(at, kind, || why),
                 false => self.failed(at, kind, || why),
             }

@@ -44,7 +44,7 @@ pub(super) const REACHED: f64 = 0.995;
 /// Fraction of failed requests above which failures are not accidental.
 const FAILED: f64 = 0.001;
 /// Fraction of failed requests from which the successful ones are not representative.
-const FAILED_MOST: f64 = 0.10;
+pub(super) const FAILED_MOST: f64 = 0.10;
 /// Fewest answers for a p99.
 const FEW: u64 = 100;
 /// Fraction of all CPUs that other programs may use before they affect the measurement.

@@ -49,6 +49,7 @@ pub(super) fn name_class(class: &str) -> &str {
         "io-limit" => "an I/O limit",
         "dirty-limit" => "writeback of dirty pages",
         "network-share" => "a network file system",
+        "file-scanner" => "a program that is asked before files are opened",
         "zfs" => "ZFS",
         "raid" => "a RAID array",
         "lock" => "locks of the kernel",

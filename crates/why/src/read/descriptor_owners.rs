@@ -136,7 +136,7 @@ fn search(
                 continue;
             };
             if let Some(holders) = found.get_mut(&link) {
-                let info = reader.text(&format!("/proc/{pid}/fdinfo/{number}"));
+                let info = reader.text_once(&format!("/proc/{pid}/fdinfo/{number}"));
                 holders.push((pid, info.is_none_or(|info| is_open_for_reading(&info))));
             }
         }

@@ -30,6 +30,8 @@ const MOST: usize = 64;
 const MOST_THREADS: usize = 64;
 /// Number of threads of a process whose states are sampled at a time; the next sample goes on with others.
 const SAMPLED_THREADS: usize = 8;
+/// Bytes of a list of children from which it is read in thorough looks only: the kernel walks it again for each page.
+const LONG_LIST: usize = 4096;
 /// Number of lists after which an idle process is no longer read at each look.
 const PATIENCE: u32 = 10;
 /// Share of one CPU that listing all processes may use.
@@ -121,6 +123,12 @@ impl ProcessTable {
         pid: u32,
         ended_ticks: u64,
     ) -> (bool, usize) {
+        if let Some(before) = self.children.get(&pid)
+            && before.list.len() >= LONG_LIST
+            && !reader.is_thorough()
+        {
+            return (false, before.list.split_ascii_whitespace().count());
+        }
         let now = reader
             .text(&format!("/proc/{pid}/task/{pid}/children"))
             .unwrap_or_default();
@@ -136,8 +144,8 @@ impl ProcessTable {
         });
         let count = now.split_ascii_whitespace().count();
         let children = Children {
+            changes: changes && now.len() < LONG_LIST,
             list: now,
-            changes,
             ended_ticks,
         };
         self.children.insert(pid, children);
@@ -184,7 +192,7 @@ impl ProcessTable {
         let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         pids.sort_unstable();
         for pid in pids {
-            let Some(text) = reader.text(&format!("/proc/{pid}/stat")) else {
+            let Some(text) = reader.text_once(&format!("/proc/{pid}/stat")) else {
                 continue;
             };
             let Some(stat) = StatLine::parse(&text) else {

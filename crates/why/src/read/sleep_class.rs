@@ -4,7 +4,7 @@
 
 /// Functions as `/proc/PID/wchan` names them, and the class of waiting. A name is compared as a whole, or up to the
 /// `.` of a suffix of the compiler.
-const CLASSES: [(&str, &[&str]); 5] = [
+const CLASSES: [(&str, &[&str]); 6] = [
     (
         "slow-reader",
         &[
@@ -43,6 +43,8 @@ const CLASSES: [(&str, &[&str]); 5] = [
             "wait_for_response",
         ],
     ),
+    // Terminals and POSIX queues, for reading and for writing: the system call decides.
+    (WRITE, &["wait_woken", "wq_sleep"]),
     // Lock or queue: the arguments of the system call decide.
     (
         FUTEX,
@@ -58,6 +60,16 @@ const CLASSES: [(&str, &[&str]); 5] = [
 
 /// The class of all sleeps in a futex.
 pub(super) const FUTEX: &str = "futex";
+
+/// The class of sleeps that are waits for a reader if the task writes.
+pub(super) const WRITE: &str = "write";
+
+/// Numbers of write, writev, sendto, sendmsg and mq_timedsend.
+#[cfg(target_arch = "x86_64")]
+const WRITES: [u32; 5] = [1, 20, 44, 46, 242];
+/// The same on newer architectures, which share a table of system calls.
+#[cfg(not(target_arch = "x86_64"))]
+const WRITES: [u32; 5] = [64, 66, 206, 211, 182];
 
 /// Functions in which a task sleeps by its own choice.
 const TIMERS: [&str; 3] = ["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"];
@@ -190,6 +202,24 @@ pub(super) fn parse_contended_lock(syscall: &str) -> Option<u64> {
     (is_wait && is_marked && address != 0).then_some(address)
 }
 
+/// Whether a task waits for others: its sleep has a class, and is neither a lock of its program nor a wait for input.
+/// `read_call` reads its `/proc/PID/syscall`.
+pub(super) fn waits_for_others(wchan: &str, read_call: impl FnOnce() -> Option<String>) -> bool {
+    match classify_sleep(wchan) {
+        None | Some(FUTEX) => false,
+        Some(WRITE) => read_call().is_some_and(|call| is_write(&call)),
+        Some(_) => true,
+    }
+}
+
+/// Whether a task in `/proc/PID/syscall` writes.
+pub(super) fn is_write(syscall: &str) -> bool {
+    let number = syscall.split_ascii_whitespace().next();
+    number
+        .and_then(|number| number.parse().ok())
+        .is_some_and(|number: u32| WRITES.contains(&number))
+}
+
 /// File descriptor that a system call in `/proc/PID/syscall` works on, its first argument.
 pub(super) fn parse_descriptor(syscall: &str) -> Option<u32> {
     let word = syscall.split_ascii_whitespace().nth(1)?;
@@ -240,5 +270,14 @@ mod tests {
         assert_eq!(parse_contended_lock("running"), None);
         assert_eq!(parse_descriptor("1 0x4 0x7f 0x10 0x0"), Some(4));
         assert_eq!(parse_descriptor("running"), None);
+    }
+
+    #[test]
+    fn who_writes_to_a_terminal_that_nobody_reads_is_told_from_who_reads_it() {
+        let write = Some(format!("{} 0x1 0x5644 0x2000", WRITES[0]));
+        let read = Some("999 0x0 0x5644 0x2000".to_owned());
+        assert!(waits_for_others("wait_woken", || write.clone()));
+        assert!(!waits_for_others("wait_woken", || read.clone()));
+        assert!(waits_for_others("pipe_write", || None) && !waits_for_others("ep_poll", || None));
     }
 }

@@ -62,18 +62,22 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     if reader.is_second_look() {
         local_listeners::read(reader, look);
     }
-    let seen = match reader.last_sockets.take() {
+    let (seen, uses) = match reader.last_sockets.take() {
         Some(seen) => seen,
         None => {
             let begin = thread_seconds();
             let seen = scan_tables(reader, sockets);
             // The kernel walks its whole table of connections each time, also for a few.
-            if seen.is_quiet() || thread_seconds() - begin > EXPENSIVE {
-                reader.last_sockets = Some(seen.clone());
-            }
-            seen
+            let is_expensive = thread_seconds() - begin > EXPENSIVE;
+            (
+                seen.clone(),
+                u8::from(seen.is_quiet()) + u8::from(is_expensive),
+            )
         }
     };
+    if uses > 0 {
+        reader.last_sockets = Some((seen.clone(), uses - 1));
+    }
     look.set("tcp.connecting", seen.connecting);
     look.set("dns.open", seen.questions);
     look.set("tcp.zero_window", seen.zero_window);

@@ -2,7 +2,11 @@
 
 /// Kernel functions and the class of waiting that they indicate. Earlier rows precede later ones; within a
 /// row, the innermost matching function of the stack is returned.
-const CLASSES: [(&str, &[&str]); 15] = [
+const CLASSES: [(&str, &[&str]); 16] = [
+    (
+        "file-scanner",
+        &["fanotify_handle_event", "fanotify_get_response"],
+    ),
     (
         "file-system-frozen",
         &[

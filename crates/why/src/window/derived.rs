@@ -298,6 +298,7 @@ fn complete_processes(window: &mut WatchWindow) {
             "flush",
             "swap",
             "network-share",
+            "file-scanner",
             "lock",
             "frozen",
             "slow-reader",

@@ -99,6 +99,7 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "io-limit",
         "dirty-limit",
         "network-share",
+        "file-scanner",
         "zfs",
         "raid",
         "journal",
@@ -211,7 +212,7 @@ pub(super) fn add_consumers(window: &mut WatchWindow) {
     let percent = |value: f64| format!("{:.0} % of a CPU", value * 100.0);
     let bytes = |value: f64| format!("{:.1} MB/s", value / 1e6);
     let tasks = |value: f64| format!("{:.0} % of the time", value * 100.0);
-    let lists: [ConsumerList<'_>; 13] = [
+    let lists: [ConsumerList<'_>; 14] = [
         ("top.cpu", "cpu", 0.05, &percent),
         ("top.io", "io", 1e4, &bytes),
         ("top.read", "io.read", 1e4, &bytes),
@@ -222,6 +223,7 @@ pub(super) fn add_consumers(window: &mut WatchWindow) {
         ("top.forks", "children_cpu", 0.05, &percent),
         ("top.pinned", "pinned_queue", 0.05, &tasks),
         ("top.network-share", "wait.network-share", 0.01, &tasks),
+        ("top.file-scanner", "wait.file-scanner", 0.01, &tasks),
         ("top.lock", "wait.lock", 0.01, &tasks),
         ("top.journal", "wait.journal", 0.01, &tasks),
         ("top.memory", "memory", 64e6, &|value| {

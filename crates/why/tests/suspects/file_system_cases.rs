@@ -25,6 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
             &[],
             leak(vec![waiter("network-share")]),
         ),
+        ("file-scanner", &[], &[], leak(vec![waiter("file-scanner")])),
         (
             "mount-sync",
             &[("mounts.sync", 1.0)],

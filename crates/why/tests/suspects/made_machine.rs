@@ -136,6 +136,7 @@ pub(super) fn waiter(class: &'static str) -> Part {
         "swap" => &[("wait.swap", 0.9)],
         "lock" => &[("wait.lock", 2.0)],
         "network-share" => &[("wait.network-share", 2.0)],
+        "file-scanner" => &[("wait.file-scanner", 2.0)],
         "zfs" => &[("wait.zfs", 2.0)],
         "journal" => &[("wait.journal", 2.0)],
         "file-system-frozen" => &[("wait.file-system-frozen", 2.0)],

@@ -2,6 +2,7 @@
 
 use assay_host::{Host, Limits, LiveHost};
 use assay_login::cause::{LoginKind, PamLine, ServerKnowledge};
+use assay_login::failure::{AccountState, ShadowEntry};
 use assay_login::watch;
 use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -74,6 +75,7 @@ pub fn of(
     known.user_exists = user.map(|user| said(&["getent", "passwd", "--", user]).is_some());
     match kind {
         LoginKind::Ssh => {
+            known.account = user.and_then(read_account);
             known.sshd = sshd(listeners, &address, user);
             known.startups = listeners.iter().find_map(|pid| startups(&title(*pid)?));
             known.home = home(user).and_then(|home| {
@@ -108,6 +110,29 @@ pub fn of(
         LoginKind::Http => {}
     }
     known
+}
+
+/// Reads what the files of this machine contain about a user.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "whether an account has expired depends on today"
+)]
+fn read_account(user: &str) -> Option<AccountState> {
+    let passwd = said(&["getent", "passwd", "--", user])?;
+    // Only root may read it.
+    let shadow = said(&["getent", "shadow", "--", user]);
+    let shell = passwd.trim_end().rsplit(':').next().unwrap_or_default();
+    let is_program = |shell: &str| shell.is_empty() || LiveHost.which(OsStr::new(shell)).is_some();
+    let mut files = ["/etc/nologin", "/run/nologin"].into_iter();
+    Some(AccountState {
+        user: user.to_owned(),
+        shadow: shadow.as_deref().and_then(ShadowEntry::parse),
+        today: jiff::Timestamp::now().as_second() / 86_400,
+        missing_shell: (!is_program(shell)).then(|| shell.to_owned()),
+        nologin: files
+            .find(|file| LiveHost.exists(Path::new(file)).unwrap_or(false))
+            .map(str::to_owned),
+    })
 }
 
 /// Returns the effective configuration of the sshd on this port, for a user if possible.

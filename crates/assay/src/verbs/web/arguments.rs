@@ -358,6 +358,8 @@ impl Args {
             requests_per_connection: self.requests_per_connection,
             shuffled: self.shuffle,
             link: self.link,
+            // A default run ends within a minute.
+            may_shorten: self.seconds.is_none() && self.log.is_none(),
             seed: self.seed.unwrap_or(seed),
         })
     }

@@ -94,3 +94,28 @@ fn ranks_that_are_not_told_apart_say_so() {
         .collect();
     assert_eq!(places, [(0, Some(false)), (1, Some(true)), (2, None)]);
 }
+
+/// A server with a limit of connections fails the requests of further ones: its capacity is known.
+#[test]
+fn a_server_that_refuses_more_connections_rises_no_further() {
+    let step = |connections: u32, rate: u64, failed: u64| {
+        let mut step = closed();
+        step.connections = connections;
+        step.measured.answers = rate * 2;
+        step.measured.due = rate * 2;
+        step.measured.under_way = rate as f64 / 1000.0;
+        if failed > 0 {
+            fail(&mut step, FailureKind::Reset, failed);
+        }
+        step
+    };
+    let steps = [
+        step(8, 400, 0),
+        step(16, 800, 0),
+        step(32, 1_500, 0),
+        step(64, 1_500, 4_000),
+    ];
+    let capacity = judge(&steps, 1).capacity[0].unwrap();
+    assert_eq!((capacity.connections, capacity.rising), (32, false));
+    assert!(judge(&steps[..3], 1).capacity[0].unwrap().rising);
+}

@@ -27,7 +27,7 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     };
     lasting.texts.insert("pid".to_owned(), pid.to_string());
     for line in reader
-        .text(&format!("/proc/{pid}/cgroup"))
+        .text_once(&format!("/proc/{pid}/cgroup"))
         .unwrap_or_default()
         .lines()
     {
@@ -43,7 +43,7 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     }
     lasting.limits = ProcessLimits::read(reader, pid);
     lasting.uid = reader.owner(Path::new(&format!("/proc/{pid}")));
-    let status = reader.text(&format!("/proc/{pid}/status"));
+    let status = reader.text_once(&format!("/proc/{pid}/status"));
     let status = status.unwrap_or_default();
     let mask = status
         .lines()
@@ -60,7 +60,8 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
     lasting
 }
 
-/// Soft limits of a process; none for "unlimited".
+/// Soft limits of a process; none for "unlimited", and for 0: a sandbox such as that of sshd forbids on purpose what
+/// its process never does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessLimits {
     /// Open files.
@@ -71,11 +72,15 @@ pub(super) struct ProcessLimits {
 
 impl ProcessLimits {
     pub(super) fn read(reader: &mut MachineReader, pid: u32) -> Self {
-        let text = reader.text(&format!("/proc/{pid}/limits"));
-        let text = text.unwrap_or_default();
+        let text = reader.text_once(&format!("/proc/{pid}/limits"));
+        Self::parse(&text.unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
         let limit = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_ascii_whitespace().next()?.parse().ok()
+            let limit: f64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+            (limit > 0.0).then_some(limit)
         };
         Self {
             files: limit("Max open files"),
@@ -88,4 +93,22 @@ impl ProcessLimits {
 fn count_bits(mask: &str) -> f64 {
     let digits = mask.chars().filter_map(|digit| digit.to_digit(16));
     f64::from(digits.map(u32::count_ones).sum::<u32>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessLimits;
+
+    #[test]
+    fn a_sandbox_is_at_no_limit() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
+                    Max processes             0                    0                    processes\n\
+                    Max open files            1024                 524288               files\n";
+        let limits = ProcessLimits::parse(text);
+        assert_eq!((limits.processes, limits.files), (None, Some(1024.0)));
+        assert_eq!(
+            ProcessLimits::parse("Max processes unlimited").processes,
+            None
+        );
+    }
 }

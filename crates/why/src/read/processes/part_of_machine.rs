@@ -45,7 +45,7 @@ impl ProcessTable {
                 return count > 0.0;
             }
             WatchSubject::Group(path) => {
-                let text = reader.text(&format!("/proc/{pid}/cgroup"));
+                let text = reader.text_once(&format!("/proc/{pid}/cgroup"));
                 let text = text.unwrap_or_default();
                 let mut groups = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
                 groups.any(|group| is_below(group, &path))

@@ -2,10 +2,9 @@
 //! themselves. A part of all processes is looked at in each list.
 
 use super::super::MachineReader;
-use super::super::sleep_class::{FUTEX, classify_sleep};
+use super::super::sleep_class::waits_for_others;
 use super::database_sessions::read_state;
 use super::lasting::ProcessLimits;
-use super::sampled_states::read_wchan;
 use super::user_tasks::UserTasks;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,9 +45,10 @@ impl QuietProcesses {
         let mut chosen = Vec::new();
         for one in order {
             self.last = one.pid;
-            let wchan = read_wchan(reader, &format!("/proc/{}", one.pid));
-            let waits = classify_sleep(&wchan).is_some_and(|class| class != FUTEX);
-            if waits
+            let wchan = reader.text_once(&format!("/proc/{}/wchan", one.pid));
+            let wchan = wchan.unwrap_or_default();
+            let call = || reader.text_once(&format!("/proc/{}/syscall", one.pid));
+            if waits_for_others(wchan.trim(), call)
                 || (one.is_database && read_state(reader, one.pid).is_some())
                 || self.is_at_limit(reader, one, users)
             {

@@ -2,7 +2,8 @@
 
 use super::super::MachineReader;
 use super::super::sleep_class::{
-    FUTEX, classify_sleep, describe_sleep, is_timer, parse_contended_lock, parse_descriptor,
+    FUTEX, WRITE, classify_sleep, describe_sleep, is_timer, is_write, parse_contended_lock,
+    parse_descriptor,
 };
 use super::super::wait_class::{classify_stack, parse_stack};
 use super::stat_line::StatLine;
@@ -140,6 +141,11 @@ impl SampledStates {
             }
             return;
         }
+        let class = match class {
+            WRITE if !is_write(&call) => return,
+            WRITE => "slow-reader",
+            class => class,
+        };
         if class == "slow-reader"
             && let Some(number) = parse_descriptor(&call)
             && let Some(link) = reader.link(&format!("/proc/{pid}/fd/{number}"))
