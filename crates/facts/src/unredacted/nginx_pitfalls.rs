@@ -12,7 +12,7 @@ use assay_config::effective::{Effective, Program, ScopeId, Setting, read_effecti
 use assay_model::FactPlace;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Directories of the system or of accounts.
 const SYSTEM: [&str; 8] = [
@@ -262,7 +262,7 @@ fn location_pattern(all: &Effective, id: ScopeId) -> Option<&str> {
 
 /// Notes the lines that set the TLS versions of servers.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
-    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut seen: BTreeSet<(PathBuf, usize)> = BTreeSet::new();
     for (id, _) in all
         .scopes()
         .filter(|(_, scope)| scope.head.first().is_some_and(|head| head == "server"))
@@ -277,7 +277,9 @@ fn old_tls(g: &mut Gather<'_>, all: &Effective) {
             continue;
         };
         let place = FactPlace::from(&said.place);
-        if !seen.insert(place.to_string()) {
+        // One line may hold several settings.
+        let at = (said.place.path.clone(), said.place.span.start);
+        if !seen.insert(at) {
             continue;
         }
         let old: Vec<Value> = words(said)
@@ -314,6 +316,19 @@ mod tests {
         found
             .filter_map(|(key, _)| facts.get(key).cloned())
             .collect()
+    }
+
+    #[test]
+    fn servers_on_one_line() {
+        let text = "events {} http { server { listen 443 ssl; ssl_protocols TLSv1.2; } \
+                    ssl_protocols TLSv1.1; server { listen 8443 ssl; } }\n";
+        let host = Recorded::new().file(FILE, text);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let old = g.facts.map.iter().filter(|(key, _)| {
+            key.ends_with(".old") && g.facts.get(key) == Some(&serde_json::json!(["TLSv1.1"]))
+        });
+        assert_eq!(old.count(), 1);
     }
 
     #[test]
