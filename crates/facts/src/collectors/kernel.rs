@@ -17,7 +17,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
         let words = line.split_whitespace();
         let last = words
             .filter_map(|word| word.strip_prefix("mitigations="))
-            .last();
+            .next_back();
         last.map(str::to_owned)
     });
     if let Some(value) = mitigations {
