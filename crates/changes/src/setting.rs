@@ -57,11 +57,7 @@ pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
             dataset: dataset.clone(),
             property: property.clone(),
         }),
-        Setting::FileMode { owner, .. } => Box::new(file_mode::FileMode {
-            name,
-            file: place,
-            owner: *owner,
-        }),
+        Setting::FileMode { .. } => Box::new(file_mode::FileMode { name, file: place }),
         Setting::MountOption { choices, .. } => Box::new(mount::OneOf {
             name,
             mountpoint: place,

@@ -1,4 +1,4 @@
-//! Reads and changes permission bits and owners of files and directories, without following links.
+//! Reads and changes permission bits of files and directories, without following links.
 //!
 //! The object is opened below its directory, whose path contains no link, and all calls use its descriptor: a name
 //! that somebody exchanges in between leads to no other object.
@@ -12,9 +12,6 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-
-/// File capabilities (capabilities(7)); the kernel removes them when the owner changes.
-const CAPABILITIES: &str = "security.capability";
 
 /// Permission bits, owner and group of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,18 +68,13 @@ pub(crate) fn read(path: &Path) -> Result<Permissions, HostError> {
     open(path).map(|(_, found)| Permissions::of(&found))
 }
 
-/// Checks that permissions can be changed: one name, no flag of chattr(1), and with another owner no capabilities.
-pub(crate) fn check(path: &Path, owner_changes: bool) -> Result<(), HostError> {
+/// Checks that permissions can be changed: one name, and no flag of chattr(1).
+pub(crate) fn check(path: &Path) -> Result<(), HostError> {
     let (file, found) = open(path)?;
-    check_opened(path, &file, &found, owner_changes)
+    check_opened(path, &file, &found)
 }
 
-fn check_opened(
-    path: &Path,
-    file: &File,
-    found: &Stat,
-    owner_changes: bool,
-) -> Result<(), HostError> {
+fn check_opened(path: &Path, file: &File, found: &Stat) -> Result<(), HostError> {
     if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink > 1 {
         let reason = format!(
             "it has {} names (hard links), and its permissions are those of all of them",
@@ -99,36 +91,19 @@ fn check_opened(
         );
         return Err(HostError::path(path, reason));
     }
-    let has_capabilities = || rustix::fs::fgetxattr(file, CAPABILITIES, &mut [0u8; 0][..]).is_ok();
-    if owner_changes && has_capabilities() {
-        let reason = "it has capabilities (getcap), which another owner would remove";
-        return Err(HostError::path(path, reason));
-    }
     Ok(())
 }
 
-/// Changes the permissions of a file or directory that has the permissions `seen`.
+/// Changes the permission bits of a file or directory that has the permissions `seen`; the owner stays.
 pub(crate) fn set(path: &Path, seen: Permissions, wanted: Permissions) -> Result<(), HostError> {
     let (file, found) = open(path)?;
     if Permissions::of(&found) != seen {
         return Err(meanwhile(path));
     }
     let io = |error: std::io::Error| HostError::io(path, &error);
-    let owner_changes = (seen.user, seen.group) != (wanted.user, wanted.group);
-    check_opened(path, &file, &found, owner_changes)?;
-    let bits = || std::fs::Permissions::from_mode(wanted.mode);
-    if owner_changes {
-        // Another owner first gets no more rights than both modes give. chown(2) clears setuid and setgid bits, so
-        // the mode is set again afterwards.
-        let least = std::fs::Permissions::from_mode(seen.mode & wanted.mode & 0o1777);
-        file.set_permissions(least).map_err(io)?;
-        let owned = std::os::unix::fs::fchown(&file, Some(wanted.user), Some(wanted.group));
-        if let Err(error) = owned {
-            let _ = file.set_permissions(std::fs::Permissions::from_mode(seen.mode));
-            return Err(io(error));
-        }
-    }
-    file.set_permissions(bits()).map_err(io)?;
+    check_opened(path, &file, &found)?;
+    file.set_permissions(std::fs::Permissions::from_mode(wanted.mode))
+        .map_err(io)?;
     file.sync_all().map_err(io)
 }
 
@@ -197,11 +172,11 @@ mod tests {
         for path in [dir.join("link"), dir.join("way/a")] {
             assert!(read(&path).is_err(), "{}", path.display());
             assert!(set(&path, seen, open).is_err(), "{}", path.display());
-            assert!(check(&path, false).is_err(), "{}", path.display());
+            assert!(check(&path).is_err(), "{}", path.display());
         }
         assert_eq!(mode(&file), 0o600);
         std::fs::hard_link(&file, dir.join("second")).unwrap();
-        assert!(check(&file, false).is_err());
+        assert!(check(&file).is_err());
         assert!(set(&file, seen, open).is_err());
         assert_eq!(mode(&file), 0o600);
     }

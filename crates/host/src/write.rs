@@ -73,18 +73,18 @@ pub trait HostMut: Host {
         Err(HostError::path(path, "its permissions are not known here"))
     }
 
-    /// Checks that permissions, and the owner if `owner_changes`, can be changed.
+    /// Checks that permission bits can be changed.
     ///
     /// # Errors
-    /// The object has several names, flags of chattr(1), or capabilities that another owner would remove.
-    fn check_permissions(&self, path: &Path, _owner_changes: bool) -> Result<(), HostError> {
+    /// The object has several names, or flags of chattr(1).
+    fn check_permissions(&self, path: &Path) -> Result<(), HostError> {
         self.permissions(path).map(drop)
     }
 
-    /// Changes permission bits and owner of a file or directory whose present ones are `seen`.
+    /// Changes permission bits of a file or directory whose present ones are `seen`.
     ///
     /// # Errors
-    /// Those of [`HostMut::check_permissions`]; somebody changed the permissions; chmod(2) or chown(2) fails.
+    /// Those of [`HostMut::check_permissions`]; somebody changed the permissions; chmod(2) fails.
     fn set_permissions(
         &self,
         path: &Path,
@@ -203,8 +203,8 @@ impl HostMut for LiveHost {
         permissions::read(path)
     }
 
-    fn check_permissions(&self, path: &Path, owner_changes: bool) -> Result<(), HostError> {
-        permissions::check(path, owner_changes)
+    fn check_permissions(&self, path: &Path) -> Result<(), HostError> {
+        permissions::check(path)
     }
 
     fn set_permissions(

@@ -82,14 +82,10 @@ pub enum Setting {
         #[serde(default)]
         reload: Vec<String>,
     },
-    /// Permission bits of a file or directory, and its owner if that changes too. The value is `0640`, or
-    /// `0640 0:42` with user and group. A symbolic link is refused.
+    /// Permission bits of a file or directory. The value is `0640`. A symbolic link is refused.
     FileMode {
         /// Path without symbolic links.
         file: String,
-        /// Whether the value contains the owner.
-        #[serde(default)]
-        owner: bool,
     },
     /// Commands of the user.
     Command {

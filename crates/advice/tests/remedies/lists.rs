@@ -314,6 +314,11 @@ pub const TREES_LEFT: &[(&str, &str, &str)] = &[
         "off",
         "the command line of the kernel is set by the boot loader",
     ),
+    (
+        "web-server-sslv3",
+        "version",
+        "the act is that of the tree `apache`",
+    ),
     ("disk-on-ide", "proxmox-8", PROXMOX),
     ("cache-unsafe", "libvirt-9.0", INCOMPLETE),
     ("cache-unsafe", "libvirt-web", INCOMPLETE),

@@ -25,7 +25,6 @@ impl ModeChange {
     pub(crate) fn setting(&self) -> (Setting, String) {
         let setting = Setting::FileMode {
             file: self.real.to_string_lossy().into_owned(),
-            owner: false,
         };
         (setting, format!("{:04o}", self.after))
     }

@@ -1,4 +1,4 @@
-//! Permission bits and owner of a file or directory. The value is `0640`, or `0640 0:42` if the owner changes too.
+//! Permission bits of a file or directory. The value is `0640`.
 
 use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work};
 use crate::error::ChangeError;
@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 pub(super) struct FileMode {
     pub(super) name: String,
     pub(super) file: PathBuf,
-    /// Whether the value contains the owner.
-    pub(super) owner: bool,
 }
 
 /// Returns the path with symbolic links in its directories resolved; the file itself is none.
@@ -22,35 +20,21 @@ pub(super) fn place(host: &dyn HostMut, file: &str) -> Result<PathBuf, ChangeErr
     Ok(host.realpath(above)?.join(name))
 }
 
-/// Writes permissions as the value of a setting.
-pub(crate) fn format_permissions(found: Permissions, owner: bool) -> String {
-    match owner {
-        true => format!("{:04o} {}:{}", found.mode, found.user, found.group),
-        false => format!("{:04o}", found.mode),
-    }
+/// Writes permission bits as the value of a setting.
+pub(crate) fn format_permissions(found: Permissions) -> String {
+    format!("{:04o}", found.mode)
 }
 
-/// Parses a value; a missing owner is that of `known`.
-fn parse_permissions(value: &str, owner: bool, known: Permissions) -> Option<Permissions> {
-    let mut words = value.split(' ');
-    let octal = words.next().filter(|word| word.len() == 4)?;
+/// Parses a value; the owner is that of `known`.
+fn parse_permissions(value: &str, known: Permissions) -> Option<Permissions> {
+    let octal = Some(value).filter(|word| word.len() == 4)?;
     let mode = u32::from_str_radix(octal, 8).ok()?;
-    let (user, group) = match owner {
-        true => {
-            let (user, group) = words.next()?.split_once(':')?;
-            (user.parse().ok()?, group.parse().ok()?)
-        }
-        false => (known.user, known.group),
-    };
-    words
-        .next()
-        .is_none()
-        .then_some(Permissions { mode, user, group })
+    Some(Permissions { mode, ..known })
 }
 
 impl FileMode {
     fn wanted(&self, value: Option<&str>, known: Permissions) -> Result<Permissions, ChangeError> {
-        let parsed = value.and_then(|value| parse_permissions(value, self.owner, known));
+        let parsed = value.and_then(|value| parse_permissions(value, known));
         parsed.ok_or_else(|| {
             let reason = format!("{} are no permissions", value.unwrap_or("nothing"));
             ChangeError::refused(&self.name, reason)
@@ -78,7 +62,7 @@ impl Knob for FileMode {
 
     fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError> {
         let Reading { value, shown } = self.read(host)?;
-        host.check_permissions(&self.file, self.owner)?;
+        host.check_permissions(&self.file)?;
         Ok(Found {
             original: Original {
                 value,
@@ -98,7 +82,7 @@ impl Knob for FileMode {
     }
 
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
-        let found = format_permissions(host.permissions(&self.file)?, self.owner);
+        let found = format_permissions(host.permissions(&self.file)?);
         Ok(Reading {
             shown: found.clone(),
             value: Some(found),
@@ -131,21 +115,6 @@ impl Knob for FileMode {
     ) -> Result<bool, ChangeError> {
         Ok(self.read(host)?.value == original.value)
     }
-
-    /// A change of the owner passes through fewer permissions.
-    fn may_become(&self, wanted: Option<&str>, found: Option<&str>) -> bool {
-        if self.same(wanted, found) {
-            return true;
-        }
-        let mode = |value: Option<&str>| {
-            let word = value?.split(' ').next()?;
-            u32::from_str_radix(word, 8).ok()
-        };
-        match (mode(wanted), mode(found)) {
-            (Some(wanted), Some(found)) => self.owner && found & !wanted == 0,
-            _ => false,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -159,21 +128,18 @@ mod tests {
             user: 5,
             group: 6,
         };
-        for (value, owner, wanted) in [
-            ("0640", false, Some((0o640, 5, 6))),
-            ("4755", false, Some((0o4755, 5, 6))),
-            ("0640 0:42", true, Some((0o640, 0, 42))),
-            ("0640 0:42", false, None),
-            ("0640", true, None),
-            ("640", false, None),
-            ("08aa", false, None),
-            ("0640 0:x", true, None),
+        for (value, mode) in [
+            ("0640", Some(0o640)),
+            ("4755", Some(0o4755)),
+            ("0640 0:42", None),
+            ("640", None),
+            ("08aa", None),
         ] {
-            let parsed = parse_permissions(value, owner, known);
-            let wanted = wanted.map(|(mode, user, group)| Permissions { mode, user, group });
+            let parsed = parse_permissions(value, known);
+            let wanted = mode.map(|mode| Permissions { mode, ..known });
             assert_eq!(parsed, wanted, "{value}");
             if let Some(parsed) = parsed {
-                assert_eq!(format_permissions(parsed, owner), value);
+                assert_eq!(format_permissions(parsed), value);
             }
         }
     }

@@ -92,6 +92,7 @@ impl Walk {
         let value = value.trim();
         match normalize_name(key).as_str() {
             "include" => self.include(builder, value, &place),
+            "copy" => self.copy(builder, value),
             "configfile" if Path::new(value) != source.path => {
                 let why = format!("Samba reads `{value}` instead, which is not followed here");
                 builder.problem(ScopeId::ROOT, place, Trouble::Unknown(why));
@@ -109,6 +110,29 @@ impl Walk {
                 builder.add(self.section, "readonly".to_owned(), opposite.into(), place);
             }
             key => builder.add(self.section, key.to_owned(), value.into(), place),
+        }
+    }
+
+    /// Adds the settings that an earlier section has so far; later lines of this section replace them (smb.conf(5)).
+    fn copy(&self, builder: &mut Builder<'_>, value: &str) {
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let name = words.join(" ").to_ascii_lowercase();
+        let known = builder.out.inner.get(&(ScopeId::ROOT, vec![name])).copied();
+        let Some(from) = known.filter(|from| *from != self.section) else {
+            return;
+        };
+        let said = builder
+            .out
+            .settings
+            .iter()
+            .filter(|said| said.scope == from);
+        let copied: Vec<_> = said.cloned().collect();
+        for said in copied {
+            if builder.room() < said.value.len() {
+                return builder.stop(self.section, &said.place);
+            }
+            builder.take(said.value.len());
+            builder.add(self.section, said.key, said.value, said.place);
         }
     }
 

@@ -59,6 +59,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         known("fstype", entry.fstype.as_str().into());
         known("options", entry.options.as_str().into());
         known("line", place.to_string().into());
+        // The last of several words counts.
+        let barriers = entry.options.split(',').rfind(|option| {
+            matches!(*option, "barrier" | "nobarrier") || option.starts_with("barrier=")
+        });
+        if let Some(barriers) = barriers {
+            let off = matches!(barriers, "nobarrier" | "barrier=0");
+            known("barriers_off", off.into());
+        }
         if let Some((option, since)) = entry.refused() {
             known("refused", option.into());
             known("refused_since", since.into());

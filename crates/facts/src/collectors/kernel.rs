@@ -12,6 +12,18 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     g.text("kernel.release", "/proc/sys/kernel/osrelease");
     g.text("kernel.arch", "/proc/sys/kernel/arch");
     g.text("kernel.cmdline", CMDLINE);
+    // The kernel uses the last of several words.
+    let mitigations = g.facts.str("kernel.cmdline").and_then(|line| {
+        let words = line.split_whitespace();
+        let last = words
+            .filter_map(|word| word.strip_prefix("mitigations="))
+            .next_back();
+        last.map(str::to_owned)
+    });
+    if let Some(value) = mitigations {
+        g.facts
+            .known("kernel.mitigations", value, FactKind::Runtime, CMDLINE);
+    }
     g.text("kernel.clocksource", CLOCK);
     page_size(g);
     os_name(g);

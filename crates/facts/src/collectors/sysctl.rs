@@ -112,10 +112,17 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let key = format!("sysctl.{name}.configured");
         match all.certain(ScopeId::ROOT, name) {
             Ok(Some(said)) => {
-                let value = scalar(&said.text());
+                let value = parse_number(&said.text());
                 g.facts.known(key, value, FactKind::Configured, &said.place);
             }
-            Ok(None) => {}
+            // A pattern holds for all names that no line sets exactly (sysctl.d(5)).
+            Ok(None) => {
+                let mut patterns = all.settings().iter().rev();
+                if let Some(said) = patterns.find(|said| matches(&said.key, name)) {
+                    let value = parse_number(&said.text());
+                    g.facts.known(key, value, FactKind::Configured, &said.place);
+                }
+            }
             // A later file may set it again.
             Err(problem) if all.value(ScopeId::ROOT, name).is_some() => {
                 let reason = problem.trouble.to_string();
@@ -127,12 +134,46 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Parses a number as the kernel does: decimal, hexadecimal with `0x`, or octal with a zero in front.
+fn parse_number(text: &str) -> serde_json::Value {
+    let text = text.trim();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let number = match (lower.strip_prefix("0x"), lower.strip_prefix('0')) {
+        (Some(digits), _) => i64::from_str_radix(digits, 16).ok(),
+        (None, Some(digits)) if !digits.is_empty() => i64::from_str_radix(digits, 8).ok(),
+        _ => None,
+    };
+    number.map_or_else(|| scalar(text), |number| (sign * number).into())
+}
+
+/// Whether a name with `*` stands for a setting; a `*` stands for one part.
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern.contains('*')
+        && pattern.split('.').count() == name.split('.').count()
+        && pattern
+            .split('.')
+            .zip(name.split('.'))
+            .all(|(part, own)| match part.split_once('*') {
+                Some((begin, end)) => {
+                    own.len() >= begin.len() + end.len()
+                        && own.starts_with(begin)
+                        && own.ends_with(end)
+                }
+                None => part == own,
+            })
+}
+
 /// Keeps a line that sets one of the settings above to a number. Names may have slashes; a hyphen
 /// in front means that failure is ignored (sysctl.d(5)).
 pub(crate) fn redact(line: &str) -> String {
     let known = line.split_once('=').is_some_and(|(name, value)| {
         let name = name.trim().trim_start_matches('-').replace('/', ".");
-        NAMES.contains(&name.as_str()) && value.trim().parse::<i64>().is_ok()
+        let asked = NAMES.contains(&name.as_str()) || NAMES.iter().any(|one| matches(&name, one));
+        asked && parse_number(value).is_i64()
     });
     if known { line } else { "" }.to_owned()
 }
@@ -147,6 +188,31 @@ pub(crate) fn is_setting(path: &str) -> bool {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+
+    #[test]
+    fn numbers_and_patterns_of_the_kernel() {
+        let of = |text: &str, name: &str| {
+            let host = Recorded::new().file("/etc/sysctl.d/a.conf", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let fact = g.facts.get(&format!("sysctl.{name}.configured")).cloned();
+            assert_eq!(
+                text.lines()
+                    .map(redact)
+                    .filter(|line| line.is_empty())
+                    .count(),
+                0
+            );
+            fact.and_then(|value| value.as_i64())
+        };
+        assert_eq!(of("fs.suid_dumpable = 0x1\n", "fs.suid_dumpable"), Some(1));
+        assert_eq!(of("vm.max_map_count = 010\n", "vm.max_map_count"), Some(8));
+        let name = "net.ipv4.conf.all.accept_source_route";
+        let pattern = "net.ipv4.conf.*.accept_source_route = 1\n";
+        assert_eq!(of(pattern, name), Some(1));
+        let exact = format!("{name} = 0\n{pattern}");
+        assert_eq!(of(&exact, name), Some(0));
+    }
 
     #[test]
     fn the_last_file_wins_and_is_named_with_its_line() {

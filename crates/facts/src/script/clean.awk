@@ -102,7 +102,16 @@ function sysctl(line,   at, name) {
     at = index(line, "=")
     if (!at) return ""
     name = trim(substr(line, 1, at - 1)); sub(/^-+/, "", name); gsub("/", ".", name)
-    return (name in SYSCTL && number(trim(substr(line, at + 1)))) ? line : ""
+    return (sysctl_asked(name) && kernel_number(trim(substr(line, at + 1)))) ? line : ""
+}
+function kernel_number(text) { return number(text) || text ~ /^-?0[xX][0-9a-fA-F]+$/ }
+# A name with a star stands for several settings.
+function sysctl_asked(name,   one, shape) {
+    if (name in SYSCTL) return 1
+    if (name !~ /^[a-z0-9_.*]+$/ || !index(name, "*")) return 0
+    shape = name; gsub(/[.]/, "[.]", shape); gsub(/[*]/, "[^.]*", shape)
+    for (one in SYSCTL) if (one ~ ("^" shape "$")) return 1
+    return 0
 }
 # A line may go on in the next one, whose module is that of this one.
 function modprobe(line,   end, n, words, i, at, name, value, begin, module) {
@@ -224,6 +233,10 @@ function apache_section(line,   n, words, about) {
     n = split(line, words, " ")
     if (n < 1 || !section_name(words[1])) return "<Section left-out>"
     about = n > 1 ? words[2] : ""; sub(/^!+/, "", about)
+    if (tolower(words[1]) == "ifversion") {
+        about = n > 1 ? words[2] : ""; if (n > 2) about = about " " words[3]
+        return "<" words[1] " " (n <= 3 && about ~ /^[0-9!<>=. ]*$/ ? about : "left-out") ">"
+    }
     if (tolower(words[1]) ~ /^if(module|define)$/ && apache_name(about)) return "<" words[1] " " words[2] ">"
     return "<" words[1] " left-out>"
 }
@@ -533,7 +546,11 @@ function ssh(line,   text, key, low, value, indent, n, words, i, out, one, two) 
     if (value !~ /^[ \t=]/) return ""
     sub(/^[ \t]*=?[ \t]*/, "", value); sub(/[ \t]+#.*$/, "", value); value = trim(value)
     if (low == "match") return indent key " " (tolower(value) == "all" ? "all" : "(left out)")
-    if (low == "host") return indent key " " (value == "*" ? "*" : "(left out)")
+    if (low == "host") {
+        n = split(value, words, " "); out = n > 0
+        for (i = 1; i <= n; i++) out = out && (words[i] == "localhost" || words[i] == "127.0.0.1" || words[i] == "::1" || words[i] == "127.*")
+        return indent key " " (value == "*" || out ? value : "(left out)")
+    }
     if (low == "include") {
         n = split(value, words, " "); out = ""
         for (i = 1; i <= n; i++) if (pattern(words[i])) { gsub(/^["\047]+|["\047]+$/, "", words[i]); out = out " " words[i] }

@@ -1,7 +1,8 @@
 //! Accounts without an effective password, and sudo rules without a password: passwd(5), shadow(5), sudoers(5). A
 //! fact contains the line number, but no name.
 
-use super::lines_of_files::{files, note, read};
+use super::lines_of_files::{Line, files, note, read};
+use super::sudo_rules::{runs_as_root, without_blanks_in_tags};
 use crate::gather::Gather;
 
 const PASSWD: &str = "/etc/passwd";
@@ -77,17 +78,24 @@ fn note_sudoers(g: &mut Gather<'_>) {
     };
     all.extend(in_dir.into_iter().filter(is_read));
     let mut number = 0;
-    for path in all {
-        for line in read(g, "sudo.rule", &path) {
+    let lines: Vec<Line> = all
+        .iter()
+        .flat_map(|path| read(g, "sudo.rule", path))
+        .collect();
+    for line in &lines {
+        {
             let text = line.text.trim();
             if text.is_empty() || text.starts_with('#') || text.starts_with('@') {
                 continue;
             }
             number += 1;
             let (who, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-            if who == "Defaults" || who.ends_with("_Alias") {
-                let unchecked =
-                    who == "Defaults" && rest.split(',').any(|one| one.trim() == "!authenticate");
+            if who.starts_with("Defaults") || who.ends_with("_Alias") {
+                let unchecked = rest.split(',').any(|one| one.trim() == "!authenticate")
+                    && (who == "Defaults"
+                        || who
+                            .strip_prefix("Defaults:")
+                            .is_some_and(|user| may_run_all(&lines, user)));
                 note(
                     g,
                     "sudo.rule",
@@ -97,9 +105,12 @@ fn note_sudoers(g: &mut Gather<'_>) {
                 );
                 continue;
             }
-            let commands = rest.split_once('=').map_or("", |(_, commands)| commands);
+            let commands =
+                without_blanks_in_tags(rest.split_once('=').map_or("", |(_, commands)| commands));
             let free = match commands.rsplit_once("NOPASSWD:") {
-                Some((_, after)) => after.split(',').any(|one| one.trim() == "ALL"),
+                Some((before, after)) => {
+                    runs_as_root(before) && after.split(',').any(|one| one.trim() == "ALL")
+                }
                 None => false,
             };
             let properties = [("free", (free && who != "root" && who != "%root").into())];
@@ -114,10 +125,48 @@ fn note_sudoers(g: &mut Gather<'_>) {
     }
 }
 
+/// Whether a rule gives a user or group all commands as root, or with a password of its own.
+fn may_run_all(lines: &[Line], user: &str) -> bool {
+    lines.iter().any(|line| {
+        let text = line.text.trim();
+        let (who, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let commands = rest.split_once('=').map_or("", |(_, commands)| commands);
+        let all = commands
+            .rsplit([',', ')', ':'])
+            .any(|one| one.trim() == "ALL");
+        let of_root = who == "root" || who == "%root";
+        who == user && !of_root && all && runs_as_root(commands)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use assay_host::Recorded;
+
+    #[test]
+    fn rules_without_a_password() {
+        for (text, free) in [
+            ("bob ALL = (ALL : ALL) \\\n  NOPASSWD : ALL\n", true),
+            ("bob ALL=(www-data) NOPASSWD: ALL\n", false),
+            ("bob ALL=(www-data, root) NOPASSWD: ALL\n", true),
+            ("bob ALL=(:adm) NOPASSWD: ALL\n", false),
+            ("bob ALL=NOPASSWD: ALL\n", true),
+            ("Defaults:bob !authenticate\nbob ALL=(ALL) ALL\n", true),
+            ("Defaults:bob !authenticate\nbob ALL=(ALL) /bin/ls\n", false),
+            ("Defaults:root !authenticate\nroot ALL=(ALL) ALL\n", false),
+        ] {
+            let host = Recorded::new().file(SUDOERS, text);
+            let mut g = Gather::new(&host);
+            note_sudoers(&mut g);
+            let found = g
+                .facts
+                .map
+                .keys()
+                .any(|key| key.ends_with(".free") && g.facts.get(key) == Some(&true.into()));
+            assert_eq!(found, free, "{text}");
+        }
+    }
 
     #[test]
     fn lines_and_their_near_misses() {

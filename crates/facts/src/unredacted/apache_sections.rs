@@ -4,6 +4,7 @@
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
 use assay_model::FactPlace;
+use std::collections::BTreeMap;
 
 const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
 const DIRS: [&str; 4] = [
@@ -11,6 +12,19 @@ const DIRS: [&str; 4] = [
     "/etc/apache2/conf-enabled",
     "/etc/apache2/mods-enabled",
     "/etc/httpd/conf.d",
+];
+
+/// Directories whose sections stand in the main file of a package.
+const STOCK: [&str; 9] = [
+    "/usr/share",
+    "/var/www",
+    "/var/www/html",
+    "/var/www/cgi-bin",
+    "/var/www/icons",
+    "/var/www/error",
+    "/home/*/public_html",
+    "/srv",
+    "",
 ];
 
 /// Relevant settings of a section.
@@ -33,14 +47,70 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         all.extend(files(g, "apache", dir, ".conf"));
     }
     open_proxy(g, &all);
-    let mut number = 0;
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut sections: Vec<(Section, bool)> = Vec::new();
     for path in all {
-        let own_site = !MAINS.contains(&path.as_str()) && !path.contains("/mods-enabled/");
-        for section in parse_sections(read(g, "apache", &path)) {
-            number += 1;
-            section.note(g, &number.to_string(), own_site);
+        let lines = read_defined(g, &path, &mut names);
+        for section in parse_sections(lines) {
+            let of_package = path.contains("/mods-enabled/")
+                || (MAINS.contains(&path.as_str())
+                    && STOCK.contains(&section.argument.trim_end_matches('/')));
+            sections.push((section, !of_package));
         }
     }
+    for at in 0..sections.len() {
+        // A later section for the same directory replaces the options.
+        let (section, _) = &sections[at];
+        let replaced = sections[at + 1..].iter().any(|(later, _)| {
+            later.name == section.name
+                && later.argument == section.argument
+                && later.listing.as_ref().is_some_and(|(on, _)| !on)
+        });
+        if replaced {
+            sections[at].0.listing = None;
+        }
+        let (section, own_site) = &sections[at];
+        section.note(g, &(at + 1).to_string(), *own_site);
+    }
+}
+
+/// Reads the lines of a file with the values of `Define` put in, without the sections of `<IfDefine>` that do not
+/// count.
+fn read_defined(g: &mut Gather<'_>, path: &str, names: &mut BTreeMap<String, String>) -> Vec<Line> {
+    let mut kept = Vec::new();
+    let mut conditions: Vec<bool> = Vec::new();
+    for mut line in read(g, "apache", path) {
+        let low = line.text.trim().to_ascii_lowercase();
+        if low.starts_with("<ifdefine") {
+            let name = line.text.trim().trim_end_matches('>');
+            let name = name.split_whitespace().nth(1).unwrap_or_default();
+            let (not, name) = name
+                .strip_prefix('!')
+                .map_or((false, name), |name| (true, name));
+            conditions.push(names.contains_key(name) != not);
+            continue;
+        }
+        if low.starts_with("</ifdefine") {
+            conditions.pop();
+            continue;
+        }
+        if conditions.contains(&false) {
+            continue;
+        }
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let [define, name, rest @ ..] = &words[..]
+            && define.eq_ignore_ascii_case("define")
+        {
+            let value = rest.first().map_or("", |value| value.trim_matches('"'));
+            names.insert((*name).to_owned(), value.to_owned());
+        } else if line.text.contains("${") {
+            for (name, value) in &*names {
+                line.text = line.text.replace(&format!("${{{name}}}"), value);
+            }
+        }
+        kept.push(line);
+    }
+    kept
 }
 
 /// Notes whether Apache is a forward proxy that no `<Proxy>` section limits.
@@ -169,6 +239,23 @@ impl Section {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+
+    #[test]
+    fn defined_names_and_replaced_options() {
+        let lists = |text: &str| {
+            let host = Recorded::new().file("/etc/httpd/conf/httpd.conf", text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let mut all = g.facts.map.keys();
+            all.any(|key| key.ends_with(".on") && g.facts.get(key) == Some(&true.into()))
+        };
+        let on = "<Directory ${ROOT}>\nOptions +Indexes\n</Directory>\n";
+        assert!(lists(&format!("Define ROOT /srv/shop\n{on}")));
+        assert!(!lists(&format!("Define ROOT /var/www/html\n{on}")));
+        assert!(!lists(&format!("<IfDefine LISTS>\n{on}</IfDefine>\n")));
+        let off = "<Directory ${ROOT}>\nOptions -Indexes\n</Directory>\n";
+        assert!(!lists(&format!("Define ROOT /srv/shop\n{on}{off}")));
+    }
 
     #[test]
     fn sections_and_their_near_misses() {

@@ -5,8 +5,11 @@
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
+use std::collections::BTreeMap;
 
 const GRUB: &str = "/etc/default/grub";
+/// Variables with the command line, in the order in which they are joined.
+const GRUB_LINES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
 const GRUB_DIR: &str = "/etc/default/grub.d";
 const CMDLINE: &str = "/etc/kernel/cmdline";
 const FSTAB: &str = "/etc/fstab";
@@ -24,29 +27,50 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 fn boot_line(g: &mut Gather<'_>) {
     let mut all = vec![GRUB.to_owned()];
     all.extend(files(g, "boot_line", GRUB_DIR, ".cfg"));
-    let mut lines = Vec::new();
+    // Parts of each variable with their places, in the order in which the boot loader joins them.
+    let mut parts: BTreeMap<&str, Vec<(String, FactPlace)>> = BTreeMap::new();
     for path in all {
-        let of_file = read(g, "boot_line", &path);
-        lines.extend(
-            of_file
-                .into_iter()
-                .filter(|line| line.text.trim_start().starts_with("GRUB_CMDLINE_LINUX")),
-        );
+        for line in read(g, "boot_line", &path) {
+            let Some((name, value)) = line.text.trim().split_once('=') else {
+                continue;
+            };
+            let Some(name) = GRUB_LINES.into_iter().find(|known| *known == name) else {
+                continue;
+            };
+            let of_name = parts.entry(name).or_default();
+            let keeps = [format!("${name}"), format!("${{{name}}}")];
+            if !keeps.iter().any(|one| value.contains(one.as_str())) {
+                of_name.clear();
+            }
+            of_name.push((value.to_owned(), line.place));
+        }
     }
-    lines.extend(read(g, "boot_line", CMDLINE));
-    let off = lines.iter().rfind(|line| {
-        let is_end = |letter: char| letter.is_whitespace() || "\"'=".contains(letter);
-        let mut words = line.text.split(is_end);
-        words.any(|word| word == "mitigations") && line.text.contains("mitigations=off")
-    });
-    if let Some(line) = off {
+    let mut lines: Vec<(String, FactPlace)> = parts.into_values().flatten().collect();
+    if let Some(line) = read(g, "boot_line", CMDLINE).into_iter().next() {
+        lines.push((line.text, line.place));
+    }
+    // The kernel uses the last word.
+    let last = lines
+        .iter()
+        .rev()
+        .find_map(|(text, place)| Some((mitigations(text)?, place)));
+    if let Some(("off", place)) = last {
         g.facts.known(
             "boot_line.mitigations_off",
             true,
             FactKind::Configured,
-            line.place.clone(),
+            place.clone(),
         );
     }
+}
+
+/// Returns the value of the last `mitigations=` of a command line.
+fn mitigations(text: &str) -> Option<&str> {
+    let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'');
+    let words = text.split(ends);
+    words
+        .filter_map(|word| word.strip_prefix("mitigations="))
+        .next_back()
 }
 
 /// Notes swap areas of fstab that lie on zvols; those in use are in `collectors::services::swap`.
@@ -161,6 +185,14 @@ mod tests {
             Some(true)
         );
         assert_eq!(of("GRUB_CMDLINE_LINUX=\"mitigations=auto\"\n"), None);
+        assert_eq!(
+            of("GRUB_CMDLINE_LINUX=\"mitigations=off mitigations=auto\"\n"),
+            None
+        );
+        let twice = "GRUB_CMDLINE_LINUX=\"mitigations=off\"\nGRUB_CMDLINE_LINUX=\"quiet\"\n";
+        assert_eq!(of(twice), None);
+        let joined = "GRUB_CMDLINE_LINUX=\"mitigations=off\"\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX quiet\"\n";
+        assert_eq!(of(joined), Some(true));
         assert_eq!(of("# GRUB_CMDLINE_LINUX=\"mitigations=off\"\n"), None);
     }
 

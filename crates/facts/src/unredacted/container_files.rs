@@ -130,6 +130,25 @@ fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
 fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
     let mut all: BTreeMap<&str, Given> = BTreeMap::new();
     for one in values {
+        // A block that is marked with an anchor holds for services that merge it.
+        if let Some(service) = one
+            .path
+            .strip_prefix("services.")
+            .and_then(|path| path.strip_suffix(".<<"))
+        {
+            let marked = format!("&{}", one.value.trim_start_matches('*'));
+            let block = values.iter().find(|other| other.value == marked);
+            let prefix = block.map(|block| format!("{}.privileged", block.path));
+            let said = values
+                .iter()
+                .find(|other| Some(&other.path) == prefix.as_ref() && other.value == "true");
+            let own = format!("services.{service}.privileged");
+            let replaced = values.iter().any(|other| other.path == own);
+            if let Some(said) = said.filter(|_| !replaced) {
+                all.entry(service).or_default().privileged = Some(said.line);
+            }
+            continue;
+        }
         let mut parts = one.path.splitn(3, '.');
         let (Some("services"), Some(service), Some(setting)) =
             (parts.next(), parts.next(), parts.next())
@@ -151,7 +170,8 @@ impl Given {
     fn take_volume(&mut self, volume: &str, line: Option<usize>) {
         let mut parts = volume.trim_matches(['"', '\'']).split(':');
         let (source, _, options) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
-        if source.ends_with("/docker.sock") || source.ends_with("/podman.sock") {
+        let of_machine = source.starts_with(['/', '$']);
+        if of_machine && (source.ends_with("/docker.sock") || source.ends_with("/podman.sock")) {
             self.socket = line;
         }
         let read_only = options.is_some_and(|options| options.split(',').any(|one| one == "ro"));
@@ -185,6 +205,22 @@ mod tests {
             Some((false, false))
         );
         assert_eq!(of("ExecStart=/usr/bin/app run --privileged"), None);
+    }
+
+    #[test]
+    fn merged_blocks_and_files_beside_the_definition() {
+        let of = |text: &str| {
+            let values = read_yaml(text);
+            let all = of_compose(&values);
+            let given = &all["a"];
+            (given.privileged, given.socket)
+        };
+        let base = "x-base: &base\n  privileged: true\nservices:\n  a:\n    <<: *base\n";
+        assert_eq!(of(base), (Some(2), None));
+        let own = format!("{base}    privileged: false\n");
+        assert_eq!(of(&own), (None, None));
+        let beside = "services:\n  a:\n    volumes:\n      - ./docker.sock:/x\n";
+        assert_eq!(of(beside), (None, None));
     }
 
     #[test]

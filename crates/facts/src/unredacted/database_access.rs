@@ -32,18 +32,31 @@ fn note_postgresql(g: &mut Gather<'_>) {
             );
             tls += 1;
             let path = format!("{dir}/{}/pg_hba.conf", lossy(&cluster));
-            for line in read(g, "postgresql.access", &path) {
+            let listens = listens_beyond(g, &format!("{dir}/{}", lossy(&cluster)));
+            let lines = read(g, "postgresql.access", &path);
+            let mut before: Vec<Vec<&str>> = Vec::new();
+            for line in &lines {
                 let text = line.text.split('#').next().unwrap_or_default();
-                let words: Vec<&str> = text.split_whitespace().collect();
+                let words: Vec<&str> = text
+                    .split_whitespace()
+                    .map(|word| if word == "\"all\"" { "all" } else { word })
+                    .collect();
                 if let Some(rule) = parse_access(&words) {
                     number += 1;
+                    let used = !before.iter().any(|earlier| decides_all(earlier, &words));
+                    before.push(words.clone());
                     let properties = [
-                        ("trust", (rule.method == "trust").into()),
-                        ("remote", rule.remote.into()),
+                        ("trust", (rule.method == "trust" && used).into()),
+                        ("remote", (rule.remote && listens).into()),
                         ("world", rule.world.into()),
                         (
                             "cleartext",
-                            (rule.method == "password" && rule.remote && !rule.tls).into(),
+                            (rule.method == "password"
+                                && rule.remote
+                                && listens
+                                && used
+                                && !rule.tls)
+                                .into(),
                         ),
                         ("tls", rule.tls.into()),
                         ("refused", (rule.method == "reject").into()),
@@ -61,21 +74,67 @@ fn note_postgresql(g: &mut Gather<'_>) {
     }
 }
 
+/// Whether an earlier record decides every connection that a record is about: the first that matches is used.
+fn decides_all(earlier: &[&str], record: &[&str]) -> bool {
+    let [kind, "all", "all", address, ..] = earlier[..] else {
+        return matches!(
+            (earlier, record),
+            (["local", "all", "all", ..], ["local", ..])
+        );
+    };
+    let own = record.get(3).copied().unwrap_or_default();
+    let of_kind = record
+        .first()
+        .is_some_and(|own| *own == kind || (kind == "host" && own.starts_with("host")));
+    let of_address = match address {
+        "all" => true,
+        "0.0.0.0/0" => own.contains('.') && !own.contains(':'),
+        "::/0" => own.contains(':'),
+        same => same == own && same.contains('/'),
+    };
+    of_kind && of_address
+}
+
+/// Returns the last value of a setting of a cluster, with its line.
+fn last_value<'a>(lines: &'a [Line], name: &str) -> Option<(&'a str, &'a Line)> {
+    let mut said = lines.iter().filter_map(|line| {
+        let text = line.text.split('#').next().unwrap_or_default().trim();
+        let end = text.find(|letter: char| letter == '=' || letter.is_whitespace())?;
+        let (key, value) = text.split_at(end);
+        let value = value.trim_start().trim_start_matches('=').trim();
+        key.eq_ignore_ascii_case(name)
+            .then_some((value.trim_matches('\''), line))
+    });
+    said.next_back()
+}
+
+/// Whether a cluster listens on more than this machine; without a line, files that are not read here may say so.
+fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
+    let mut lines = read(g, "postgresql.access", &format!("{dir}/postgresql.conf"));
+    for path in files(g, "postgresql.access", &format!("{dir}/conf.d"), ".conf") {
+        lines.extend(read(g, "postgresql.access", &path));
+    }
+    last_value(&lines, "listen_addresses").is_none_or(|(value, _)| {
+        value
+            .split(',')
+            .map(str::trim)
+            .any(|address| !address.is_empty() && !is_loopback(address))
+    })
+}
+
 /// Notes the lowest TLS version of a cluster from the last line that sets it.
 fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
     let lines = read(g, "postgresql.tls", path);
-    let mut said = lines.iter().filter_map(|line| {
-        let (name, value) = line.text.split_once('=')?;
-        let value = value
-            .split('#')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .trim_matches('\'');
-        (name.trim().eq_ignore_ascii_case("ssl_min_protocol_version")).then_some((value, line))
+    let off = last_value(&lines, "ssl").is_some_and(|(value, _)| {
+        let value = value.to_ascii_lowercase();
+        value == "0"
+            || ["off", "false", "no"]
+                .iter()
+                .any(|word| value.len() > 1 && word.starts_with(&value))
+            || matches!(value.as_str(), "f" | "n")
     });
-    if let Some((value, line)) = said.next_back() {
-        let old = matches!(value, "TLSv1" | "TLSv1.1" | "");
+    if let Some((value, line)) = last_value(&lines, "ssl_min_protocol_version") {
+        let old = matches!(value, "TLSv1" | "TLSv1.1" | "") && !off;
         note(
             g,
             "postgresql.tls",
@@ -192,6 +251,8 @@ impl Options {
                 continue;
             }
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            // A comment may follow an option without a value.
+            let name = name.split('#').next().unwrap_or_default();
             let name = name.trim().to_ascii_lowercase().replace('_', "-");
             let value = value
                 .split('#')
@@ -250,6 +311,53 @@ mod tests {
     }
 
     #[test]
+    fn the_first_record_that_matches_decides() {
+        let open = |conf: &str, access: &str| {
+            let host = Recorded::new()
+                .file("/etc/postgresql/15/main/postgresql.conf", conf)
+                .file("/etc/postgresql/15/main/pg_hba.conf", access);
+            let mut g = Gather::new(&host);
+            note_postgresql(&mut g);
+            let is = |name: &str| {
+                let all = g.facts.map.keys().filter(|key| key.ends_with(name));
+                all.filter(|key| g.facts.get(key) == Some(&true.into()))
+                    .filter_map(|key| key.split('.').nth(2).map(str::to_owned))
+                    .collect::<std::collections::BTreeSet<String>>()
+            };
+            is(".trust").intersection(&is(".remote")).count()
+        };
+        let all = "host all all 0.0.0.0/0 trust\n";
+        assert_eq!(open("listen_addresses = '*'\n", all), 1);
+        assert_eq!(open("", all), 1);
+        assert_eq!(open("listen_addresses = 'localhost'\n", all), 0);
+        assert_eq!(open("listen_addresses ''\n", all), 0);
+        let refused = format!("host all all 0.0.0.0/0 reject\n{all}");
+        assert_eq!(open("", &refused), 0);
+        let other = format!("host all all ::/0 reject\nhost app all 0.0.0.0/0 reject\n{all}");
+        assert_eq!(open("", &other), 1);
+        let less = format!("hostssl all all 0.0.0.0/0 reject\n{all}");
+        assert_eq!(open("", &less), 1);
+    }
+
+    #[test]
+    fn the_lowest_version_counts_where_tls_is_on() {
+        for (text, expected) in [
+            ("ssl = on\nssl_min_protocol_version = 'TLSv1'\n", true),
+            ("ssl_min_protocol_version 'TLSv1'\n", true),
+            ("ssl = off\nssl_min_protocol_version = 'TLSv1'\n", false),
+        ] {
+            let host = Recorded::new().file("/p", text);
+            let mut g = Gather::new(&host);
+            tls_of_postgresql(&mut g, "/p", 1);
+            assert_eq!(
+                g.facts.get("postgresql.tls.1.old"),
+                Some(&expected.into()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
     fn options_of_the_server_alone() {
         let text = "[mysql]\nskip-grant-tables\n[mysqld]\nbind_address = 0.0.0.0 # all\ntls_version=TLSv1.1,TLSv1.2\n";
         let host = Recorded::new().file("/etc/mysql/my.cnf", text);
@@ -261,5 +369,9 @@ mod tests {
             Some(&true.into())
         );
         assert_eq!(g.facts.get("mariadb.old_tls"), Some(&true.into()));
+        let host = Recorded::new().file("/etc/my.cnf", "[mariadbd]\n skip-grant-tables   # lost\n");
+        let mut g = Gather::new(&host);
+        note_mariadb(&mut g);
+        assert_eq!(g.facts.get("mariadb.skip_grant_tables"), Some(&true.into()));
     }
 }

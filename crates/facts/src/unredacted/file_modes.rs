@@ -1,7 +1,7 @@
 //! File permissions from stat: secrets that everyone may read, programs of root that everyone may write, shells with
 //! setuid root, and jobs that are not executable. `search_paths` has the directories of PATH.
 
-use super::lines_of_files::{exists, files, note, read};
+use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
 use assay_host::FileKind;
 use assay_model::FactPlace;
@@ -68,6 +68,8 @@ const JOBS: [&str; 4] = [
     "/etc/cron.monthly",
 ];
 const UNITS: &str = "/etc/systemd/system";
+/// Directories of the units of packages, of which only changed units are read.
+const PACKAGE_UNITS: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
 
 /// A program that root runs, and the line that starts it.
 struct Run {
@@ -87,10 +89,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .iter()
         .map(|name| format!("/usr/bin/{name}"))
         .collect();
-    let jobs: Vec<String> = JOBS
+    let mut jobs: Vec<String> = JOBS
         .iter()
         .flat_map(|dir| files(g, "cron.job", dir, ""))
         .collect();
+    jobs.retain(|path| is_job(g, path));
     let programs = runs.iter().map(|run| run.program.clone());
     let mut all: BTreeSet<String> = secrets
         .iter()
@@ -196,6 +199,18 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Whether a file of a directory of cron is meant to run: run-parts reads its name, and it is no text for people.
+fn is_job(g: &Gather<'_>, path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let read = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let for_people = name.to_ascii_lowercase().starts_with("readme");
+    name.bytes().all(read)
+        && !for_people
+        && g.host
+            .read_text(Path::new(path))
+            .is_ok_and(|text| text.starts_with("#!"))
+}
+
 fn is_regular(g: &Gather<'_>, path: &str) -> bool {
     let stat = g.host.stat(Path::new(path));
     stat.is_ok_and(|stat| stat.kind == FileKind::Regular)
@@ -272,37 +287,78 @@ fn runs_of_cron(g: &mut Gather<'_>) -> Vec<Run> {
     runs
 }
 
-/// Returns programs of units that an administrator wrote and that run as root.
+/// Returns programs of units that an administrator wrote or changed and that run as root: a unit with its drop-ins,
+/// of which the last line of a setting counts, and an empty line removes those before.
 fn runs_of_units(g: &mut Gather<'_>) -> Vec<Run> {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for end in [".service", ".service.d"] {
+        let all = files(g, "root_program", UNITS, end).into_iter();
+        names.extend(all.filter_map(|path| {
+            let name = path.rsplit('/').next()?.trim_end_matches(".d");
+            Some(name.to_owned())
+        }));
+    }
     let mut runs = Vec::new();
-    for path in files(g, "root_program", UNITS, ".service") {
-        let lines = read(g, "root_program", &path);
-        let other = lines.iter().any(|line| {
-            let user = line.text.trim().strip_prefix("User=").map(str::trim);
-            user.is_some_and(|user| !matches!(user, "root" | "0" | ""))
-                || line.text.trim() == "DynamicUser=yes"
-        });
-        for line in lines.iter().filter(|_| !other) {
-            let Some((name, command)) = line.text.trim().split_once('=') else {
-                continue;
-            };
-            if !name.starts_with("Exec") {
-                continue;
-            }
-            let command = command.trim_start_matches(['-', '@', ':', '+', '!', '|']);
-            runs.extend(
-                command
-                    .split_whitespace()
-                    .filter(|word| is_program(word))
-                    .map(|word| Run {
-                        program: word.to_owned(),
-                        by: "unit",
-                        place: line.place.clone(),
-                    }),
-            );
+    for name in names {
+        let own = format!("{UNITS}/{name}");
+        // A masked unit is a link to /dev/null.
+        let of_package = PACKAGE_UNITS
+            .iter()
+            .map(|dir| format!("{dir}/{name}"))
+            .find(|path| exists(g, path));
+        let main = if exists(g, &own) {
+            Some(own.clone())
+        } else {
+            of_package
+        };
+        let mut lines = Vec::new();
+        for path in main
+            .into_iter()
+            .chain(files(g, "root_program", &format!("{own}.d"), ".conf"))
+        {
+            lines.extend(read(g, "root_program", &path));
         }
+        runs.extend(runs_of_unit(&lines));
     }
     runs
+}
+
+/// Returns the programs of the lines of one unit that stand in files of the administrator.
+fn runs_of_unit(lines: &[Line]) -> Vec<Run> {
+    let mut user = "root";
+    let mut dynamic = false;
+    let mut commands: Vec<(&str, &str, &FactPlace)> = Vec::new();
+    for line in lines {
+        let Some((name, value)) = line.text.trim().split_once('=') else {
+            continue;
+        };
+        let (name, value) = (name.trim_end(), value.trim());
+        match name {
+            "User" => user = value,
+            "DynamicUser" => dynamic = matches!(value, "yes" | "true" | "on" | "1"),
+            _ if name.starts_with("Exec") && value.is_empty() => {
+                commands.retain(|(known, ..)| *known != name);
+            }
+            _ if name.starts_with("Exec") => commands.push((name, value, &line.place)),
+            _ => {}
+        }
+    }
+    if dynamic || !matches!(user, "root" | "0" | "") {
+        return Vec::new();
+    }
+    let of_admin = |place: &FactPlace| place.to_string().starts_with(UNITS);
+    let commands = commands.into_iter().filter(|(_, _, place)| of_admin(place));
+    commands
+        .flat_map(|(_, command, place)| {
+            let command = command.trim_start_matches(['-', '@', ':', '+', '!', '|']);
+            let words = command.split_whitespace().filter(|word| is_program(word));
+            words.map(|word| Run {
+                program: word.to_owned(),
+                by: "unit",
+                place: place.clone(),
+            })
+        })
+        .collect()
 }
 
 /// Whether a path is likely a program: not a device, log or temporary file.
@@ -364,6 +420,33 @@ mod tests {
                 .count(),
             4
         );
+    }
+
+    #[test]
+    fn drop_ins_change_what_a_unit_runs() {
+        let runs = |drop_in: &str| -> Vec<String> {
+            let host = Recorded::new()
+                .file(
+                    "/usr/lib/systemd/system/a.service",
+                    "[Service]\nExecStart=/usr/bin/old\n",
+                )
+                .file(
+                    "/usr/lib/systemd/system/b.service",
+                    "[Service]\nExecStart=/usr/bin/b\n",
+                )
+                .file("/etc/systemd/system/a.service.d/o.conf", drop_in);
+            let mut g = Gather::new(&host);
+            let runs = runs_of_units(&mut g).into_iter();
+            runs.map(|run| run.program).collect()
+        };
+        assert_eq!(
+            runs("[Service]\nExecStart=\nExecStart=-/opt/a/run\n"),
+            ["/opt/a/run"]
+        );
+        assert!(runs("[Service]\nExecStart=\nExecStart=/opt/a/run\nUser=bob\n").is_empty());
+        assert!(runs("[Service]\nExecStart=/opt/a/run\nExecStart=\n").is_empty());
+        assert!(runs("[Service]\nDynamicUser=yes\nExecStartPre=/opt/a/run\n").is_empty());
+        assert!(runs("[Service]\nRestart=always\n").is_empty());
     }
 
     /// `systemctl mask` links a unit to /dev/null.

@@ -21,18 +21,23 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             }
             // Default options of a line for clients without options (`-rw,sync`).
             let mut defaults = String::new();
+            // Whether the word before is a client without options.
+            let mut bare = false;
             for client in words {
                 if let Some(options) = client.strip_prefix('-') {
                     defaults = options.to_owned();
                     continue;
                 }
                 number += 1;
+                let after_bare = std::mem::replace(&mut bare, !client.contains('('));
                 let client = Client::parse(&client, &defaults);
+                // Without a client before, the options are those of everybody, as exports(5) has it.
+                let cut_off = client.host.is_empty() && after_bare;
                 let properties = [
                     ("root_kept", client.has("no_root_squash").into()),
                     ("world", client.is_world().into()),
                     ("writable", client.is_writable().into()),
-                    ("blank_before_options", client.host.is_empty().into()),
+                    ("blank_before_options", cut_off.into()),
                 ];
                 note(
                     g,
@@ -116,7 +121,7 @@ mod tests {
     #[test]
     fn clients_of_a_line() {
         let text = "# c\n/srv/a 192.0.2.0/24(rw,no_root_squash) *(ro)\n/srv/b host (rw)\n\
-                    \"/srv/c d\" -rw,root_squash \\\n  h1 h2(ro)\n";
+                    \"/srv/c d\" -rw,root_squash \\\n  h1 h2(ro)\n/pub (ro)\n";
         let host = Recorded::new().file(MAIN, text);
         let mut g = Gather::new(&host);
         collect(&mut g);
@@ -131,6 +136,7 @@ mod tests {
         assert_eq!(flags(4), [false, true, true, true]);
         assert_eq!(flags(5), [false, false, true, false]);
         assert_eq!(flags(6), [false, false, false, false]);
+        assert_eq!(flags(7), [false, true, false, false]);
         assert_eq!(g.facts.map["nfs.export.5.world"].place.line(), Some(4));
     }
 }

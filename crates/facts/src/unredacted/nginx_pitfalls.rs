@@ -12,7 +12,7 @@ use assay_config::effective::{Effective, Program, ScopeId, Setting, read_effecti
 use assay_model::FactPlace;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Directories of the system or of accounts.
 const SYSTEM: [&str; 8] = [
@@ -20,7 +20,7 @@ const SYSTEM: [&str; 8] = [
 ];
 
 /// Settings that restrict access to a location.
-const GUARDS: [&str; 5] = ["deny", "auth_basic", "auth_request", "internal", "auth_jwt"];
+const GUARDS: [&str; 4] = ["auth_basic", "auth_request", "internal", "auth_jwt"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(all) = read_effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
@@ -59,7 +59,7 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
         );
     }
     if let Some(status) = own_value(all, id, "stub_status") {
-        let guarded = GUARDS.iter().any(|key| !all.get(id, key).is_empty()) || is_local(all, id);
+        let guarded = is_guarded(all, id);
         note(
             g,
             "nginx.status",
@@ -84,6 +84,37 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
             );
         }
     }
+}
+
+/// Whether strangers are kept out of a block.
+fn is_guarded(all: &Effective, id: ScopeId) -> bool {
+    GUARDS.iter().any(|key| !all.get(id, key).is_empty())
+        || is_local(all, id)
+        || refuses_strangers(all, id)
+}
+
+/// Whether `deny` refuses strangers: the first rule that is about all addresses decides, of the innermost block
+/// with rules.
+fn refuses_strangers(all: &Effective, id: ScopeId) -> bool {
+    let is_rule = |said: &&Setting| said.key == "allow" || said.key == "deny";
+    let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
+    let rules = around.find_map(|id| {
+        let own: Vec<&Setting> = all
+            .settings()
+            .iter()
+            .filter(|said| said.scope == id)
+            .filter(is_rule)
+            .collect();
+        (!own.is_empty()).then_some(own)
+    });
+    let mut rules = rules.unwrap_or_default().into_iter();
+    let decides = |said: &&Setting| {
+        matches!(
+            said.word().unwrap_or_default().as_str(),
+            "all" | "0.0.0.0/0" | "::/0"
+        )
+    };
+    rules.find(decides).is_some_and(|said| said.key == "deny")
 }
 
 /// Whether the pattern of a location lists scripts by name, as Nextcloud's configuration does: an anchored list in
@@ -177,7 +208,7 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
         let names_host = [host, of_scheme]
             .iter()
             .any(|text| text.split('$').skip(1).any(|part| is_chosen(all, id, part)));
-        let guarded = GUARDS.iter().any(|key| !all.get(id, key).is_empty()) || is_local(all, id);
+        let guarded = is_guarded(all, id);
         let anywhere = names_host && !guarded;
         note(
             g,
@@ -231,7 +262,7 @@ fn location_pattern(all: &Effective, id: ScopeId) -> Option<&str> {
 
 /// Notes the lines that set the TLS versions of servers.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
-    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut seen: BTreeSet<(PathBuf, usize)> = BTreeSet::new();
     for (id, _) in all
         .scopes()
         .filter(|(_, scope)| scope.head.first().is_some_and(|head| head == "server"))
@@ -246,7 +277,9 @@ fn old_tls(g: &mut Gather<'_>, all: &Effective) {
             continue;
         };
         let place = FactPlace::from(&said.place);
-        if !seen.insert(place.to_string()) {
+        // One line may hold several settings.
+        let at = (said.place.path.clone(), said.place.span.start);
+        if !seen.insert(at) {
             continue;
         }
         let old: Vec<Value> = words(said)
@@ -286,6 +319,19 @@ mod tests {
     }
 
     #[test]
+    fn servers_on_one_line() {
+        let text = "events {} http { server { listen 443 ssl; ssl_protocols TLSv1.2; } \
+                    ssl_protocols TLSv1.1; server { listen 8443 ssl; } }\n";
+        let host = Recorded::new().file(FILE, text);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let old = g.facts.map.iter().filter(|(key, _)| {
+            key.ends_with(".old") && g.facts.get(key) == Some(&serde_json::json!(["TLSv1.1"]))
+        });
+        assert_eq!(old.count(), 1);
+    }
+
+    #[test]
     fn blocks_and_their_near_misses() {
         for (server, end, expected) in [
             (
@@ -317,6 +363,21 @@ mod tests {
                 "listen 127.0.0.1:81; location /s { stub_status; }",
                 ".open",
                 vec![false],
+            ),
+            (
+                "location /s { stub_status; allow all; deny all; }",
+                ".open",
+                vec![true],
+            ),
+            (
+                "deny all; location /s { stub_status; allow 10.0.0.0/8; deny 0.0.0.0/0; }",
+                ".open",
+                vec![false],
+            ),
+            (
+                "location /s { stub_status; deny 192.0.2.1; }",
+                ".open",
+                vec![true],
             ),
             ("return 301 https://$host$uri;", ".splits", vec![true]),
             (

@@ -1,20 +1,26 @@
 //! Lines that set PATH for all accounts or for root, with directories in which everyone may put programs.
 
-use super::lines_of_files::{note, read};
+use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
+
+const FILES: [&str; 8] = [
+    "/etc/environment",
+    "/etc/crontab",
+    "/etc/profile",
+    "/root/.profile",
+    "/root/.bash_profile",
+    "/root/.bashrc",
+    "/etc/bash.bashrc",
+    "/etc/bashrc",
+];
 
 /// Notes lines that set PATH for all accounts or for root.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
-    for path in [
-        "/etc/environment",
-        "/etc/crontab",
-        "/etc/profile",
-        "/root/.profile",
-        "/root/.bashrc",
-        "/etc/bash.bashrc",
-    ] {
-        for line in read(g, "search_path", path) {
+    let mut all: Vec<String> = FILES.map(str::to_owned).to_vec();
+    all.extend(files(g, "search_path", "/etc/profile.d", ".sh"));
+    for path in all {
+        for line in read(g, "search_path", &path) {
             let text = line.text.trim().trim_start_matches("export ").trim_start();
             let Some(value) = text.strip_prefix("PATH=") else {
                 continue;

@@ -236,7 +236,10 @@ fn squid(g: &mut Gather<'_>) {
     }
 }
 
-/// Lists of BIND that name an `acl`, with what it holds.
+/// Most files of BIND that are read.
+const MOST_FILES: usize = 200;
+
+/// Lists of BIND that name an `acl`, with what it holds, and lists in included files.
 fn bind(g: &mut Gather<'_>) {
     const LISTS: [&str; 4] = [
         "allow-recursion",
@@ -252,14 +255,23 @@ fn bind(g: &mut Gather<'_>) {
         }
     }
     all.push("/etc/named.conf".to_owned());
+    let main = all.len();
     let mut statements = Vec::new();
-    for path in all {
+    let mut at = 0;
+    while let Some(path) = all.get(at).cloned() {
         let text = g.read("bind_list", &path).unwrap_or_default();
-        statements.extend(
-            read_braces(&text)
-                .into_iter()
-                .map(|one| (path.clone(), one)),
-        );
+        for one in read_braces(&text) {
+            if let [include, file] = &one.words[..]
+                && include == "include"
+                && file.starts_with('/')
+                && !all.contains(file)
+                && all.len() < MOST_FILES
+            {
+                all.push(file.clone());
+            }
+            statements.push((path.clone(), one));
+        }
+        at += 1;
     }
     let mut acls: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (_, one) in &statements {
@@ -281,7 +293,13 @@ fn bind(g: &mut Gather<'_>) {
         let Some(list) = head.filter(|head| LISTS.contains(&head.as_str())) else {
             continue;
         };
-        let Some(members) = one.words.first().and_then(|name| acls.get(name)) else {
+        // The lists of the main files stand in `bind.list`.
+        let included = all.iter().skip(main).any(|file| file == path);
+        let named = one.words.first().and_then(|name| acls.get(name));
+        let own = std::slice::from_ref(&one.words)
+            .first()
+            .filter(|_| included);
+        let Some(members) = named.or(own) else {
             continue;
         };
         number += 1;

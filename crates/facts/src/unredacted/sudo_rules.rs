@@ -92,14 +92,18 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         } else if who.ends_with("_Alias") {
             continue;
         } else {
-            let commands = rest.split_once('=').map_or("", |(_, commands)| commands);
+            let commands =
+                without_blanks_in_tags(rest.split_once('=').map_or("", |(_, commands)| commands));
             let named: Vec<&str> = commands
                 .split(',')
                 .map(without_tags)
                 .flat_map(|one| aliases.get(one).cloned().unwrap_or_else(|| vec![one]))
                 .collect();
             let all = named.contains(&"ALL");
-            let free = commands.contains("NOPASSWD:") && !commands.contains("NOEXEC:");
+            let free = commands
+                .split_once("NOPASSWD:")
+                .is_some_and(|(before, _)| runs_as_root(before))
+                && !commands.contains("NOEXEC:");
             let negated = all && named.iter().any(|one| one.starts_with('!'));
             let everybody = who == "ALL" && all && !asks_target;
             let of_root = who == "root" || who == "%root";
@@ -150,6 +154,28 @@ fn lasts_forever(rest: &str) -> bool {
     let value = rest.split("timestamp_timeout").nth(1).unwrap_or_default();
     let value = value.trim_start().strip_prefix('=').unwrap_or_default();
     value.trim_start().starts_with('-')
+}
+
+/// Removes the blanks before the colon of a tag (`NOPASSWD : ALL`).
+pub(super) fn without_blanks_in_tags(commands: &str) -> String {
+    let words: Vec<&str> = commands.split_whitespace().collect();
+    words
+        .join(" ")
+        .replace("PASSWD :", "PASSWD:")
+        .replace("EXEC :", "EXEC:")
+}
+
+/// Whether the last list of users in parentheses, if there is one, contains root. A list that begins with a colon
+/// names groups only.
+pub(super) fn runs_as_root(before: &str) -> bool {
+    let Some((_, list)) = before.rsplit_once('(') else {
+        return true;
+    };
+    let users = list.split([':', ')']).next().unwrap_or_default();
+    users
+        .split(',')
+        .any(|user| matches!(user.trim(), "ALL" | "root" | "#0"))
+        || list.trim_start().starts_with(')')
 }
 
 /// Returns a command without its run-as user and tags such as `NOPASSWD:`.

@@ -62,7 +62,36 @@ macro_rules! sysctl {
     };
 }
 
+/// Lines with another form of the number or of the name.
+const OTHER_FORMS: [Case; 2] = [
+    Case {
+        page: "sysctl-suid-dumpable",
+        trees: &["hexadecimal"],
+        needs: "sysctl",
+        furnish: "",
+        acts: &[PasteIn(
+            "fs.suid_dumpable = ",
+            &[],
+            r#"sed -i "${LINE}c $COMMAND" "$FILE""#,
+        )],
+        accepted: "",
+    },
+    Case {
+        page: "sysctl-source-route",
+        trees: &["pattern"],
+        needs: "sysctl",
+        furnish: "",
+        acts: &[PasteIn(
+            "net.ipv4.conf.all.accept_source_route = ",
+            &[],
+            r#"sed -i "${LINE}c $COMMAND" "$FILE""#,
+        )],
+        accepted: "",
+    },
+];
+
 pub const CASES: &[&[Case]] = &[
+    &OTHER_FORMS,
     &sysctl!("sysctl-aslr-off", "kernel.randomize_va_space"),
     &sysctl!("sysctl-dirty-ratio", "vm.dirty_ratio"),
     &sysctl!("sysctl-links-unprotected", "fs.protected_symlinks"),

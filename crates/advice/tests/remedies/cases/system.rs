@@ -90,6 +90,12 @@ pub const CASES: &[&[Case]] = &[&[
         nobody_may!("-w", "/opt/own/serve")
     ),
     mode!(
+        "root-program-writable",
+        &["drop-in"],
+        "chmod o-w",
+        nobody_may!("-w", "/opt/a/d")
+    ),
+    mode!(
         "cron-job-not-executable",
         &[],
         "chmod a+x",

@@ -36,7 +36,6 @@ fn note_bind(g: &mut Gather<'_>) {
                 .map(|one| (path.clone(), one)),
         );
     }
-    let says = |words: [&str; 2]| statements.iter().any(|(_, one)| one.words == words);
     let in_block = |name: &str| -> Vec<&Statement> {
         let of = |one: &&(String, Statement)| first_word_of_block(&one.1) == name;
         statements.iter().filter(of).map(|(_, one)| one).collect()
@@ -50,13 +49,23 @@ fn note_bind(g: &mut Gather<'_>) {
                 .all(|word| is_loopback(word) || word == "none" || word == "localhost")
         });
     let queries = in_block("allow-query");
-    let asked = queries.is_empty()
-        || queries
-            .iter()
-            .any(|one| one.words.iter().any(|word| is_world(word)));
-    let recursion = !says(["recursion", "no"]);
+    let of_bind: Vec<&Statement> = statements.iter().map(|(_, one)| one).collect();
     let mut number = 0;
     for (path, one) in &statements {
+        let own: Vec<&&Statement> = queries
+            .iter()
+            .filter(|query| view(query) == view(one))
+            .collect();
+        let outer: Vec<&&Statement> = queries
+            .iter()
+            .filter(|query| view(query).is_none())
+            .collect();
+        let queries = if own.is_empty() { outer } else { own };
+        let asked = queries.is_empty()
+            || queries
+                .iter()
+                .any(|one| one.words.iter().any(|word| is_world(word)));
+        let recursion = recurses(&of_bind, view(one));
         let list = first_word_of_block(one);
         let place = at_line(path, one.line);
         if LISTS.contains(&list) {
@@ -77,6 +86,25 @@ fn note_bind(g: &mut Gather<'_>) {
             note(g, ("bind", "validation"), "off", off, &place);
         }
     }
+}
+
+/// Returns the number of the view around a statement.
+fn view(one: &Statement) -> Option<usize> {
+    let mut blocks = one.within.iter();
+    blocks
+        .find(|(_, head)| head.first().is_some_and(|word| word == "view"))
+        .map(|(number, _)| *number)
+}
+
+/// Whether named resolves names for others in a view, or outside of views; a line of the view wins.
+fn recurses(all: &[&Statement], of_view: Option<usize>) -> bool {
+    let last = |wanted: Option<usize>| {
+        let mut said = all.iter().filter(|one| {
+            view(one) == wanted && one.words.len() == 2 && one.words[0] == "recursion"
+        });
+        said.next_back().map(|one| one.words[1] != "no")
+    };
+    last(of_view).or_else(|| last(None)).unwrap_or(true)
 }
 
 /// Returns the first word of the innermost block.
@@ -147,6 +175,14 @@ mod tests {
             ("options { allow-recursion { any; }; };", true),
             (
                 "options { allow-recursion { any; }; recursion no; };",
+                false,
+            ),
+            (
+                "options { recursion no; }; view \"a\" { recursion yes; allow-recursion { any; }; };",
+                true,
+            ),
+            (
+                "view \"a\" { recursion no; allow-recursion { any; }; }; view \"b\" { recursion yes; };",
                 false,
             ),
             ("options { allow-recursion { localnets; }; };", false),

@@ -240,6 +240,13 @@ impl Reader<'_> {
                 there != not
             }
             "ifdefine" => self.defined.contains(wanted) != not,
+            "ifversion" => {
+                let (operator, version) = match words.next() {
+                    Some(version) => (wanted, version),
+                    None => ("=", wanted),
+                };
+                is_version(operator, version) != not
+            }
             _ => true,
         };
         if name == "virtualhost" && state.counts() {
@@ -297,6 +304,26 @@ impl Reader<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+/// Whether httpd 2.4, the oldest release with support, has a version that `<IfVersion>` asks for. Where the patch
+/// decides, and for patterns, the section counts.
+fn is_version(operator: &str, version: &str) -> bool {
+    let mut parts = version
+        .split('.')
+        .map_while(|part| part.parse::<u32>().ok());
+    let wanted = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    let patch = parts.next().is_some();
+    match operator {
+        // Not a version, as in a cleaned file.
+        _ if !version.starts_with(|letter: char| letter.is_ascii_digit()) => true,
+        ">" if !patch => (2, 4) >= wanted,
+        ">=" | ">" => (2, 4) >= wanted,
+        "<" if !patch => (2, 4) < wanted,
+        "<" | "<=" => (2, 4) <= wanted,
+        "=" | "==" => (2, 4) == wanted,
+        _ => true,
     }
 }
 
@@ -381,6 +408,22 @@ mod tests {
                 vec![],
             ),
             ("<IfDefine OLD>\nSSLProtocol SSLv3\n</IfDefine>\n", vec![]),
+            (
+                "<IfVersion < 2.4>\nSSLProtocol SSLv3\n</IfVersion>\n",
+                vec![],
+            ),
+            (
+                "<IfVersion !>= 2.4>\nSSLProtocol SSLv3\n</IfVersion>\n",
+                vec![],
+            ),
+            (
+                "<IfVersion >= 2.2>\nSSLProtocol SSLv3\n</IfVersion>\n",
+                vec!["0: SSLv3"],
+            ),
+            (
+                "<IfVersion 2.4>\nSSLProtocol SSLv3\n</IfVersion>\n",
+                vec!["0: SSLv3"],
+            ),
             (
                 "Define OLD\n<IfDefine OLD>\nSSLProtocol SSLv3\n</IfDefine>\n",
                 vec!["0: SSLv3"],

@@ -63,6 +63,17 @@ fn clean_section(head: &str) -> String {
     if !is_section(name) {
         return format!("<Section {LEFT_OUT}>");
     }
+    if name.eq_ignore_ascii_case("ifversion") {
+        let rest: Vec<&str> = head.split_whitespace().skip(1).collect();
+        let known = |byte: u8| byte.is_ascii_digit() || b"!<>=.".contains(&byte);
+        let of_version = rest.len() <= 2 && rest.iter().all(|word| word.bytes().all(known));
+        let rest = if of_version {
+            rest.join(" ")
+        } else {
+            LEFT_OUT.to_owned()
+        };
+        return format!("<{name} {rest}>");
+    }
     let decides = name.eq_ignore_ascii_case("ifmodule") || name.eq_ignore_ascii_case("ifdefine");
     match decides && is_name(about.trim_start_matches('!')) {
         true => format!("<{name} {about}>"),

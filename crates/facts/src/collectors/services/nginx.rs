@@ -40,8 +40,43 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     for (id, name) in names(&all) {
         note_own_settings(g, &all, id, &["nginx.scope", &name], &KEYS);
         note_pins(g, &all, id, &name);
+        note_unused_listing(g, &all, id, &name);
         weak_ciphers(g, &all, id, &name);
         g.about(["nginx.scope", &name]);
+    }
+}
+
+/// Notes that every server has a line of its own for `autoindex`, so that the line outside of them has no effect.
+fn note_unused_listing(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
+    let is_server = |id: ScopeId| {
+        all.scope(id)
+            .head
+            .first()
+            .is_some_and(|head| head == "server")
+    };
+    let said = all
+        .get(id, "autoindex")
+        .into_iter()
+        .rfind(|said| said.scope == id);
+    let Some(said) = said else { return };
+    let inside = |scope: ScopeId| {
+        std::iter::successors(Some(scope), |id| all.scope(*id).parent).any(|outer| outer == id)
+    };
+    let mut servers = all
+        .scopes()
+        .map(|(scope, _)| scope)
+        .filter(|scope| is_server(*scope) && *scope != id && inside(*scope))
+        .peekable();
+    let own =
+        |server: ScopeId| all.value(server, "autoindex").map(|said| said.scope) == Some(server);
+    if servers.peek().is_some() && servers.all(own) {
+        let fact = format!("nginx.scope.{name}.autoindex_unused");
+        g.facts.known(
+            fact,
+            true,
+            FactKind::Configured,
+            FactPlace::from(&said.place),
+        );
     }
 }
 

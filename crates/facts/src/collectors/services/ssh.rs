@@ -13,7 +13,9 @@ pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
 
 /// Keywords of the server that are noted.
-const SERVER_KEYS: [(&str, Take); 34] = [
+const SERVER_KEYS: [(&str, Take); 36] = [
+    ("allowtcpforwarding", Take::Word),
+    ("disableforwarding", Take::Word),
     ("usedns", Take::Word),
     ("gssapiauthentication", Take::Word),
     ("kerberosauthentication", Take::Word),
@@ -101,6 +103,7 @@ pub(crate) const SERVER_DEAD: [(&str, &str); 13] = [
 pub(crate) fn server(g: &mut Gather<'_>) {
     if let Some(all) = g.configuration("sshd", Program::Sshd, SERVER) {
         scopes(g, &all, "sshd.scope", &SERVER_KEYS, &SERVER_IN_FORCE);
+        note_forwarding(g, &all);
         for (id, name) in names(&all) {
             let subject = format!("sshd.scope.{name}");
             ssh_access::collect(g, &all, id, &subject);
@@ -108,6 +111,110 @@ pub(crate) fn server(g: &mut Gather<'_>) {
         }
         sshd_lines::collect(g, &all);
     }
+}
+
+/// Notes neighbours that decide whether forwarding is possible: those of `gatewayports`, and `x11uselocalhost` where a
+/// block turns X11 on that is off outside.
+fn note_forwarding(g: &mut Gather<'_>, all: &Effective) {
+    let word = |id: ScopeId, key: &str| {
+        in_force(all, id, key).map(|said| yes_or_no(said.word().unwrap_or_default()))
+    };
+    for (id, name) in names(all) {
+        let own = |key: &str| {
+            let mut settings = all.settings().iter();
+            settings.find(|said| said.scope == id && said.key == key)
+        };
+        if own("gatewayports").is_some() {
+            let off = word(id, "disableforwarding").as_deref() == Some("yes")
+                || matches!(
+                    word(id, "allowtcpforwarding").as_deref(),
+                    Some("no" | "local")
+                );
+            let elsewhere = all.settings().iter().any(|said| {
+                said.key == "allowtcpforwarding"
+                    && said.scope != ScopeId::ROOT
+                    && id == ScopeId::ROOT
+            });
+            if let Some(said) = in_force(all, id, "allowtcpforwarding")
+                .or_else(|| in_force(all, id, "disableforwarding"))
+                .filter(|_| off && !elsewhere)
+            {
+                let fact = format!("sshd.scope.{name}.no_remote_forwarding");
+                let place = FactPlace::from(&said.place);
+                g.facts.known(fact, true, FactKind::Configured, place);
+                g.about(["sshd.scope", &name]);
+            }
+        }
+        let turns_on = id != ScopeId::ROOT
+            && own("x11forwarding").is_some()
+            && own("x11uselocalhost").is_none()
+            && word(id, "x11forwarding").as_deref() == Some("yes")
+            && word(ScopeId::ROOT, "x11forwarding").as_deref() != Some("yes");
+        let outside = in_force(all, id, "x11uselocalhost").filter(|_| turns_on);
+        if let Some(said) = outside {
+            let fact = format!("sshd.scope.{name}.x11uselocalhost");
+            let value = yes_or_no(said.word().unwrap_or_default());
+            let place = FactPlace::from(&said.place);
+            g.facts.known(fact, value, FactKind::Configured, place);
+            g.about(["sshd.scope", &name]);
+        }
+    }
+}
+
+/// Notes lines of the client that have no effect, because an earlier block for all hosts has the keyword, and blocks
+/// that are only about this machine.
+fn note_client_reach(g: &mut Gather<'_>, all: &Effective) {
+    let for_all =
+        |scope: ScopeId| scope == ScopeId::ROOT || all.path(scope).into_iter().all(always);
+    for (id, name) in names(all) {
+        for key in ["forwardagent", "stricthostkeychecking"] {
+            let mut of_key = all.settings().iter().filter(|said| said.key == key);
+            let Some(said) = of_key.clone().find(|said| said.scope == id) else {
+                continue;
+            };
+            let shadowed = of_key
+                .find(|said| for_all(said.scope))
+                .is_some_and(|first| first.scope != id && comes_before(all, first, said));
+            if shadowed {
+                let fact = format!("ssh.scope.{name}.{key}_shadowed");
+                let place = FactPlace::from(&said.place);
+                g.facts.known(fact, true, FactKind::Configured, place);
+            }
+        }
+        let scope = all.scope(id);
+        if let [host, patterns @ ..] = &scope.head[..]
+            && host.eq_ignore_ascii_case("host")
+            && !patterns.is_empty()
+            && patterns.iter().all(|pattern| is_this_machine(pattern))
+        {
+            let fact = format!("ssh.scope.{name}.of_this_machine");
+            let place = FactPlace::from(&scope.place);
+            g.facts.known(fact, true, FactKind::Configured, place);
+        }
+        let noted = [
+            ".forwardagent_shadowed",
+            ".stricthostkeychecking_shadowed",
+            ".of_this_machine",
+        ];
+        let is_noted = |end: &&str| g.facts.map.contains_key(&format!("ssh.scope.{name}{end}"));
+        if noted.iter().any(is_noted) {
+            g.about(["ssh.scope", &name]);
+        }
+    }
+}
+
+/// Whether a setting was read before another.
+fn comes_before(all: &Effective, first: &Setting, second: &Setting) -> bool {
+    let at = |wanted: &Setting| {
+        let mut settings = all.settings().iter();
+        settings.position(|said| std::ptr::eq(said, wanted))
+    };
+    at(first) < at(second)
+}
+
+/// Whether a pattern of `Host` stands for the loopback interface only.
+fn is_this_machine(pattern: &str) -> bool {
+    matches!(pattern, "localhost" | "127.0.0.1" | "::1" | "127.*")
 }
 
 /// Whether two lines of a keyword can be compared: its value is a word or list without private
@@ -138,6 +245,7 @@ const PATHS: [&str; 9] = [
 pub(crate) fn client(g: &mut Gather<'_>) {
     if let Some(all) = g.configuration("ssh", Program::Ssh, CLIENT) {
         scopes(g, &all, "ssh.scope", &CLIENT_KEYS, &CLIENT_IN_FORCE);
+        note_client_reach(g, &all);
     }
 }
 
@@ -214,6 +322,9 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
         match &name[..] {
             "match" if value.trim().eq_ignore_ascii_case("all") => Some("all".to_owned()),
             "host" if value.trim() == "*" => Some("*".to_owned()),
+            "host" if value.split_whitespace().all(is_this_machine) => {
+                Some(value.trim().to_owned())
+            }
             "match" | "host" => Some(LEFT_OUT.to_owned()),
             "include" => {
                 // Quotation marks are removed: a single one would change the meaning of the text
@@ -347,5 +458,33 @@ fn kept_word(word: &str) -> String {
     match number || WORDS.contains(&lower.as_str()) {
         true => word.to_owned(),
         false => "withheld".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn lines_of_the_client_without_effect() {
+        let of = |text: &str, end: &str| {
+            let host = Recorded::new()
+                .file(CLIENT, text)
+                .file("/etc/ssh/a.conf", "Host *\n ForwardAgent no\n");
+            let mut g = Gather::new(&host);
+            client(&mut g);
+            let mut keys = g.facts.map.keys();
+            keys.any(|key| key.ends_with(end))
+        };
+        let yes = "Host *\n ForwardAgent yes\n";
+        let after = format!("Include /etc/ssh/a.conf\n{yes}");
+        assert!(of(&after, ".forwardagent_shadowed"));
+        assert!(!of(yes, ".forwardagent_shadowed"));
+        let unchecked = " StrictHostKeyChecking no\n";
+        let own = format!("Host 127.0.0.1 localhost\n{unchecked}");
+        assert!(of(&own, ".of_this_machine"));
+        let web = format!("Host localhost web\n{unchecked}");
+        assert!(!of(&web, ".of_this_machine"));
     }
 }

@@ -49,7 +49,7 @@ fn note_apache(g: &mut Gather<'_>) {
         g.facts
             .unknown("apache", why.clone(), FactKind::Configured, place.clone());
     }
-    for server in &reading.servers {
+    for (number, server) in reading.servers.iter().enumerate() {
         let engine = server.last("sslengine");
         if engine.is_some_and(|line| line.arguments.trim().eq_ignore_ascii_case("off")) {
             continue;
@@ -58,12 +58,15 @@ fn note_apache(g: &mut Gather<'_>) {
             ("sslprotocol", What::Protocols),
             ("sslciphersuite", What::Ciphers),
         ] {
+            if number == 0 && is_overridden(&reading, name) {
+                continue;
+            }
             if let Some(line) = server.last(name) {
                 let rest = line.arguments.trim().trim_matches('"');
                 let spec = rest.split_whitespace().last().unwrap_or_default();
                 let found = match what {
                     _ if !is_of_tls(rest) => continue,
-                    What::Protocols => words(rest),
+                    What::Protocols => words(rest).iter().map(|word| proper_name(word)).collect(),
                     // A word before the ciphers names their protocols.
                     What::Ciphers => ciphers(spec),
                 };
@@ -78,6 +81,32 @@ fn note_apache(g: &mut Gather<'_>) {
             }
         }
     }
+}
+
+/// Whether each site with TLS has a line of its own, so that the line outside of them has no effect.
+fn is_overridden(reading: &apache_reading::Reading, name: &str) -> bool {
+    let Some((main, sites)) = reading.servers.split_first() else {
+        return false;
+    };
+    let alone = main.last("sslengine").is_none();
+    let mut of_tls = sites
+        .iter()
+        .filter(|site| reading.speaks_tls(site))
+        .peekable();
+    alone && of_tls.peek().is_some() && of_tls.all(|site| site.last(name).is_some())
+}
+
+/// Returns a word of `SSLProtocol` as mod_ssl writes it; mod_ssl compares without case.
+fn proper_name(word: &str) -> String {
+    const NAMES: [&str; 7] = [
+        "all", "SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3",
+    ];
+    let bare = word.trim_start_matches(['+', '-']);
+    let sign = &word[..word.len() - bare.len()];
+    let known = NAMES
+        .into_iter()
+        .find(|name| name.eq_ignore_ascii_case(bare));
+    format!("{sign}{}", known.unwrap_or(bare))
 }
 
 /// Notes a line under a unique name.

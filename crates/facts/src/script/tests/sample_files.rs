@@ -95,7 +95,8 @@ pub(super) fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "sysctl",
             "/etc/sysctl.d/a.conf",
             text(
-                "# x\nvm.dirty_ratio = 5\n-vm/swappiness=1\nkernel.domainname=x\nvm.dirty_bytes = hunter2\n",
+                "# x\nvm.dirty_ratio = 5\n-vm/swappiness=1\nkernel.domainname=x\nvm.dirty_bytes = hunter2\n\
+                 fs.suid_dumpable = 0x1\nnet.ipv4.conf.*.accept_source_route = 1\nnet.ipv4.conf.*.secret = 1\n",
             ),
         ),
         (

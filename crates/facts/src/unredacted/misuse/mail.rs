@@ -59,6 +59,13 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
             &said.place,
         );
     }
+    if let Some(said) = root("relay_domains") {
+        // A table of the type static holds every key.
+        let text = text(said);
+        let mut words = text.split([',', ' ', '\t', '\n']);
+        let all = words.any(|word| word.starts_with("static:"));
+        found.add("relays_all_domains", all && !local, &said.place);
+    }
     if let Some(said) = root("mynetworks_style") {
         let class = text(said).trim() == "class" && root("mynetworks").is_none();
         found.add("trusts_class", class && !local, &said.place);
@@ -164,6 +171,22 @@ fn note_dovecot(all: &Effective, found: &mut Misuses) {
                 && !value.contains("allow_nets");
             found.add("without_password", open, &said.place);
         }
+        // 2.4 names the driver in the head, and the fields in a block of their own.
+        let of_static = is_static || scope.head.get(1).is_some_and(|name| name == "static");
+        let fields = all.scopes().find(|(_, inner)| {
+            inner.parent == Some(id) && inner.head.first().is_some_and(|head| head == "fields")
+        });
+        if let Some((fields, _)) = fields.filter(|_| of_static) {
+            let field = |key: &str| all.value(fields, key).filter(|said| said.scope == fields);
+            if let Some(said) = field("nopassword") {
+                let value = low(said);
+                let open = value != "no"
+                    && ["proxy", "proxy_maybe", "allow_nets"]
+                        .iter()
+                        .all(|key| field(key).is_none());
+                found.add("without_password", open, &said.place);
+            }
+        }
     }
 }
 
@@ -197,6 +220,8 @@ mod tests {
                 "local_recipient_maps =\ninet_interfaces = loopback-only\n",
                 "unknown_recipients=false",
             ),
+            ("relay_domains = static:ok\n", "relays_all_domains=true"),
+            ("relay_domains = example.org\n", "relays_all_domains=false"),
             ("mynetworks_style = class\n", "trusts_class=true"),
             (
                 "mynetworks_style = class\nmynetworks = 127.0.0.0/8\n",

@@ -23,7 +23,7 @@ fn note_accounts(g: &mut Gather<'_>) {
                 .any(|word| word == "compat" || word == "nis")
         });
     let mut found = Misuses::default();
-    let mut seen: BTreeMap<String, bool> = BTreeMap::new();
+    let mut seen: BTreeMap<String, (bool, String)> = BTreeMap::new();
     for line in read(g, "accounts.misuse", PASSWD) {
         let fields: Vec<&str> = line.text.split(':').collect();
         let [name, _, user, ..] = fields[..] else {
@@ -37,9 +37,17 @@ fn note_accounts(g: &mut Gather<'_>) {
         let logs_in = !shell.ends_with("/nologin") && !shell.ends_with("/false");
         // Accounts beside root are another question.
         let root = user.trim_start_matches('0').is_empty();
-        let before = seen.insert(user.to_owned(), logs_in);
+        let home = fields.get(5).copied().unwrap_or_default();
+        let before = seen.insert(user.to_owned(), (logs_in, home.to_owned()));
         if !root {
-            found.add("same_number", before == Some(true) && logs_in, line.place);
+            // A hosting panel gives a site further logins, whose homes lie in that of the site.
+            let same = before.is_some_and(|(logged_in, first)| {
+                let inside = home
+                    .strip_prefix(&first)
+                    .is_some_and(|rest| rest.starts_with('/') && first.len() > 1);
+                logged_in && logs_in && !inside
+            });
+            found.add("same_number", same, line.place);
         }
     }
     found.note(g, "accounts.misuse");
@@ -84,6 +92,11 @@ mod tests {
                 PASSWD,
                 format!("{root}a:x:7:7::/:/bin/sh\nb:x:7:7::/:/bin/sh\n"),
                 "same_number=false same_number=true",
+            ),
+            (
+                PASSWD,
+                format!("{root}a:x:7:7::/web/a:/bin/sh\nb:x:7:7::/web/a/home/b:/bin/sh\n"),
+                "same_number=false same_number=false",
             ),
             (
                 PASSWD,
