@@ -4,6 +4,8 @@
 pub const BUILT: &[&str] = &[
     #[cfg(feature = "browse")]
     "browse",
+    #[cfg(feature = "parquet")]
+    "parquet",
     #[cfg(feature = "schemas")]
     "schemas",
 ];

@@ -94,6 +94,11 @@ enum DupsVerb {
 /// # Errors
 /// On wrong usage, an unusable index, or output that cannot be written.
 pub fn run(args: Args) -> anyhow::Result<Status> {
+    if let DupsVerb::Export(_) | DupsVerb::Offer(_) | DupsVerb::Collide(_) | DupsVerb::Across(_) =
+        &args.verb
+    {
+        assay_columns::check_built()?;
+    }
     let place = Place {
         index: args.index,
         json: args.json,
