@@ -6,6 +6,8 @@ pub const BUILT: &[&str] = &[
     "browse",
     #[cfg(feature = "parquet")]
     "parquet",
+    #[cfg(feature = "postgres")]
+    "postgres",
     #[cfg(feature = "schemas")]
     "schemas",
 ];
