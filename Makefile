@@ -1,4 +1,5 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
+# `make run` leaves out what a first user does not need: `cargo build --release --package assay` builds all features.
 # `make test-quick` runs the unit tests and a test of each verb, in minutes.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
 # `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long. `make spark`
@@ -16,7 +17,7 @@ run: build
 
 build:
 	./scripts/install-needs run
-	cargo build --release --locked --package assay
+	cargo build --release --locked --package assay --no-default-features
 
 test:
 	./scripts/test

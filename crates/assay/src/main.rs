@@ -21,6 +21,7 @@ mod command_tree;
 mod complete;
 mod context;
 mod elsewhere;
+mod features;
 mod global;
 mod help_layout;
 mod help_notes;

@@ -4,16 +4,30 @@
 //! the expected columns, for example of DuckDB and pyarrow. It accepts less than other readers, because its files
 //! come from other machines: no missing values, and only plain and dictionary encodings. It reads one page of each
 //! column at a time.
+//!
+//! Without the feature `parquet`, opening and creating a table fails with [`Error::NotBuilt`].
 
+#[cfg(feature = "parquet")]
+mod chunks;
+#[cfg(not(feature = "parquet"))]
+mod not_built;
+#[cfg(feature = "parquet")]
 mod pages;
+#[cfg(feature = "parquet")]
 mod read;
 mod source;
+#[cfg(feature = "parquet")]
 mod strict;
+#[cfg(feature = "parquet")]
 mod write;
 
+#[cfg(not(feature = "parquet"))]
+pub use not_built::{Batch, Reader, TableWriter, Values};
+#[cfg(feature = "parquet")]
 pub use read::{Batch, Column as Values, Reader};
 pub use source::TableSource;
-pub use write::{CellValue, TableWriter};
+#[cfg(feature = "parquet")]
+pub use write::TableWriter;
 
 /// Maximum bytes of a text, for example of a machine's name.
 pub const LONGEST_TEXT: usize = 64 * 1024;
@@ -72,6 +86,34 @@ impl Column {
     }
 }
 
+/// Checks that this build reads and writes tables.
+///
+/// # Errors
+/// [`Error::NotBuilt`] without the feature `parquet`.
+pub fn check_built() -> Result<(), Error> {
+    match cfg!(feature = "parquet") {
+        true => Ok(()),
+        false => Err(Error::NotBuilt),
+    }
+}
+
+/// A value of a row in one column.
+#[derive(Clone, Copy, Debug)]
+pub enum CellValue<'a> {
+    /// No value.
+    None,
+    /// Value of [`ColumnKind::Text`].
+    Text(&'a str),
+    /// Value of [`ColumnKind::Fixed`] or [`ColumnKind::Bytes`].
+    Fixed(&'a [u8]),
+    /// Value of [`ColumnKind::Int`], [`ColumnKind::Count`] and [`ColumnKind::Time`].
+    Int(i64),
+    /// Value of [`ColumnKind::Float`].
+    Float(f64),
+    /// Value of [`ColumnKind::Flag`].
+    Flag(bool),
+}
+
 /// Errors of a table; the caller adds the file name.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -84,8 +126,15 @@ pub enum Error {
     /// A row does not match the declared columns.
     #[error("a row does not fit the columns of the table")]
     Shape,
+    /// The feature `parquet` is not part of this build.
+    #[error(
+        "this build of assay has no Parquet: use a package, or build it with \
+         `cargo build --release --package assay --features parquet`"
+    )]
+    NotBuilt,
 }
 
+#[cfg(feature = "parquet")]
 impl Error {
     fn foreign(what: impl Into<String>) -> Self {
         Self::Foreign(what.into())
@@ -100,6 +149,7 @@ impl Error {
     }
 }
 
+#[cfg(feature = "parquet")]
 impl From<parquet::errors::ParquetError> for Error {
     fn from(error: parquet::errors::ParquetError) -> Self {
         use parquet::errors::ParquetError as P;
@@ -114,5 +164,5 @@ impl From<parquet::errors::ParquetError> for Error {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests;

@@ -1,6 +1,6 @@
 //! Writes tables: collects rows by column and writes them in groups.
 
-use crate::{Column, ColumnKind, Error};
+use crate::{CellValue, Column, ColumnKind, Error};
 use parquet::basic::{
     Compression, ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type,
 };
@@ -19,23 +19,6 @@ use std::sync::Arc;
 const GROUP: usize = 1 << 17;
 /// Bytes per page. A reader holds one page of each column of each file that it merges.
 const PAGE: usize = 32 * 1024;
-
-/// A value of a row in one column.
-#[derive(Clone, Copy, Debug)]
-pub enum CellValue<'a> {
-    /// No value.
-    None,
-    /// Value of [`ColumnKind::Text`].
-    Text(&'a str),
-    /// Value of [`ColumnKind::Fixed`] or [`ColumnKind::Bytes`].
-    Fixed(&'a [u8]),
-    /// Value of [`ColumnKind::Int`], [`ColumnKind::Count`] and [`ColumnKind::Time`].
-    Int(i64),
-    /// Value of [`ColumnKind::Float`].
-    Float(f64),
-    /// Value of [`ColumnKind::Flag`].
-    Flag(bool),
-}
 
 /// Collected values of one column.
 enum Gathered {

@@ -1,51 +1,20 @@
 //! JSON schemas of types with hand-written serialisation, for `assay dev schemas`. Other types derive their schema.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use std::borrow::Cow;
+use schemars::declare_schema;
 
-/// Declares the schema of a type that is serialised as text.
-macro_rules! text {
-    ($type:ty, $name:literal, $says:literal) => {
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "description": $says })
-            }
-        }
-    };
-}
-
-text!(
-    crate::criterion::Metric,
-    "Metric",
-    "A figure, such as `p99` or `read.iops`."
-);
-text!(
-    crate::criterion::Criterion,
-    "Criterion",
-    "What was declared as success, such as `randwrite-4k-qd1.p99 <= 20ms`."
-);
-
-/// Declares the schema of a number in the store.
-macro_rules! number {
-    ($type:ty, $name:literal) => {
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
-                    "type": ["integer", "null"],
-                    "description": "Number in the store; null when it was not stored.",
-                })
-            }
-        }
-    };
-}
-
-number!(crate::run::RunId, "RunId");
-number!(crate::trial::TrialId, "TrialId");
+declare_schema!(crate::criterion::Metric, "Metric", {
+    "type": "string",
+    "description": "A figure, such as `p99` or `read.iops`.",
+});
+declare_schema!(crate::criterion::Criterion, "Criterion", {
+    "type": "string",
+    "description": "What was declared as success, such as `randwrite-4k-qd1.p99 <= 20ms`.",
+});
+declare_schema!(crate::run::RunId, "RunId", {
+    "type": ["integer", "null"],
+    "description": "Number in the store; null when it was not stored.",
+});
+declare_schema!(crate::trial::TrialId, "TrialId", {
+    "type": ["integer", "null"],
+    "description": "Number in the store; null when it was not stored.",
+});

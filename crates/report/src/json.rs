@@ -3,7 +3,7 @@
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{
-    CountedDoubt, CriterionResult, Estimate, Interval, Judged, JudgedSample, Limit, Steadiness,
+    CountedDoubt, CriterionResult, Estimate, Judged, JudgedSample, Limit, Steadiness,
     WorkloadResult,
 };
 use assay_model::sample::Outcome;
@@ -91,7 +91,7 @@ struct SampleSeen<'a> {
     #[schemars(with = "BTreeMap<Metric, f64>")]
     by_direction: Map<String, Value>,
     /// Intervals of its workload over the rounds, by figure; empty with one round.
-    #[schemars(with = "BTreeMap<Metric, Interval>")]
+    #[schemars(with = "BTreeMap<Metric, assay_model::result::Interval>")]
     interval: Map<String, Value>,
     doubts: &'a [Doubt],
 }

@@ -101,6 +101,15 @@ pub enum StoreError {
         /// The error and the way out.
         reason: String,
     },
+    /// The feature `postgres` is not part of this build.
+    #[error(
+        "{path}: this build of assay has no PostgreSQL: use a package, or build it with \
+         `cargo build --release --package assay --features postgres`"
+    )]
+    NotBuilt {
+        /// URL without its password.
+        path: PathBuf,
+    },
     /// A row cannot be read back, or could not be if it were stored.
     #[error(
         "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay report runs delete` removes a damaged one"

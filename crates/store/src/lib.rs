@@ -7,7 +7,7 @@
 //! store.
 //!
 //! The history of machines is stored in separate rows ([`SpanLook`], [`Span`]), which are derived, small and
-//! queried by key. Only the modules `sqlite` and `postgres` depend on the database.
+//! queried by key. Only the modules `sqlite` and `postgres` depend on the database; `postgres` is a feature.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its database file"
@@ -19,6 +19,10 @@ mod error;
 mod export;
 mod merge;
 mod observations;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "postgres_not_built.rs"]
 mod postgres;
 mod prune;
 mod resolve;
@@ -27,6 +31,7 @@ mod run_lists;
 mod runs;
 mod spans;
 mod sqlite;
+mod store_url;
 mod studies;
 pub mod tables;
 mod trials;
@@ -36,15 +41,14 @@ pub use error::StoreError;
 pub use export::{Export, from_json, to_json};
 pub use merge::{Merged, merge};
 pub use observations::{Observation, ObservationId, ObservationRow, Observer};
-pub use postgres::{is_url, shown};
 pub use prune::{PrunableKind, PrunableRecord, PruneRule};
 pub use run_lists::{RunFilter, RunHead, RunProgress, RunRow};
 pub use spans::{About, Ask, DAYS, Key, Span, SpanLook, SpanValue};
+pub use store_url::{is_url, shown};
 pub use studies::StudyId;
 
 use assay_model::Machine;
 use database::{Database, Kind, Record};
-use postgres::Postgres;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlite::Sqlite;
@@ -65,8 +69,8 @@ impl Store {
     /// The file belongs to another program or a newer version of assay, or the database reports an error.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         match is_url(path) {
-            true => Self::of(Postgres::open(path)?),
-            false => Self::of(Sqlite::open(path)?),
+            true => Self::of(postgres::open(path)?),
+            false => Self::of(Box::new(Sqlite::open(path)?)),
         }
         .fill_rows()
     }
@@ -77,7 +81,7 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         if is_url(path) {
-            let store = Postgres::open_existing(path)?.map(Self::of);
+            let store = postgres::open_existing(path)?.map(Self::of);
             return store.map(Self::fill_rows).transpose();
         }
         if let Err(error) = std::fs::metadata(path)
@@ -85,14 +89,13 @@ impl Store {
         {
             return Ok(None);
         }
-        Self::of(Sqlite::open_existing(path)?).fill_rows().map(Some)
+        Self::of(Box::new(Sqlite::open_existing(path)?))
+            .fill_rows()
+            .map(Some)
     }
 
-    fn of(sql: impl Database + 'static) -> Self {
-        Self {
-            sql: Box::new(sql),
-            here: None,
-        }
+    fn of(sql: Box<dyn Database>) -> Self {
+        Self { sql, here: None }
     }
 
     /// Sets the machine of records stored from now on. By default it is unknown.

@@ -22,13 +22,11 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use connect::{is_url, shown};
-
 /// Time limit for a server that restarts.
 const LONGEST_RESTART: Duration = Duration::from_secs(30);
 
 /// An open database.
-pub(crate) struct Postgres {
+struct Postgres {
     address: Address,
     /// The connection and its limits.
     client: Mutex<(Client, Guard)>,
@@ -45,26 +43,26 @@ impl std::fmt::Debug for Postgres {
 /// An error of the server or the connection.
 type Failed = ::postgres::Error;
 
+/// Opens the database and creates the tables if necessary.
+pub(crate) fn open(url: &Path) -> Result<Box<dyn Database>, StoreError> {
+    let address = Address::read(url)?;
+    let (mut client, guard) = address.connect()?;
+    migrate::up(&address, &mut client, &guard)?;
+    Ok(Box::new(Postgres::of(address, client, guard)))
+}
+
+/// Opens the database; returns `None` if it contains no store.
+pub(crate) fn open_existing(url: &Path) -> Result<Option<Box<dyn Database>>, StoreError> {
+    let address = Address::read(url)?;
+    let (mut client, guard) = address.connect()?;
+    if !migrate::is_there(&address, &mut client, &guard)? {
+        return Ok(None);
+    }
+    migrate::up(&address, &mut client, &guard)?;
+    Ok(Some(Box::new(Postgres::of(address, client, guard))))
+}
+
 impl Postgres {
-    /// Opens the database and creates the tables if necessary.
-    pub(crate) fn open(url: &Path) -> Result<Self, StoreError> {
-        let address = Address::read(url)?;
-        let (mut client, guard) = address.connect()?;
-        migrate::up(&address, &mut client, &guard)?;
-        Ok(Self::of(address, client, guard))
-    }
-
-    /// Opens the database; returns `None` if it contains no store.
-    pub(crate) fn open_existing(url: &Path) -> Result<Option<Self>, StoreError> {
-        let address = Address::read(url)?;
-        let (mut client, guard) = address.connect()?;
-        if !migrate::is_there(&address, &mut client, &guard)? {
-            return Ok(None);
-        }
-        migrate::up(&address, &mut client, &guard)?;
-        Ok(Some(Self::of(address, client, guard)))
-    }
-
     fn of(address: Address, client: Client, guard: Guard) -> Self {
         Self {
             address,

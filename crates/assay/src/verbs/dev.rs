@@ -84,7 +84,6 @@ enum What {
         others: Vec<String>,
     },
     /// Write the JSON schemas of `--json`, one file each
-    #[cfg(feature = "schemas")]
     Schemas {
         /// An existing directory
         #[arg(value_name = "DIR")]
@@ -109,6 +108,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         What::HelpStrings => print(&help_strings())?,
         #[cfg(feature = "schemas")]
         What::Schemas { dir } => schemas::write(dir)?,
+        #[cfg(not(feature = "schemas"))]
+        What::Schemas { dir: _ } => {
+            return Err(crate::features::missing("schemas", "JSON schemas"));
+        }
         What::Remote { dir, silence } => remote::serve(dir, *silence)?,
         What::RemoteGuard {
             dir,

@@ -3,7 +3,6 @@
 mod across;
 mod act;
 mod age;
-#[cfg(feature = "browse")]
 mod browse;
 mod dirs;
 pub(super) mod documents;
@@ -65,7 +64,6 @@ enum DupsVerb {
     /// Find folders that are copies of each other, wholly or in part
     Dirs(dirs::Dirs),
     /// Browse the folders with most to gain in the terminal
-    #[cfg(feature = "browse")]
     Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
     Validate(upkeep::Validate),
@@ -94,6 +92,11 @@ enum DupsVerb {
 /// # Errors
 /// On wrong usage, an unusable index, or output that cannot be written.
 pub fn run(args: Args) -> anyhow::Result<Status> {
+    if let DupsVerb::Export(_) | DupsVerb::Offer(_) | DupsVerb::Collide(_) | DupsVerb::Across(_) =
+        &args.verb
+    {
+        assay_columns::check_built()?;
+    }
     let place = Place {
         index: args.index,
         json: args.json,
@@ -106,7 +109,6 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Ls(ls) => explore::ls(&ls, &place),
         DupsVerb::Uniques(below) => explore::uniques(&below, &place),
         DupsVerb::Dirs(dirs) => dirs::dirs(&dirs, &place),
-        #[cfg(feature = "browse")]
         DupsVerb::Browse(browse) => browse::run(&browse, &place),
         DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
         DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),

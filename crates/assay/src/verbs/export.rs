@@ -82,6 +82,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 fn parquet(args: &Args, store: &Store) -> anyhow::Result<Status> {
+    assay_columns::check_built()?;
     anyhow::ensure!(
         args.run.is_none(),
         "Parquet is of the whole store; leave the run out, or use --format csv"

@@ -33,12 +33,7 @@ pub(super) struct Document {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
-    let features: &[&str] = &[
-        #[cfg(feature = "browse")]
-        "browse",
-        #[cfg(feature = "schemas")]
-        "schemas",
-    ];
+    let features = crate::features::BUILT;
     let linked = match cfg!(target_feature = "crt-static") {
         true => "static",
         false => "dynamic",

@@ -144,15 +144,7 @@ impl fmt::Display for Version {
     }
 }
 
-impl schemars::JsonSchema for Version {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Version".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": "A release of OpenZFS." })
-    }
-}
+schemars::declare_schema!(Version, "Version", { "type": "string", "description": "A release of OpenZFS." });
 
 impl serde::Serialize for Version {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

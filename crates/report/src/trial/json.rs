@@ -11,7 +11,6 @@ use assay_model::{Doubt, SCHEMA_VERSION, Trial, TrialId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 
 /// A trial and its result. Values are in base units: nanoseconds, bytes per second, operations per
 /// second; a missing value is null. `ratio` and its intervals are of improvement: above 1 is
@@ -28,7 +27,7 @@ pub struct TrialReport<'a> {
     sentence: String,
     judgement: &'a Judgement,
     /// Figures of both sides by name.
-    #[schemars(with = "BTreeMap<Metric, TrialFigure>")]
+    #[schemars(with = "std::collections::BTreeMap<Metric, TrialFigure>")]
     figures: Map<String, Value>,
     pairs: Vec<PairSeen<'a>>,
     doubts: Vec<DoubtSeen<'a>>,
@@ -79,7 +78,7 @@ struct SlotSeen<'a> {
     read_back: &'a str,
     outcome: &'a Outcome,
     tool: &'a str,
-    #[schemars(with = "BTreeMap<Metric, f64>")]
+    #[schemars(with = "std::collections::BTreeMap<Metric, f64>")]
     figures: Map<String, Value>,
     counters: &'a Counters,
     /// Codes of the doubts.

@@ -4,6 +4,7 @@
 use super::encryption::{Encryption, TlsFiles, TlsMode};
 use super::guard::{Guard, Limits, Place};
 use crate::StoreError;
+use crate::store_url::masked;
 use ::postgres::config::Host;
 use ::postgres::error::SqlState;
 use ::postgres::{Client, Config, NoTls};
@@ -27,22 +28,6 @@ const TO_CONNECT: Duration = Duration::from_secs(10);
 const SOCKETS: &str = "/var/run/postgresql";
 /// Maximum bytes of a password file.
 const LONGEST_PASSFILE: u64 = 1 << 20;
-
-/// Returns whether a store is named by a PostgreSQL URL.
-#[must_use]
-pub fn is_url(path: &Path) -> bool {
-    let text = path.to_string_lossy();
-    text.starts_with("postgresql://") || text.starts_with("postgres://")
-}
-
-/// Returns the store's name for display, without the password of a URL.
-#[must_use]
-pub fn shown(path: &Path) -> PathBuf {
-    match is_url(path) {
-        true => PathBuf::from(masked(&path.to_string_lossy())),
-        false => path.to_owned(),
-    }
-}
 
 /// Server, database and user.
 pub(super) struct Address {
@@ -328,44 +313,6 @@ impl Address {
     }
 }
 
-/// Removes the password and the parameters, which may contain a password, from a URL. A password may contain
-/// any character, so nothing between the user and the last `@` is shown.
-fn masked(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return String::new();
-    };
-    let without = |text: &str, ends: &[char]| -> String {
-        text.split(ends).next().unwrap_or_default().to_owned()
-    };
-    let shown = match rest.split_once('@') {
-        Some((who, place)) => {
-            let place = match place.contains('@') {
-                true => "…".to_owned(),
-                false => without(place, &['?']),
-            };
-            format!("{}@{place}", without(who, &[':', '/', '?']))
-        }
-        // If a user forgot the host, the password is where the port should be.
-        None => match without(rest, &['?', '/']).split(',').all(is_port) {
-            true => without(rest, &['?']),
-            false => format!("{}:…", without(rest, &[':', '/', '?'])),
-        },
-    };
-    let plain = format!("{scheme}://{shown}");
-    plain
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(200)
-        .collect()
-}
-
-/// Returns whether the text after a host is a port number or missing.
-fn is_port(place: &str) -> bool {
-    let behind = place.rsplit(']').next().unwrap_or_default();
-    let (_, port) = behind.split_once(':').unwrap_or_default();
-    port.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 /// A parameter of a URL, decoded.
 fn parameter(url: &str, name: &str) -> Option<String> {
     let (_, parameters) = url.split_once('?')?;
@@ -506,6 +453,7 @@ fn password(line: &str, wanted: [&str; 4]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store_url::is_url;
 
     #[test]
     fn no_message_has_a_password() {
